@@ -1,0 +1,104 @@
+"""peekbench: does a method score higher because the unlabeled text it adapts to was the test set's?
+
+Names are imported when first used, so that `import peekbench` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peekbench.analyze import analyze
+    from peekbench.data import load_dataset
+    from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+    from peekbench.errors import PeekbenchError
+    from peekbench.execute import run
+    from peekbench.hookspecs import hookimpl
+    from peekbench.protocols import Options
+    from peekbench.records import (
+        Analysis,
+        Column,
+        Context,
+        Dataset,
+        FloatArray,
+        Folders,
+        Forest,
+        Inputs,
+        IntArray,
+        Interval,
+        Labeled,
+        Predictor,
+        SourceRef,
+        Table,
+        Task,
+        Verdict,
+    )
+    from peekbench.report import write_report
+    from peekbench.results import load_results
+    from peekbench.spec import ExperimentSpec, load_spec
+
+_HOME = {
+    "analyze": "analyze",
+    "load_dataset": "data",
+    **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
+    "PeekbenchError": "errors",
+    "run": "execute",
+    "hookimpl": "hookspecs",
+    "Options": "protocols",
+    **dict.fromkeys(
+        (
+            "Analysis", "Column", "Context", "Dataset", "FloatArray", "Folders", "Forest", "Inputs", "IntArray",
+            "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Verdict",
+        ),
+        "records",
+    ),
+    "write_report": "report",
+    "load_results": "results",
+    **dict.fromkeys(("ExperimentSpec", "load_spec"), "spec"),
+}  # fmt: skip
+
+__all__ = [
+    "Analysis",
+    "AnalyzerEntry",
+    "Column",
+    "Context",
+    "DataSourceEntry",
+    "Dataset",
+    "ExecutorEntry",
+    "ExperimentSpec",
+    "FloatArray",
+    "Folders",
+    "Forest",
+    "Inputs",
+    "IntArray",
+    "Interval",
+    "Labeled",
+    "MethodEntry",
+    "Options",
+    "PeekbenchError",
+    "Predictor",
+    "SourceRef",
+    "Table",
+    "Task",
+    "TaskGroupEntry",
+    "Verdict",
+    "analyze",
+    "hookimpl",
+    "load_dataset",
+    "load_results",
+    "load_spec",
+    "run",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module that is its home (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'peekbench' has no attribute {name!r}")
+    return getattr(import_module(f"peekbench.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,136 @@
+"""Loads tasks' data through their sources, checks them, and keeps them for the life of the process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench import plugins
+from peekbench.entries import DataSourceEntry
+from peekbench.errors import DataError, PeekbenchError
+from peekbench.records import NO_OPTIONS, Dataset, Folders, SourceRef, Task
+
+if TYPE_CHECKING:
+    from peekbench.spec import ExperimentSpec, TaskSpec
+
+CACHE_VARIABLE = "PEEKBENCH_CACHE"
+
+
+def cache_folder() -> Path:
+    """Where plugins keep what is dear to compute: $PEEKBENCH_CACHE, else the user's cache folder."""
+    if os.environ.get(CACHE_VARIABLE):
+        return Path(os.environ[CACHE_VARIABLE])
+    from platformdirs import user_cache_path
+
+    return user_cache_path("peekbench")
+
+
+def load_dataset(
+    source: SourceRef | str, options: Mapping[str, Any] = NO_OPTIONS, *, folder: Path | None = None
+) -> Dataset:
+    """Load a task's rows, from memory where this process has loaded them before.
+
+    Parameters
+    ----------
+    source
+        `Task.source`, or the name of a data source such as 'docstrings.numpy'.
+    options
+        Options of a source given by name, as in a spec.
+    folder
+        Where relative paths in options start; by default the current folder.
+
+    Raises
+    ------
+    PluginError
+        Where there is no such source.
+    DataError
+        Where its data cannot be had or are malformed.
+    """
+    if isinstance(source, str):
+        source = SourceRef(source, options, folder or Path.cwd())
+    return _load(source.use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder)
+
+
+@lru_cache(maxsize=64)
+def _load(use: str, options: str, folder: Path) -> Dataset:
+    entry = plugins.find(use, "data source", DataSourceEntry)
+    try:
+        dataset = entry.load(
+            options=entry.options.model_validate_json(options), folders=Folders(spec=folder, cache=cache_folder())
+        )
+    except PeekbenchError:
+        raise
+    except OSError as error:
+        raise DataError(f"{use}: {error}; check that the file exists and can be read") from error
+    except Exception as error:
+        error.add_note(f"raised by the data source {use} with options {options}")
+        raise
+    check(dataset, use)
+    return dataset
+
+
+def check(dataset: Dataset, use: str) -> None:
+    """Refuse rows that no design could draw from.
+
+    Raises
+    ------
+    DataError
+        Where inputs and labels differ in number, texts are missing or empty, or labels are not 0..C-1.
+    """
+    if len(dataset.inputs) != len(dataset.labels):
+        raise DataError(
+            f"{use}: {len(dataset.inputs)} inputs but {len(dataset.labels)} labels; each row needs one of each"
+        )
+    if dataset.kind == "regression":
+        return
+    if len(dataset.class_names) < 2:
+        raise DataError(f"{use}: {len(dataset.class_names)} classes; classification needs two or more")
+    strays = sorted(set(class_counts(dataset)) - set(range(len(dataset.class_names))))
+    if strays:
+        raise DataError(
+            f"{use}: label {strays[0]} is outside 0..{len(dataset.class_names) - 1}, the indices of its class names; "
+            "name every class, or drop the rows"
+        )
+
+
+def class_counts(dataset: Dataset) -> dict[int, int]:
+    """Rows of each class."""
+    labels: Any = dataset.labels
+    return dict(Counter(labels if isinstance(labels, Sequence) else labels.tolist()))
+
+
+def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
+    """What methods are told about a task."""
+    source = spec.source(task)
+    dataset = load_dataset(source)
+    return Task(task.name, dataset.kind, tuple(dataset.class_names), dataset.instruction, source)
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """SHA-256 of the rows, or the source's own fingerprint."""
+    if dataset.fingerprint:
+        return dataset.fingerprint
+    return hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
+
+
+def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
+    """SHA-256 over texts (or rows of features) and labels, in order; hexadecimal."""
+    digest = hashlib.sha256(json.dumps(list(class_names)).encode())
+    if isinstance(inputs, Sequence):
+        for text, label in zip(inputs, labels, strict=True):
+            row = text.encode("utf-8", "surrogatepass")
+            digest.update(f"{len(row)}:{label}:".encode())
+            digest.update(row)
+    else:
+        import numpy as np
+
+        for array in (np.asarray(inputs, dtype="<f8"), np.asarray(labels, dtype="<f8")):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,95 @@
+"""Spec to trials: what is to be done, which arm sees which unlabeled rows, and what it will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peekbench.records import Draw, IntArray, Subsample, Trial
+
+if TYPE_CHECKING:
+    from peekbench.protocols import WorkItem
+    from peekbench.spec import Arm, ExperimentSpec
+
+
+def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
+    """Every trial of the spec, subsample by subsample, so that a run cut short is balanced over tasks and methods."""
+    methods = [method.name for method in spec.methods]
+    tasks = [task.name for task in spec.tasks]
+    points = list(spec.design.points())
+    most = max(spec.design.repeats(num_test) for _, num_test in points)
+    for subsample in range(most):
+        for task in tasks:
+            for num_train, num_test in points:
+                if subsample < spec.design.repeats(num_test):
+                    draw = Draw(task, num_train, num_test, subsample)
+                    for method in methods:
+                        yield Trial(draw, method)
+
+
+def group(trials: Iterable[Trial], base_keys: dict[str, str]) -> Iterator[WorkItem]:
+    """Gather neighbouring trials on one draw whose methods share a base arm.
+
+    Parameters
+    ----------
+    base_keys
+        `MethodSpec.base_key()` by method name.
+    """
+    draw: Draw | None = None
+    items: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.draw is not draw and trial.draw != draw:
+            yield from map(tuple, items.values())
+            draw, items = trial.draw, {}
+        items.setdefault(base_keys[trial.method], []).append(trial)
+    yield from map(tuple, items.values())
+
+
+def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
+    """Rows whose inputs the arm's fit may see without labels, as many as there are test rows; None in the base arm.
+
+    A dose puts test rows in the place of the first extra rows, so that doses are nested and paired.
+    """
+    import numpy as np
+
+    if arm.kind == "base":
+        return None
+    num_peeked = round(arm.mix * len(subsample.test))
+    return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much work a spec is."""
+
+    trials: int
+    fits: int
+    """Models to fit, shared base arms counted once."""
+    bytes: int
+    """What the store will take, roughly."""
+
+
+ROW_BYTES = 600  # of a trial in SQLite besides its predictions, measured with three arms and no metrics
+
+
+def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
+    """Count trials, fits and bytes.
+
+    Parameters
+    ----------
+    num_outputs
+        Numbers predicted for one input, by task: the number of classes, or 1.
+    """
+    arms_without_base = sum(arm.kind != "base" for arm in spec.arms)
+    has_base = arms_without_base < len(spec.arms)
+    bases = len({method.base_key() for method in spec.methods}) if has_base else 0
+    fits_per_draw = arms_without_base * len(spec.methods) + bases
+    trials = fits = size = 0
+    for task in spec.tasks:
+        for _, num_test in spec.design.points():
+            repeats = spec.design.repeats(num_test)
+            trials += repeats * len(spec.methods)
+            fits += repeats * fits_per_draw
+            size += repeats * (fits_per_draw * num_test * num_outputs[task.name] * 4 + len(spec.methods) * ROW_BYTES)
+    return Size(trials, fits, size)

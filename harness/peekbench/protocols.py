@@ -1,0 +1,64 @@
+"""What the callables that a plugin registers must look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from peekbench.records import Trial, TrialFailure, TrialResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench.records import Analysis, Context, Dataset, Folders, Inputs, Labeled, Predictor, Task
+
+
+class Options(BaseModel):
+    """Root of every plugin's options: what a user writes under `options:` in a spec."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+O_contra = TypeVar("O_contra", bound=Options, contravariant=True)
+
+
+class DataSource(Protocol[O_contra]):
+    """Loads a task's labeled rows; the same rows in the same order every time."""
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> Dataset: ...
+
+
+class Method(Protocol[O_contra]):
+    """Fits on the labeled train set and on unlabeled inputs, if there are any, and returns a predictor.
+
+    A method is not told which arm it is in. `unlabeled` is None in the base arm.
+    """
+
+    def __call__(
+        self, unlabeled: Inputs | None, train: Labeled, task: Task, *, options: O_contra, context: Context
+    ) -> Predictor: ...
+
+
+class Analyzer(Protocol[O_contra]):
+    """A pure function of the results table, whose columns `peekbench.results` documents."""
+
+    def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
+
+
+WorkItem: TypeAlias = Sequence[Trial]
+"""Trials on one draw that share a base arm, and so are best done together."""
+Outcome: TypeAlias = TrialResult | TrialFailure
+
+
+class Executor(Protocol[O_contra]):
+    """Does the work items, in any order and anywhere, and yields the outcomes as they come.
+
+    `work` can be pickled, takes one item and returns its outcomes; it never raises for a method's faults. An item whose
+    worker dies for good is yielded as one `TrialFailure` a trial. Closing the iterator stops all work.
+    """
+
+    def __call__(
+        self, items: Iterable[WorkItem], work: Callable[[WorkItem], Sequence[Outcome]], *, options: O_contra
+    ) -> Iterator[Sequence[Outcome]]: ...

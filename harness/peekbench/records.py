@@ -1,0 +1,261 @@
+"""The nouns that flow through peekbench: what sources return, methods get, runs store and analyses give.
+
+Frozen records without behaviour. Accuracies and other scores are fractions, times are seconds. numpy is imported for the
+type checker only, so that reading a spec stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    IntArray: TypeAlias = NDArray[np.int64]
+    FloatArray: TypeAlias = NDArray[np.floating[Any]]
+    Inputs: TypeAlias = Sequence[str] | FloatArray
+    """Texts, or rows of features of shape (n, n_features)."""
+else:  # plugins import these names at run time, where annotations are not evaluated
+    IntArray = FloatArray = Inputs = Any
+
+TaskKind: TypeAlias = Literal["classification", "regression"]
+
+EMPTY: Mapping[str, float] = MappingProxyType({})
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a plugin may look for files and keep some."""
+
+    spec: Path
+    """Folder that relative paths in options start from: the spec file's own."""
+    cache: Path
+    """Folder for whatever is dear to compute and safe to delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """How a task's data are loaded: the entry in the data source plugin, and its options as the spec has them."""
+
+    use: str
+    options: Mapping[str, Any] = NO_OPTIONS
+    folder: Path = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a method is told about the task at hand."""
+
+    name: str
+    """As in the spec and in every table."""
+    kind: TaskKind
+    class_names: tuple[str, ...]
+    """In the order of the labels 0, 1, ...; empty for regression."""
+    instruction: str
+    """One or two sentences for prompts: what a text is and what to answer; may be empty."""
+    source: SourceRef
+    """Hand it to `peekbench.load_dataset` to load the task's data again, as somebody who has seen them would."""
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """All labeled rows of a task, from which train, extra and test are drawn."""
+
+    inputs: Inputs
+    """Texts, length n, or features of shape (n, n_features). Any sequence will do, a memory-mapped one too."""
+    labels: Sequence[int] | IntArray | FloatArray
+    """Shape (n,): class indices 0..C-1, or a regression's targets."""
+    class_names: tuple[str, ...] = ()
+    kind: TaskKind = "classification"
+    instruction: str = ""
+    fingerprint: str = ""
+    """Identifies the content; where it is empty, the core hashes inputs and labels."""
+    details: Mapping[str, Any] = NO_OPTIONS
+    """Whatever a reader of the run should know: versions, licence, what was dropped. JSON-serialisable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labeled:
+    """Inputs with their labels, of equal length."""
+
+    inputs: Inputs
+    labels: IntArray | FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The circumstances of one fit."""
+
+    seed: int
+    """Derived from the trial, so that neither the worker nor the order of work changes a number; below 2**32."""
+    threads: int
+    """CPU threads that this fit may keep busy. BLAS and OpenMP pools are limited to one thread anyway, see docs."""
+    device: str
+    """'auto', 'cpu', 'cuda' or 'mps'."""
+    folders: Folders
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """A fitted model."""
+
+    predict: Callable[[Inputs], FloatArray]
+    """Inputs to probabilities of shape (n, n_classes) in the order of `Task.class_names`, or to shape (n,) for
+    regression. What it says of one input must not depend on the others that it is given."""
+    metrics: Mapping[str, float] = EMPTY
+    """Numbers worth keeping with the arm: training losses, sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subsample:
+    """Row numbers of one draw; disjoint, each in the order drawn."""
+
+    train: IntArray
+    extra: IntArray
+    test: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Names one draw from one task: what the arms of a trial, and the trials of several methods, have in common."""
+
+    task: str
+    num_train: int
+    num_test: int
+    subsample: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The unit of work: one method on one draw, all arms."""
+
+    draw: Draw
+    method: str
+
+    def __str__(self) -> str:
+        draw = self.draw
+        return (
+            f"task {draw.task}, method {self.method}, num_train {draw.num_train}, "
+            f"num_test {draw.num_test}, subsample {draw.subsample}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """One fitted and scored model."""
+
+    arm: str
+    num_correct: int | None
+    """None for regression."""
+    score: float
+    """Accuracy as a fraction, or R^2."""
+    log_loss: float | None
+    """Mean negative natural log-probability of the true class; None for regression."""
+    fit_seconds: float
+    predict_seconds: float
+    metrics: Mapping[str, float]
+    predictions: FloatArray
+    """float32, (n_test, n_classes) or (n_test,); the scores are computed from just these numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """A finished trial, stored in one transaction."""
+
+    trial: Trial
+    test_labels: IntArray | FloatArray
+    arms: tuple[ArmResult, ...]
+    """In the spec's order. Without the base arm where another method's trial on the same draw has it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFailure:
+    """A trial that could not be finished, and why."""
+
+    trial: Trial
+    error: str
+    traceback: str
+
+
+# What an analysis gives.
+
+Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "number", "p_value", "seconds"]
+"""How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points."""
+Cell: TypeAlias = str | int | float | bool | None
+Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    unit: Unit = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    """What a reader must know to read it right; one paragraph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A labeled estimate in a forest plot; fractions."""
+
+    label: str
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Estimates with intervals, one below the other on one axis."""
+
+    title: str
+    groups: tuple[tuple[str, tuple[Interval, ...]], ...]
+    """(heading, intervals), one group a method."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an analysis concludes about one method."""
+
+    method: str
+    """As the report names it: the method's label, with its model where it has one."""
+    effect: Literal["boost", "bias"]
+    decision: Decision
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    """Coverage that [low, high] is meant to have."""
+    sentence: str
+    """The conclusion in plain words, interval included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analyzer returns: no file, no printing, the report does that."""
+
+    name: str
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Forest, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+    """What weakens the conclusions: holes in the design, failed diagnostics."""

@@ -1,0 +1,416 @@
+"""YAML to a frozen `ExperimentSpec`, every plugin's options validated by the plugin's own model on the way."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from peekbench import plugins
+from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.errors import PluginError, SpecError
+from peekbench.protocols import Options
+from peekbench.records import Folders, SourceRef
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+
+
+class SpecModel(BaseModel):
+    """Root of the spec's own models."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Use(SpecModel):
+    """A thing that a plugin registers, by name, with its options.
+
+    In YAML the name alone will do: `classic.lsa` is short for `{use: classic.lsa}`.
+    """
+
+    kind: ClassVar[str]
+    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry]]
+
+    use: str
+    """`plugin.thing`; a plugin's name alone means its thing of the same name."""
+    options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
+    """What `peekbench show plugin.thing` lists."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        return {"use": value} if isinstance(value, str) else value
+
+    @field_validator("use")
+    @classmethod
+    def _exists(cls, use: str) -> str:
+        try:
+            plugins.find(use, cls.kind, cls.entry_type)
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+        return use
+
+    @field_validator("options", mode="plain")
+    @classmethod
+    def _plugins_own_model(cls, value: Any, info: ValidationInfo) -> Options:
+        if "use" not in info.data:  # reported already
+            return Options()
+        model = plugins.find(info.data["use"], cls.kind, cls.entry_type).options
+        if isinstance(value, Options):
+            value = value.model_dump()
+        return model.model_validate({} if value is None else value)
+
+    def raw_options(self) -> dict[str, Any]:
+        """Options as plain JSON values, defaults filled in."""
+        dumped: dict[str, Any] = self.options.model_dump(mode="json")
+        return dumped
+
+
+class NamedUse(Use):
+    name: Name = Field(default="", validate_default=True)
+    """What tables call it: by default the same as `use`. Needed where two entries have the same `use`."""
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _default_name(cls, name: Any, info: ValidationInfo) -> Any:
+        return info.data.get("use", "unnamed") if name == "" else name
+
+
+class TaskSpec(NamedUse):
+    kind = "data source"
+    entry_type = DataSourceEntry
+
+    @property
+    def entry(self) -> DataSourceEntry:
+        return plugins.find(self.use, self.kind, DataSourceEntry)
+
+
+class MethodSpec(NamedUse):
+    kind = "method"
+    entry_type = MethodEntry
+
+    @property
+    def entry(self) -> MethodEntry:
+        return plugins.find(self.use, self.kind, MethodEntry)
+
+    @property
+    def model(self) -> str:
+        """The language model that the method works with, where its options name one."""
+        return str(getattr(self.options, "model", ""))
+
+    def base_key(self) -> str:
+        """Equal for methods that do the same where there are no unlabeled texts."""
+        entry = self.entry
+        options = {key: value for key, value in self.raw_options().items() if key not in entry.unlabeled_options}
+        plugin, thing = plugins.split_use(self.use)
+        return f"{plugin}.{entry.base or thing} {json.dumps(options, sort_keys=True)}"
+
+
+class AnalysisSpec(Use):
+    kind = "analysis"
+    entry_type = AnalyzerEntry
+
+    @property
+    def entry(self) -> AnalyzerEntry:
+        return plugins.find(self.use, self.kind, AnalyzerEntry)
+
+
+class ExecutorSpec(Use):
+    kind = "executor"
+    entry_type = ExecutorEntry
+
+    @property
+    def entry(self) -> ExecutorEntry:
+        return plugins.find(self.use, self.kind, ExecutorEntry)
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
+Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+
+
+class Design(SpecModel):
+    """How much is drawn, and how often. The design points are all pairs of `num_train` and `num_test`."""
+
+    num_train: Counts
+    """Labeled train texts, one number or several; floor(num_train / classes) of each class are drawn."""
+    num_test: Counts
+    """Test texts, and just as many extra texts; one number or several."""
+    num_subsamples: Count | dict[Annotated[int, Field(ge=1)], Count]
+    """Repeats; one number, or one for each `num_test`: {50: 100, 500: 20}."""
+
+    @field_validator("num_train", "num_test")
+    @classmethod
+    def _no_repeats(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(sizes)) < len(sizes):
+            raise ValueError(f"{list(sizes)} has a number twice; remove one")
+        return tuple(sorted(sizes))
+
+    @model_validator(mode="after")
+    def _repeats_for_each_size(self) -> Design:
+        if isinstance(self.num_subsamples, dict) and set(self.num_subsamples) != set(self.num_test):
+            raise ValueError(
+                f"num_subsamples has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; "
+                "give one entry for each num_test, or one number for all"
+            )
+        return self
+
+    def repeats(self, num_test: int) -> int:
+        """Subsamples at this test size."""
+        return self.num_subsamples[num_test] if isinstance(self.num_subsamples, dict) else self.num_subsamples
+
+    def points(self) -> Iterator[tuple[int, int]]:
+        """Every (num_train, num_test)."""
+        return product(self.num_train, self.num_test)
+
+
+class Arm(SpecModel):
+    """What the unlabeled texts are: none, extra texts, test texts, or a mix of the two."""
+
+    kind: Literal["base", "extra", "test", "mix"]
+    mix: Annotated[float, Field(ge=0, le=1)]
+    """Share of test texts among the unlabeled ones."""
+
+    @property
+    def name(self) -> str:
+        """As tables have it: 'base', 'extra', 'test' or 'mix-0.25'."""
+        return f"mix-{self.mix:g}" if self.kind == "mix" else self.kind
+
+    @model_serializer
+    def _as_written(self) -> str | dict[str, float]:
+        return {"mix": self.mix} if self.kind == "mix" else self.kind
+
+
+BASE, EXTRA, TEST = Arm(kind="base", mix=0), Arm(kind="extra", mix=0), Arm(kind="test", mix=1)
+
+
+def _read_arm(value: Any) -> Any:
+    for arm in (BASE, EXTRA, TEST):
+        if value == arm.name:
+            return arm
+    if isinstance(value, Mapping) and set(value) == {"mix"}:
+        share = value["mix"]
+        if isinstance(share, int | float) and not isinstance(share, bool) and 0 < share < 1:
+            return Arm(kind="mix", mix=share)
+        raise ValueError(f"mix: {share!r} is not a share between 0 and 1 (0 is the arm extra, 1 the arm test)")
+    if isinstance(value, Arm):
+        return value
+    raise ValueError(f"{reprlib.repr(value)} is no arm; arms are base, extra, test, and a dose such as `mix: 0.25`")
+
+
+ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]
+
+
+class ReportSpec(SpecModel):
+    formats: tuple[Literal["text", "markdown", "json"], ...] = ("text", "markdown", "json")
+    """Files to write into `reports/<name>/`."""
+    allow_incomplete: bool = False
+    """Analyse a design with holes instead of refusing; the report says so."""
+
+
+def _expand_groups(tasks: Any) -> Any:
+    """Put the members in the place of a group such as `docstrings.all`."""
+    if not isinstance(tasks, list | tuple):
+        return tasks
+    expanded: list[Any] = []
+    for position, task in enumerate(tasks):
+        use = task.get("use") if isinstance(task, Mapping) else task
+        group = _find_group(use) if isinstance(use, str) else None
+        if group is None:
+            expanded.append(task)
+            continue
+        if isinstance(task, Mapping) and "name" in task:
+            raise ValueError(f"[{position}].name: {use!r} is a group and its members keep their own names; remove it")
+        options = {"options": task["options"]} if isinstance(task, Mapping) and "options" in task else {}
+        plugin, _ = plugins.split_use(str(use))
+        expanded.extend({"use": f"{plugin}.{member}", **options} for member in group.members)
+    return expanded
+
+
+def _find_group(use: str) -> TaskGroupEntry | None:
+    plugin, thing = plugins.split_use(use)
+    try:
+        entry = plugins.load(plugin).offers.get("data source", {}).get(thing)
+    except PluginError:
+        return None  # the task's own validation reports it, with its place
+    return entry if isinstance(entry, TaskGroupEntry) else None
+
+
+class ExperimentSpec(SpecModel):
+    """One experiment: what is compared on what, how often, and what is made of it."""
+
+    name: Name
+    """Names the store `runs/<name>.sqlite` and the folder `reports/<name>/`."""
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
+    """All draws and fits follow from it."""
+    tasks: Annotated[tuple[TaskSpec, ...], BeforeValidator(_expand_groups), Field(min_length=1)]
+    methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
+    design: Design
+    arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
+    """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is test
+    text and the rest extra text."""
+    analyses: tuple[AnalysisSpec, ...] = Field(
+        default_factory=lambda: tuple(AnalysisSpec.model_validate(use) for use in ("summary", "permutation"))
+    )
+    executor: ExecutorSpec = Field(default_factory=lambda: ExecutorSpec.model_validate("local"))
+    report: ReportSpec = ReportSpec()
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths in options start: the spec file's folder."""
+        return self._folder
+
+    @field_validator("tasks", "methods")
+    @classmethod
+    def _unique_names(cls, things: tuple[Any, ...]) -> tuple[Any, ...]:
+        seen: set[str] = set()
+        for position, thing in enumerate(things):
+            if thing.name in seen:
+                raise ValueError(f"[{position}].name: {thing.name!r} is taken; give each entry a `name` of its own")
+            seen.add(thing.name)
+        return things
+
+    @field_validator("arms")
+    @classmethod
+    def _effect_arms(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+        names = [arm.name for arm in arms]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"arm {name!r} stands twice; remove one")
+        for name in (EXTRA.name, TEST.name):
+            if name not in names:
+                raise ValueError(f"arm {name!r} is missing: the bias is the score of test minus that of extra; add it")
+        return arms
+
+    def task(self, name: str) -> TaskSpec:
+        return next(task for task in self.tasks if task.name == name)
+
+    def method(self, name: str) -> MethodSpec:
+        return next(method for method in self.methods if method.name == name)
+
+    def source(self, task: TaskSpec) -> SourceRef:
+        """How to load that task's data."""
+        return SourceRef(task.use, task.raw_options(), self.folder)
+
+    def folders(self) -> Folders:
+        from peekbench.data import cache_folder
+
+        return Folders(spec=self.folder, cache=cache_folder())
+
+
+class _UniqueKeyLoader(yaml.CSafeLoader):
+    """Safe YAML in which a key that stands twice is an error, not the last one's victory."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key: Any = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, str | int | float | bool | None):
+                raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
+            if key in seen:
+                raise SpecError(f"line {line}: the key {key!r} stands in line {seen[key]} already; remove one of them")
+            seen[key] = line
+        return super().construct_mapping(node, deep)
+
+
+def load_spec(path: str | Path) -> ExperimentSpec:
+    """Read and validate a YAML spec.
+
+    Raises
+    ------
+    SpecError
+        Where the file cannot be read, is no YAML, or does not fit; the message lists every fault with its place.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SpecError(f"cannot read the spec {path}: {reason}; give the path of a YAML file in UTF-8") from error
+    return parse_spec(text, folder=path.absolute().parent, origin=str(path))
+
+
+def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:
+    """Validate the text of a YAML spec; `folder` is where relative paths in it start.
+
+    Raises
+    ------
+    SpecError
+        As `load_spec`.
+    """
+    try:
+        raw = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
+    except SpecError as error:
+        raise SpecError(f"{origin}: {error}") from error
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        raise SpecError(f"{origin} is not valid YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
+    try:
+        spec = ExperimentSpec.model_validate(raw)
+    except ValidationError as error:
+        raise SpecError(f"{origin} does not fit:\n{describe(error)}") from error
+    except RecursionError as error:
+        raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
+    spec._folder = folder
+    return spec
+
+
+def _kind(value: object) -> str:
+    return "empty" if value is None else f"a {type(value).__name__}"
+
+
+def describe(error: ValidationError, at: tuple[int | str, ...] = ()) -> str:
+    """One line a fault: place, problem, and what was given."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        loc = (*at, *fault["loc"])
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, ValidationError):  # of a plugin's options model
+            lines.append(describe(cause, loc))
+            continue
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).lstrip(".")
+        message = fault["msg"].removeprefix("Value error, ")
+        if message.startswith("["):  # from a validator of the whole list, which knows the position
+            position, _, message = message.partition(": ")
+            place += position
+        if fault["type"] == "extra_forbidden":
+            message = "no such setting; remove it or correct its name"
+        elif fault["type"] == "missing":
+            message = "is missing; add it"
+        elif fault["type"] != "value_error":
+            message = f"{message}; got {reprlib.repr(fault['input'])}"
+        lines.append(f"  {place or 'spec'}: {message}")
+    return "\n".join(lines)
+
+
+def canonical(spec: ExperimentSpec) -> dict[str, Any]:
+    """The spec as plain JSON values with every default filled in: what a store keeps and compares."""
+    dumped: dict[str, Any] = spec.model_dump(mode="json")
+    return dumped
