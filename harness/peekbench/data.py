@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench import plugins
 from peekbench.entries import DataSourceEntry
 from peekbench.errors import DataError, PeekbenchError
-from peekbench.records import NO_OPTIONS, Dataset, Folders, SourceRef, Task
+from peekbench.records import Dataset, Folders, SourceRef, Task
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec, TaskSpec
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 
 
 def load_dataset(
-    source: SourceRef | str, options: Mapping[str, Any] = NO_OPTIONS, *, folder: Path | None = None
+    source: SourceRef | str, options: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Dataset:
     """Load a task's rows, from memory where this process has loaded them before.
 
@@ -53,7 +53,7 @@ def load_dataset(
         Where its data cannot be had or are malformed.
     """
     if isinstance(source, str):
-        source = SourceRef(source, options, folder or Path.cwd())
+        source = SourceRef(source, options or {}, folder or Path.cwd())
     return _load(source.use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder)
 
 

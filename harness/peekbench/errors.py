@@ -1,7 +1,7 @@
 """Errors that tell a user what is wrong, where, and what to do about it.
 
-The command line prints a `PeekbenchError` without a traceback and exits with status 2. Anything else that is raised is a
-defect of peekbench or of a plugin and keeps its traceback.
+The command line prints a `PeekbenchError` without a traceback and exits with status 2. Anything else that is raised is
+a defect of peekbench or of a plugin and keeps its traceback.
 """
 
 

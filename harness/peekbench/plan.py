@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from peekbench.records import Draw, IntArray, Subsample, Trial
+from peekbench.records import Draw, IntArray, Subsample, Trial, WorkItem
 
 if TYPE_CHECKING:
-    from peekbench.protocols import WorkItem
     from peekbench.spec import Arm, ExperimentSpec
 
 
@@ -28,22 +29,24 @@ def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
                         yield Trial(draw, method)
 
 
-def group(trials: Iterable[Trial], base_keys: dict[str, str]) -> Iterator[WorkItem]:
+def group(
+    trials: Iterable[Trial], base_keys: Mapping[str, str], stored: Container[tuple[Draw, str]]
+) -> Iterator[WorkItem]:
     """Gather neighbouring trials on one draw whose methods share a base arm.
 
     Parameters
     ----------
     base_keys
         `MethodSpec.base_key()` by method name.
+    stored
+        (draw, base key) of base arms that need not be computed again.
     """
-    draw: Draw | None = None
-    items: dict[str, list[Trial]] = {}
-    for trial in trials:
-        if trial.draw is not draw and trial.draw != draw:
-            yield from map(tuple, items.values())
-            draw, items = trial.draw, {}
-        items.setdefault(base_keys[trial.method], []).append(trial)
-    yield from map(tuple, items.values())
+    for draw, neighbours in groupby(trials, key=attrgetter("draw")):
+        families: dict[str, list[Trial]] = {}
+        for trial in neighbours:
+            families.setdefault(base_keys[trial.method], []).append(trial)
+        for base_key, family in families.items():
+            yield WorkItem(tuple(family), has_base=(draw, base_key) in stored)
 
 
 def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:

@@ -74,13 +74,13 @@ def load(name: str) -> Plugin:
     Raises
     ------
     PluginError
-        Where there is no such plugin, or it cannot be imported, implements an unknown hook, returns something other than
-        a list of entries of the hook's kind, or gives two entries one name.
+        Where there is no such plugin, or it cannot be imported, implements an unknown hook, returns something other
+        than a list of entries of the hook's kind, or gives two entries one name.
     """
     if name not in installed():
         raise PluginError(
             f"no plugin {name!r} is installed{_suggestion(name, installed())}; "
-            f"installed: {', '.join(installed()) or 'none'}. Plugins come with `pip install`, see `peekbench list plugins`"
+            f"installed: {', '.join(installed()) or 'none'}. Plugins come with `pip install`"
         )
     point = installed()[name]
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from peekbench.records import Trial, TrialFailure, TrialResult
+from peekbench.records import TrialFailure, TrialResult, WorkItem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,6 @@ class Analyzer(Protocol[O_contra]):
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
 
 
-WorkItem: TypeAlias = Sequence[Trial]
-"""Trials on one draw that share a base arm, and so are best done together."""
 Outcome: TypeAlias = TrialResult | TrialFailure
 
 
@@ -61,4 +59,4 @@ class Executor(Protocol[O_contra]):
 
     def __call__(
         self, items: Iterable[WorkItem], work: Callable[[WorkItem], Sequence[Outcome]], *, options: O_contra
-    ) -> Iterator[Sequence[Outcome]]: ...
+    ) -> Generator[Sequence[Outcome], None, None]: ...

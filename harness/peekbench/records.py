@@ -1,7 +1,7 @@
 """The nouns that flow through peekbench: what sources return, methods get, runs store and analyses give.
 
-Frozen records without behaviour. Accuracies and other scores are fractions, times are seconds. numpy is imported for the
-type checker only, so that reading a spec stays quick.
+Frozen records without behaviour. Accuracies and other scores are fractions, times are seconds. numpy is imported for
+the type checker only, so that reading a spec stays quick.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ else:  # plugins import these names at run time, where annotations are not evalu
 
 TaskKind: TypeAlias = Literal["classification", "regression"]
 
-EMPTY: Mapping[str, float] = MappingProxyType({})
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Folders:
@@ -46,7 +42,7 @@ class SourceRef:
     """How a task's data are loaded: the entry in the data source plugin, and its options as the spec has them."""
 
     use: str
-    options: Mapping[str, Any] = NO_OPTIONS
+    options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = Path()
 
 
@@ -82,7 +78,7 @@ class Dataset:
     instruction: str = ""
     fingerprint: str = ""
     """Identifies the content; where it is empty, the core hashes inputs and labels."""
-    details: Mapping[str, Any] = NO_OPTIONS
+    details: Mapping[str, Any] = field(default_factory=dict)
     """Whatever a reader of the run should know: versions, licence, what was dropped. JSON-serialisable."""
 
 
@@ -114,7 +110,7 @@ class Predictor:
     predict: Callable[[Inputs], FloatArray]
     """Inputs to probabilities of shape (n, n_classes) in the order of `Task.class_names`, or to shape (n,) for
     regression. What it says of one input must not depend on the others that it is given."""
-    metrics: Mapping[str, float] = EMPTY
+    metrics: Mapping[str, float] = field(default_factory=dict)
     """Numbers worth keeping with the arm: training losses, sizes."""
 
 
@@ -150,6 +146,15 @@ class Trial:
             f"task {draw.task}, method {self.method}, num_train {draw.num_train}, "
             f"num_test {draw.num_test}, subsample {draw.subsample}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """Trials on one draw whose methods share a base arm, and so are best done together."""
+
+    trials: tuple[Trial, ...]
+    has_base: bool
+    """Whether that base arm is in the store already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,5 +262,5 @@ class Analysis:
     tables: tuple[Table, ...] = ()
     figures: tuple[Forest, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     """What weakens the conclusions: holes in the design, failed diagnostics."""

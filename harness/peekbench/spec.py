@@ -268,8 +268,8 @@ class ExperimentSpec(SpecModel):
     methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
     design: Design
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
-    """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is test
-    text and the rest extra text."""
+    """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is
+    test text and the rest extra text."""
     analyses: tuple[AnalysisSpec, ...] = Field(
         default_factory=lambda: tuple(AnalysisSpec.model_validate(use) for use in ("summary", "permutation"))
     )
@@ -315,6 +315,20 @@ class ExperimentSpec(SpecModel):
         """How to load that task's data."""
         return SourceRef(task.use, task.raw_options(), self.folder)
 
+    def with_executor_options(self, **options: Any) -> ExperimentSpec:
+        """The same experiment with other settings of its executor, which no number depends on.
+
+        Raises
+        ------
+        SpecError
+            Where the executor has no such option.
+        """
+        raw = {"use": self.executor.use, "options": {**self.executor.raw_options(), **options}}
+        try:
+            return self.model_copy(update={"executor": ExecutorSpec.model_validate(raw)})
+        except ValidationError as error:
+            raise SpecError(f"executor {self.executor.use} does not fit:\n{describe(error)}") from error
+
     def folders(self) -> Folders:
         from peekbench.data import cache_folder
 
@@ -329,7 +343,7 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
                 continue
-            key: Any = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key: Any = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
             if not isinstance(key, str | int | float | bool | None):
                 raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
@@ -364,14 +378,43 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     SpecError
         As `load_spec`.
     """
+    raw = _read_yaml(text, origin)
+    if not isinstance(raw, dict):
+        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
+    return make_spec(raw, folder=folder, origin=origin)
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """Read options given as YAML on a command line.
+
+    Raises
+    ------
+    SpecError
+        Where they are no mapping.
+    """
+    raw = _read_yaml(text, "options")
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        raise SpecError(f"options: {text!r} is not a mapping such as '{{name: value}}'")
+    return raw
+
+
+def _read_yaml(text: str, origin: str) -> Any:
     try:
-        raw = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         raise SpecError(f"{origin} is not valid YAML: {error}") from error
-    if not isinstance(raw, dict):
-        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
+
+
+def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> ExperimentSpec:
+    """Validate a spec given as plain values.
+
+    Raises
+    ------
+    SpecError
+        Where it does not fit; the message lists every fault with its place.
+    """
     try:
         spec = ExperimentSpec.model_validate(raw)
     except ValidationError as error:

@@ -1,0 +1,121 @@
+"""Pending trials to the executor and their outcomes to the store; what is stored is never computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from peekbench.errors import PluginError
+from peekbench.plan import group, make_trials
+from peekbench.provenance import describe_session, describe_tasks
+from peekbench.records import Trial, TrialFailure
+from peekbench.run import Worker
+from peekbench.store import Store
+
+if TYPE_CHECKING:
+    from peekbench.protocols import Outcome
+    from peekbench.spec import ExperimentSpec
+
+RUNS = Path("runs")
+
+
+class Progress(Protocol):
+    """Is told how a run goes."""
+
+    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None: ...
+
+    def advance(self, outcome: Outcome) -> None: ...
+
+
+class Silence:
+    """Progress that nobody looks at."""
+
+    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None: ...
+
+    def advance(self, outcome: Outcome) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """How a run ended."""
+
+    store: Path
+    planned: int
+    """Trials of the spec."""
+    resumed: int
+    """Trials that were in the store before."""
+    finished: int
+    """Trials done now."""
+    failed: int
+    """Trials that failed now; the store has their tracebacks, and another run tries them again."""
+
+
+def store_path(spec: ExperimentSpec) -> Path:
+    """Where a run of the spec is kept unless another place is named."""
+    return RUNS / f"{spec.name}.sqlite"
+
+
+def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Progress | None = None) -> RunSummary:
+    """Do what the spec asks for and the store does not have yet.
+
+    Parameters
+    ----------
+    store
+        The SQLite file; by default `runs/<name>.sqlite`.
+
+    Raises
+    ------
+    DataError, StoreError
+        Before any work, where data are missing or too small or the store is another experiment's; a StoreError also
+        where it cannot be written later on.
+    KeyboardInterrupt
+        On Ctrl-C; what is done is stored.
+    """
+    progress = progress or Silence()
+    tasks = describe_tasks(spec)
+    check_kinds(spec, {name: task["kind"] for name, task in tasks.items()})
+    path = Path(store) if store is not None else store_path(spec)
+    with Store.for_run(path, spec, tasks) as opened:
+        trials = list(make_trials(spec))
+        done = opened.done()
+        pending = [trial for trial in trials if trial not in done]
+        progress.start(spec, len(trials), len(trials) - len(pending))
+        finished = failed = 0
+        if pending:
+            opened.add_session(describe_session(spec.folder))
+            for outcome in _outcomes(spec, pending, opened):
+                opened.save(outcome)
+                progress.advance(outcome)
+                failed += isinstance(outcome, TrialFailure)
+                finished += not isinstance(outcome, TrialFailure)
+    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
+
+
+def check_kinds(spec: ExperimentSpec, kinds: dict[str, str]) -> None:
+    """Refuse a method on a kind of task that it does not take.
+
+    Raises
+    ------
+    PluginError
+        Naming both.
+    """
+    for method in spec.methods:
+        for task, kind in kinds.items():
+            if kind not in method.entry.task_kinds:
+                raise PluginError(
+                    f"method {method.name} ({method.use}) takes {' or '.join(sorted(method.entry.task_kinds))}, "
+                    f"but task {task} is {kind}; put them into different specs"
+                )
+
+
+def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Iterator[Outcome]:
+    base_keys = {method.name: method.base_key() for method in spec.methods}
+    items = group(pending, base_keys, store.bases())
+    executor = spec.executor
+    batches = executor.entry.execute(items, Worker(spec), options=executor.options)
+    with closing(batches):
+        for batch in batches:
+            yield from batch

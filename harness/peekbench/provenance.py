@@ -1,0 +1,115 @@
+"""What a number depends on besides the spec: versions, commit, machine, data."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import distributions, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench.data import class_counts, fingerprint, load_dataset
+from peekbench.sampling import check_sizes
+
+if TYPE_CHECKING:
+    from peekbench.spec import ExperimentSpec
+
+
+def describe_session(folder: Path) -> dict[str, Any]:
+    """Everything about this process and machine that could bear on a number.
+
+    Parameters
+    ----------
+    folder
+        The spec's folder; its git commit is recorded, where it has one.
+    """
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "peekbench": version("peekbench"),
+        "python": platform.python_version(),
+        "packages": package_versions(),
+        "git": git_state(folder),
+        "machine": describe_machine(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Version of every installed distribution."""
+    found = {dist.metadata["Name"]: dist.version for dist in distributions()}
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Commit of the repository that `folder` is in, and whether files differ from it; None outside of one."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        dirty = bool(_git(folder, "status", "--porcelain"))
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "dirty": dirty}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, cores, memory in bytes, operating system."""
+    import psutil
+
+    return {
+        "processor": _processor(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        "system": platform.platform(),
+    }
+
+
+def _processor() -> str:
+    """The processor's name; /proc has it where `platform` knows none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def check_tasks(spec: ExperimentSpec) -> dict[str, str]:
+    """Load every task's data and refuse a design that it is too small for; the kind of each task.
+
+    Raises
+    ------
+    DataError
+        Where data cannot be had, or there are too few rows.
+    """
+    kinds: dict[str, str] = {}
+    for task in spec.tasks:
+        dataset = load_dataset(spec.source(task))
+        check_sizes(dataset, spec.design, task.name)
+        kinds[task.name] = dataset.kind
+    return kinds
+
+
+def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
+    """What each task's data are, by name; raises as `check_tasks`."""
+    described: dict[str, dict[str, Any]] = {}
+    for task, (name, kind) in zip(spec.tasks, check_tasks(spec).items(), strict=True):
+        dataset = load_dataset(spec.source(task))
+        counts = class_counts(dataset) if kind == "classification" else {}
+        described[name] = {
+            "use": task.use,
+            "kind": kind,
+            "rows": len(dataset.labels),
+            "class_names": list(dataset.class_names),
+            "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
+            "fingerprint": fingerprint(dataset),
+            "details": dict(dataset.details),
+        }
+    return described

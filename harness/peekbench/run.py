@@ -1,0 +1,181 @@
+"""One work item to its outcomes: draws the rows, fits and scores each arm, and holds methods to their contract."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peekbench.contract import check_predictions
+from peekbench.data import load_dataset, make_task
+from peekbench.errors import ContractError
+from peekbench.plan import unlabeled_rows
+from peekbench.records import (
+    ArmResult,
+    Context,
+    Dataset,
+    Draw,
+    FloatArray,
+    Inputs,
+    IntArray,
+    Labeled,
+    Predictor,
+    Subsample,
+    Task,
+    Trial,
+    TrialFailure,
+    TrialResult,
+    WorkItem,
+)
+from peekbench.sampling import Sampler, derive_seed
+
+if TYPE_CHECKING:
+    from peekbench.protocols import Outcome
+    from peekbench.spec import Arm, ExperimentSpec, MethodSpec
+
+THREADS_VARIABLE = "PEEKBENCH_THREADS"
+
+
+def available_threads() -> int:
+    """Threads that one fit may keep busy: what the executor grants by $PEEKBENCH_THREADS, else every core."""
+    return int(os.environ.get(THREADS_VARIABLE) or os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """A task's data, ready to draw from."""
+
+    task: Task
+    dataset: Dataset
+    sampler: Sampler
+
+
+class Worker:
+    """Does work items of one spec; callable, and picklable before and after its first item."""
+
+    def __init__(self, spec: ExperimentSpec) -> None:
+        self._spec = spec
+        self._benches: dict[str, _Bench] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Worker, (self._spec,)
+
+    def __call__(self, item: WorkItem) -> list[Outcome]:
+        """Run an item's trials; what a method raises becomes a `TrialFailure`.
+
+        The base arm is fitted with the first trial's method and comes with the first trial that succeeds.
+        """
+        outcomes: list[Outcome] = []
+        draw = item.trials[0].draw
+        bench = self._bench(draw.task)
+        subsample = bench.sampler.draw(draw)
+        test_labels = bench.sampler.labels[subsample.test]
+        base: ArmResult | None = None
+        base_missing = not item.has_base
+        for trial in item.trials:
+            method = self._spec.method(trial.method)
+            arms = []
+            try:
+                for arm in self._spec.arms:
+                    if arm.kind != "base":
+                        arms.append(self._run_arm(method, arm, draw, bench, subsample))
+                    elif base_missing:
+                        base = base or self._run_arm(method, arm, draw, bench, subsample)
+                        arms.append(base)
+            except Exception as error:
+                error.add_note(f"in the trial of {trial}; `use: {method.use}`")
+                outcomes.append(_failure(trial, error))
+            else:
+                outcomes.append(TrialResult(trial, test_labels, tuple(arms)))
+                base_missing = False
+        return outcomes
+
+    def _bench(self, name: str) -> _Bench:
+        if name not in self._benches:
+            task_spec = self._spec.task(name)
+            dataset = load_dataset(self._spec.source(task_spec))
+            sampler = Sampler(dataset, self._spec.design, self._spec.seed, name)
+            self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
+        return self._benches[name]
+
+    def _run_arm(self, method: MethodSpec, arm: Arm, draw: Draw, bench: _Bench, subsample: Subsample) -> ArmResult:
+        import numpy as np
+
+        task = bench.task
+        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
+        context = Context(seed, available_threads(), "auto", self._spec.folders())
+        rows = unlabeled_rows(arm, subsample)
+        unlabeled = None if rows is None else take(bench.dataset.inputs, rows)
+        train = Labeled(take(bench.dataset.inputs, subsample.train), _read_only(bench.sampler.labels[subsample.train]))
+        test_inputs = take(bench.dataset.inputs, subsample.test)
+        # A method that draws from the global generators still gives the same numbers in any order of work.
+        random.seed(seed)
+        np.random.seed(seed)
+        started = time.perf_counter()
+        predictor = method.entry.method(unlabeled, train, task, options=method.options, context=context)
+        fitted = time.perf_counter()
+        if not isinstance(predictor, Predictor):
+            raise ContractError(
+                f"{method.use} returned a {type(predictor).__name__}; a method returns peekbench.Predictor(predict)"
+            )
+        predictions = predictor.predict(test_inputs)
+        predicted = time.perf_counter()
+        check_predictions(predictions, len(subsample.test), task)
+        kept = np.asarray(predictions, dtype=np.float32)
+        return ArmResult(
+            arm.name,
+            *score(kept, bench.sampler.labels[subsample.test], task),
+            fitted - started,
+            predicted - fitted,
+            {name: float(value) for name, value in predictor.metrics.items()},
+            kept,
+        )
+
+
+def take(inputs: Inputs, rows: IntArray) -> Inputs:
+    """Inputs of some rows, as a tuple of texts or a read-only array, so that no method can change another's."""
+    import numpy as np
+
+    if isinstance(inputs, np.ndarray):
+        chosen: FloatArray = _read_only(inputs[rows])
+        return chosen
+    return tuple([inputs[row] for row in rows.tolist()])
+
+
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) -> tuple[int | None, float, float | None]:
+    """Number correct, accuracy and log loss; for regression None, R^2 and None.
+
+    Parameters
+    ----------
+    predictions
+        float32, (n, n_classes), or (n,) for regression. Among equal probabilities the first class counts as the answer.
+    labels
+        (n,).
+
+    Notes
+    -----
+    The log loss is the mean of -ln p of the true class, p not below 2**-23, float32's resolution at 1.
+    """
+    import numpy as np
+
+    exact = predictions.astype(np.float64)
+    if task.kind == "regression":
+        residual = float(np.sum((labels - exact) ** 2))
+        return None, 1 - residual / float(np.sum((labels - np.mean(labels)) ** 2)), None
+    num_correct = int(np.count_nonzero(exact.argmax(axis=1) == labels))
+    of_true_class = exact[np.arange(len(labels)), labels.astype(np.int64)]
+    log_loss = -float(np.mean(np.log(np.maximum(of_true_class, 2.0**-23))))
+    return num_correct, num_correct / len(labels), log_loss
+
+
+def _failure(trial: Trial, error: BaseException) -> TrialFailure:
+    text = "".join(traceback.format_exception(error))
+    return TrialFailure(trial, f"{type(error).__name__}: {error}", text)

@@ -1,0 +1,98 @@
+"""JSON schema of specs, the options of every installed plugin included, for editors that complete and check YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from peekbench import plugins
+from peekbench.entries import TaskGroupEntry
+from peekbench.protocols import Options
+from peekbench.spec import ExperimentSpec
+
+_PLACES = {"TaskSpec": "data source", "MethodSpec": "method", "AnalysisSpec": "analysis", "ExecutorSpec": "executor"}
+
+
+def make_schema() -> dict[str, Any]:
+    """Schema of a spec file, JSON Schema 2020-12.
+
+    Raises
+    ------
+    PluginError
+        Where an installed plugin is broken: its options cannot be described.
+    """
+    schema = ExperimentSpec.model_json_schema(mode="validation")
+    definitions = schema["$defs"]
+    uses = {kind: _uses(kind, definitions) for kind in _PLACES.values()}
+    for model, kind in _PLACES.items():
+        own = {name: part for name, part in definitions[model]["properties"].items() if name not in ("use", "options")}
+        definitions[model] = {
+            "anyOf": [
+                {"enum": sorted(name for use in uses[kind] for name in use.names)},
+                *(_with_options(use, own) for use in uses[kind]),
+            ]
+        }
+    definitions.pop("Options", None)
+    definitions["Arm"] = {
+        "anyOf": [
+            {"enum": ["base", "extra", "test"]},
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["mix"],
+                "properties": {"mix": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
+                "description": "Share of test texts among the unlabeled ones.",
+            },
+        ]
+    }
+    for size in ("num_train", "num_test"):
+        several = definitions["Design"]["properties"][size]
+        one = {"type": "integer", "minimum": 1}
+        definitions["Design"]["properties"][size] = {
+            "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
+            "description": several["description"],
+        }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "peekbench spec", **schema}
+
+
+class _Use:
+    """A thing that a spec can name, under each of its names, and the schema of its options."""
+
+    def __init__(self, names: tuple[str, ...], summary: str, options: Mapping[str, Any] | None) -> None:
+        self.names, self.summary, self.options = names, summary, options
+
+
+def _uses(kind: str, definitions: dict[str, Any]) -> list[_Use]:
+    found: list[_Use] = []
+    for plugin in plugins.installed():
+        for thing, entry in sorted(plugins.load(plugin).offers.get(kind, {}).items()):
+            names = (f"{plugin}.{thing}", plugin) if thing == plugin else (f"{plugin}.{thing}",)
+            if isinstance(entry, TaskGroupEntry):
+                found.append(_Use(names, entry.summary, None))
+                continue
+            key = f"options of {plugin}.{thing}"
+            definitions[key] = _self_contained(entry.options, key, definitions)
+            found.append(_Use(names, entry.summary, {"$ref": f"#/$defs/{key}"}))
+    return found
+
+
+def _self_contained(options: type[Options], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Schema of one options model; what it refers to is filed beside it under names of its own."""
+    template = "#/$defs/" + key + " {model}"
+    _, described = models_json_schema([(options, "validation")], ref_template=template)
+    parts = described["$defs"]
+    own: dict[str, Any] = parts.pop(options.__name__)
+    definitions.update({f"{key} {name}": part for name, part in parts.items()})
+    return own
+
+
+def _with_options(use: _Use, own: Mapping[str, Any]) -> dict[str, Any]:
+    options = {} if use.options is None else {"options": use.options}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["use"],
+        "properties": {"use": {"enum": list(use.names), "description": use.summary}, **options, **own},
+    }
