@@ -32,7 +32,11 @@ if TYPE_CHECKING:
         SourceRef,
         Table,
         Task,
+        Trial,
+        TrialFailure,
+        TrialResult,
         Verdict,
+        WorkItem,
     )
     from peekbench.report import write_report
     from peekbench.results import load_results
@@ -49,7 +53,8 @@ _HOME = {
     **dict.fromkeys(
         (
             "Analysis", "Column", "Context", "Dataset", "FloatArray", "Folders", "Forest", "Inputs", "IntArray",
-            "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Verdict",
+            "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Trial", "TrialFailure",
+            "TrialResult", "Verdict", "WorkItem",
         ),
         "records",
     ),
@@ -82,7 +87,11 @@ __all__ = [
     "Table",
     "Task",
     "TaskGroupEntry",
+    "Trial",
+    "TrialFailure",
+    "TrialResult",
     "Verdict",
+    "WorkItem",
     "analyze",
     "hookimpl",
     "load_dataset",

@@ -47,6 +47,9 @@ class Analyzer(Protocol[O_contra]):
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
 
 
+THREADS_VARIABLE = "PEEKBENCH_THREADS"
+"""Environment variable by which an executor tells how many threads one fit may keep busy."""
+
 Outcome: TypeAlias = TrialResult | TrialFailure
 
 

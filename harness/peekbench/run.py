@@ -13,6 +13,7 @@ from peekbench.contract import check_predictions
 from peekbench.data import load_dataset, make_task
 from peekbench.errors import ContractError
 from peekbench.plan import unlabeled_rows
+from peekbench.protocols import THREADS_VARIABLE
 from peekbench.records import (
     ArmResult,
     Context,
@@ -35,8 +36,6 @@ from peekbench.sampling import Sampler, derive_seed
 if TYPE_CHECKING:
     from peekbench.protocols import Outcome
     from peekbench.spec import Arm, ExperimentSpec, MethodSpec
-
-THREADS_VARIABLE = "PEEKBENCH_THREADS"
 
 
 def available_threads() -> int:

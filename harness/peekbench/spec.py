@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -257,6 +258,11 @@ def _find_group(use: str) -> TaskGroupEntry | None:
     return entry if isinstance(entry, TaskGroupEntry) else None
 
 
+# As YAML would have them; validated, and so looked up among the plugins, with the rest of a spec.
+DEFAULT_ANALYSES: Any = ("summary", "permutation")
+DEFAULT_EXECUTOR: Any = "local"
+
+
 class ExperimentSpec(SpecModel):
     """One experiment: what is compared on what, how often, and what is made of it."""
 
@@ -270,10 +276,8 @@ class ExperimentSpec(SpecModel):
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
     """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is
     test text and the rest extra text."""
-    analyses: tuple[AnalysisSpec, ...] = Field(
-        default_factory=lambda: tuple(AnalysisSpec.model_validate(use) for use in ("summary", "permutation"))
-    )
-    executor: ExecutorSpec = Field(default_factory=lambda: ExecutorSpec.model_validate("local"))
+    analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
+    executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
     report: ReportSpec = ReportSpec()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
@@ -429,20 +433,25 @@ def _kind(value: object) -> str:
     return "empty" if value is None else f"a {type(value).__name__}"
 
 
+POSITION = re.compile(r"(\[\d+\]\.name): ")
+
+
 def describe(error: ValidationError, at: tuple[int | str, ...] = ()) -> str:
     """One line a fault: place, problem, and what was given."""
     lines = []
     for fault in error.errors(include_url=False):
         loc = (*at, *fault["loc"])
         cause = fault.get("ctx", {}).get("error")
+        if fault["type"] == "too_short" and fault["input"]:  # there were some, and their own faults are listed
+            continue
         if isinstance(cause, ValidationError):  # of a plugin's options model
             lines.append(describe(cause, loc))
             continue
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).lstrip(".")
         message = fault["msg"].removeprefix("Value error, ")
-        if message.startswith("["):  # from a validator of the whole list, which knows the position
-            position, _, message = message.partition(": ")
-            place += position
+        if positioned := POSITION.match(message):  # from a validator of the whole list
+            place += positioned[1]
+            message = message[positioned.end() :]
         if fault["type"] == "extra_forbidden":
             message = "no such setting; remove it or correct its name"
         elif fault["type"] == "missing":

@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from peekbench.records import TrialFailure, WorkItem
-from peekbench.run import THREADS_VARIABLE
+from peekbench.protocols import THREADS_VARIABLE
 
 if TYPE_CHECKING:
     from peekbench.protocols import Outcome

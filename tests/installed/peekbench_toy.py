@@ -1,0 +1,194 @@
+"""A plugin for tests, found as every installed plugin is: quick made-up tasks, and methods that fail in every way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from peekbench import (
+    Analysis,
+    AnalyzerEntry,
+    Column,
+    Context,
+    Dataset,
+    DataSourceEntry,
+    Folders,
+    Inputs,
+    Labeled,
+    MethodEntry,
+    Options,
+    Predictor,
+    Table,
+    Task,
+    TaskGroupEntry,
+    hookimpl,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench import FloatArray
+
+
+class Words(Options):
+    num_rows: int = 400
+    num_classes: int = 3
+    seed: int = 0
+    noise: float = 0.6  # share of words that say nothing of the class
+
+
+def words(*, options: Words, folders: Folders) -> Dataset:
+    """Texts of eight words, some of which belong to the text's class alone."""
+    rng = random.Random(options.seed)
+    labels = [row % options.num_classes for row in range(options.num_rows)]
+    texts = [
+        " ".join(
+            f"noise{rng.randrange(200)}" if rng.random() < options.noise else f"class{label}word{rng.randrange(30)}"
+            for _ in range(8)
+        )
+        + f" row{row}"
+        for row, label in enumerate(labels)
+    ]
+    names = tuple(f"class {label}" for label in range(options.num_classes))
+    return Dataset(texts, labels, names, instruction="The text is made up. Answer with its class.")
+
+
+class Numbers(Options):
+    num_rows: int = 300
+
+
+def numbers(*, options: Numbers, folders: Folders) -> Dataset:
+    """A linear regression task."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(options.num_rows, 3))
+    targets = features @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=options.num_rows)
+    return Dataset(features, targets, kind="regression")
+
+
+class Constant(Options):
+    pass
+
+
+def constant(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Constant, context: Context) -> Predictor:
+    """Share of each class in train, whatever the text."""
+    import numpy as np
+
+    shares = np.bincount(train.labels.astype(int), minlength=task.num_classes) / len(train.labels)
+    return Predictor(lambda inputs: np.tile(shares, (len(inputs), 1)))
+
+
+class Vote(Options):
+    boldness: float = 1.0  # has no effect without unlabeled texts
+    model: str = "none"
+
+
+def vote(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Vote, context: Context) -> Predictor:
+    """Votes of the words seen in train; words of the unlabeled texts weigh more, a peek of a kind."""
+    import numpy as np
+
+    weights: dict[str, FloatArray] = {}
+    for text, label in zip(train.inputs, train.labels.tolist(), strict=True):
+        for word in text.split():
+            weights.setdefault(word, np.zeros(task.num_classes))[label] += 1
+    seen = Counter(word for text in (() if unlabeled is None else unlabeled) for word in text.split())
+
+    def predict(inputs: Inputs) -> FloatArray:
+        scores = np.full((len(inputs), task.num_classes), 0.5)
+        for row, text in enumerate(inputs):
+            for word in text.split():
+                if word in weights:
+                    scores[row] += weights[word] * (1 + options.boldness * (word in seen))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    return Predictor(predict, {"words": float(len(weights)), "seed": float(context.seed)})
+
+
+class Faulty(Options):
+    fault: Literal["raise", "nan", "shape", "sum", "type", "kill", "sleep", "none"] = "raise"
+    share: float = 1.0  # of the trials, chosen by the fit's seed
+    marker: str = ""  # a file that exists once the fault has happened: then all goes well
+    seconds: float = 0.0
+
+
+def faulty(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Faulty, context: Context) -> Predictor:
+    """Goes wrong as asked."""
+    import numpy as np
+
+    fair = np.full(task.num_classes, 1 / task.num_classes)
+    draw = int(hashlib.sha256(str(context.seed).encode()).hexdigest()[:8], 16) / 2**32
+    happened = bool(options.marker) and Path(options.marker).exists()
+    row = fair
+    time.sleep(options.seconds)
+    if draw < options.share and not happened:
+        if options.marker:
+            Path(options.marker).touch()
+        if options.fault == "raise":
+            raise RuntimeError("this method is broken")
+        if options.fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if options.fault == "type":
+            return "no predictor"  # type: ignore[return-value]
+        if options.fault == "shape":
+            row = fair[:-1]
+        if options.fault == "nan":
+            row = fair * np.nan
+        if options.fault == "sum":
+            row = fair * 2
+    return Predictor(lambda inputs: np.tile(row, (len(inputs), 1)))
+
+
+class Mean(Options):
+    pass
+
+
+def mean(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Mean, context: Context) -> Predictor:
+    """Least squares on features."""
+    import numpy as np
+
+    weights, *_ = np.linalg.lstsq(np.asarray(train.inputs), train.labels, rcond=None)
+    return Predictor(lambda inputs: np.asarray(inputs) @ weights)
+
+
+class Count(Options):
+    heading: str = "rows"
+
+
+def count(results: pd.DataFrame, *, options: Count) -> Analysis:
+    """How many rows the results table has."""
+    return Analysis("count", (Table("Rows", (Column(options.heading, "count"),), ((len(results),),)),))
+
+
+@hookimpl
+def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
+    return [
+        DataSourceEntry(name="words", options=Words, load=words, summary="made-up texts"),
+        DataSourceEntry(name="numbers", options=Numbers, load=numbers, summary="a made-up regression"),
+        TaskGroupEntry(name="all", members=("words",), summary="all texts"),
+    ]
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    return [
+        MethodEntry(name="constant", options=Constant, method=constant, summary="class shares of train"),
+        MethodEntry(
+            name="vote", options=Vote, method=vote, summary="votes of words", unlabeled_options=frozenset({"boldness"})
+        ),
+        MethodEntry(name="faulty", options=Faulty, method=faulty, summary="goes wrong as asked"),
+        MethodEntry(
+            name="mean", options=Mean, method=mean, summary="least squares", task_kinds=frozenset({"regression"})
+        ),
+    ]
+
+
+@hookimpl
+def peekbench_analyzers() -> list[AnalyzerEntry]:
+    return [AnalyzerEntry(name="count", options=Count, analyze=count, summary="counts rows")]
