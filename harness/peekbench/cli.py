@@ -197,7 +197,7 @@ def report(
     """
     from peekbench.execute import RUNS
 
-    path = Path(run_) if Path(run_).suffix else RUNS / f"{run_}.sqlite"
+    path = Path(run_) if Path(run_).is_file() else RUNS / f"{run_}.sqlite"
     _report(path, reports, _console(), allow_incomplete, svg)
 
 
