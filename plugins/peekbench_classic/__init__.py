@@ -1,1 +1,64 @@
-"""Placeholder."""
+"""Methods on scikit-learn and gensim that learn from unlabeled text what a word or a text is like."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from peekbench import MethodEntry, Options, hookimpl
+from peekbench_classic.lsa import lsa
+from peekbench_classic.self_training import self_training
+from peekbench_classic.word2vec import word2vec
+
+
+class Lsa(Options):
+    num_components: int = Field(default=10, ge=1)
+    """Dimensions that the truncated SVD keeps; fewer where the texts do not span as many."""
+    regularisation: float = Field(default=1.0, gt=0)
+    """Inverse strength C of the logistic regression's L2 penalty."""
+
+
+class SelfTraining(Options):
+    rounds: int = Field(default=1, ge=1)
+    """How often the unlabeled texts get new soft labels and the classifier is fitted again."""
+    unlabeled_weight: float = Field(default=0.5, gt=0)
+    """Weight of one unlabeled text beside a train text's 1."""
+    temperature: float = Field(default=0.5, gt=0)
+    """Soft labels are the predicted probabilities to the power of 1/temperature, normalised: below 1 sharpens them."""
+    regularisation: float = Field(default=10.0, gt=0)
+    """Inverse strength C of the logistic regression's L2 penalty."""
+
+
+class Word2Vec(Options):
+    num_dimensions: int = Field(default=50, ge=2)
+    """Length of a word's vector."""
+    window: int = Field(default=5, ge=1)
+    """Words to either side that count as a word's context."""
+    epochs: int = Field(default=20, ge=1)
+    """Passes over the texts."""
+    regularisation: float = Field(default=10.0, gt=0)
+    """Inverse strength C of the logistic regression's L2 penalty."""
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    return [
+        MethodEntry(
+            name="lsa",
+            options=Lsa,
+            method=lsa,
+            summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
+        ),
+        MethodEntry(
+            name="self_training",
+            options=SelfTraining,
+            method=self_training,
+            summary="tf-idf, logistic regression, soft pseudo-labels on the unlabeled texts",
+            unlabeled_options=frozenset({"rounds", "unlabeled_weight", "temperature"}),
+        ),
+        MethodEntry(
+            name="word2vec",
+            options=Word2Vec,
+            method=word2vec,
+            summary="mean of word2vec vectors trained on the texts, logistic regression",
+        ),
+    ]
