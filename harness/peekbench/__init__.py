@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from peekbench.analyze import analyze
+    from peekbench.analysis import analyze
     from peekbench.data import load_dataset
+    from peekbench.effects import Configuration, Configurations, configurations
     from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
     from peekbench.errors import PeekbenchError
     from peekbench.execute import run
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec, load_spec
 
 _HOME = {
-    "analyze": "analyze",
+    "analyze": "analysis",
     "load_dataset": "data",
+    **dict.fromkeys(("Configuration", "Configurations", "configurations"), "effects"),
     **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
     "PeekbenchError": "errors",
     "run": "execute",
@@ -67,6 +69,8 @@ __all__ = [
     "Analysis",
     "AnalyzerEntry",
     "Column",
+    "Configuration",
+    "Configurations",
     "Context",
     "DataSourceEntry",
     "Dataset",
@@ -93,6 +97,7 @@ __all__ = [
     "Verdict",
     "WorkItem",
     "analyze",
+    "configurations",
     "hookimpl",
     "load_dataset",
     "load_results",

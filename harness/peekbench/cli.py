@@ -168,7 +168,7 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
-    from peekbench.analyze import analyze as analyse
+    from peekbench.analysis import analyze as analyse
     from peekbench.report import render_text, report_of_table, write_report
     from peekbench.results import load_results
 

@@ -12,8 +12,8 @@ from peekbench.errors import PluginError
 from peekbench.plan import group, make_trials
 from peekbench.provenance import describe_session, describe_tasks
 from peekbench.records import Trial, TrialFailure
-from peekbench.run import Worker
 from peekbench.store import Store
+from peekbench.worker import Worker
 
 if TYPE_CHECKING:
     from peekbench.protocols import Outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peekbench.records import Draw, Trial, TrialFailure, WorkItem
-from peekbench.run import Worker
+from peekbench.worker import Worker
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec

@@ -402,6 +402,20 @@ def parse_options(text: str) -> dict[str, Any]:
     return raw
 
 
+def make_analysis(use: str) -> AnalysisSpec:
+    """An analysis with its default options.
+
+    Raises
+    ------
+    SpecError
+        Where no plugin offers it, or it has options without default.
+    """
+    try:
+        return AnalysisSpec.model_validate(use)
+    except ValidationError as error:
+        raise SpecError(f"analysis {use!r} does not fit:\n{describe(error)}") from error
+
+
 def _read_yaml(text: str, origin: str) -> Any:
     try:
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader

@@ -1,1 +1,29 @@
-"""Placeholder."""
+"""Paired permutation tests of the bias, task by task, with a paired t over tasks beside them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench_permutation.permutation import test_tasks
+
+
+class Permutation(Options):
+    num_resamples: int = Field(default=9999, ge=99)
+    """Random sign flips; a test with fewer subsamples than needed for so many goes through all of them, exactly."""
+    seed: int = Field(default=0, ge=0)
+    """Of the random sign flips."""
+    level: float = Field(default=0.05, gt=0, lt=1)
+    """False discovery rate at which a task's bias counts as different from zero."""
+
+
+@hookimpl
+def peekbench_analyzers() -> list[AnalyzerEntry]:
+    return [
+        AnalyzerEntry(
+            name="permutation",
+            options=Permutation,
+            analyze=test_tasks,
+            summary="paired permutation tests of the bias by task, Benjamini-Hochberg over tasks; paired t over tasks",
+        )
+    ]

@@ -1,1 +1,28 @@
-"""Placeholder."""
+"""Means, standard errors and intervals of boost and bias, and a verdict on each method."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench_summary.summary import summarise
+
+
+class Summary(Options):
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Coverage that the intervals are meant to have."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence: a bias surely inside it does not matter; 0.005 is half an
+    accuracy point."""
+
+
+@hookimpl
+def peekbench_analyzers() -> list[AnalyzerEntry]:
+    return [
+        AnalyzerEntry(
+            name="summary",
+            options=Summary,
+            analyze=summarise,
+            summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
+        )
+    ]

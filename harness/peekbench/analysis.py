@@ -1,0 +1,136 @@
+"""Results table to analyses: refuses a design with holes, then asks the analyzers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench.errors import ResultsError
+from peekbench.records import Analysis, Trial
+from peekbench.results import TRIAL, load_results
+from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, make_analysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5  # holes listed in a message
+
+
+def analyze(
+    source: pd.DataFrame | str | Path,
+    analyses: Sequence[AnalysisSpec | str] | None = None,
+    *,
+    allow_incomplete: bool = False,
+    planned: Sequence[Trial] = (),
+) -> tuple[Analysis, ...]:
+    """Judge scores.
+
+    Parameters
+    ----------
+    source
+        A results table, or what `load_results` reads: a run's store, a CSV or Parquet file, a folder.
+    analyses
+        What to ask; by default `summary` and `permutation`.
+    allow_incomplete
+        Analyse the complete trials of a design with holes; each analysis then carries a warning.
+    planned
+        Trials that there should be, where they are known.
+
+    Raises
+    ------
+    ResultsError
+        Where the design has holes.
+    """
+    import pandas as pd
+
+    results = source if isinstance(source, pd.DataFrame) else load_results(source)
+    holes = find_holes(results, planned)
+    warnings: tuple[str, ...] = ()
+    if holes:
+        listed = "\n  ".join([*holes[:SHOWN], *([f"... and {len(holes) - SHOWN} more"] if len(holes) > SHOWN else [])])
+        if not allow_incomplete:
+            raise ResultsError(
+                f"the design has holes:\n  {listed}\nFinish the run, or add the missing rows; --allow-incomplete "
+                "analyses what there is and says so in the report"
+            )
+        warnings = (f"The design has holes, and only complete trials were analysed:\n  {listed}",)
+        results = drop_incomplete(results)
+        if results.empty:
+            raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
+    chosen = [make_analysis(use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
+    return tuple(_ask(analysis, results, warnings) for analysis in chosen)
+
+
+def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
+    try:
+        found = analysis.entry.analyze(results, options=analysis.options)
+    except Exception as error:
+        error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
+        raise
+    return replace(found, warnings=(*warnings, *found.warnings))
+
+
+def find_holes(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:
+    """What is missing from a balanced design, one line for each task and configuration concerned.
+
+    Every trial should have the same arms. Whatever is planned should be there; where that is not known, every
+    configuration (method, model, num_train, num_test) should have every task of the table with the same subsamples.
+    """
+    arms = list(results["arm"].unique())
+    counts = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
+    holes = [
+        f"{_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {', '.join(arms)}"
+        for row in counts[counts["count"] < len(arms)].itertuples(index=False)
+    ]
+    trials = counts[list(TRIAL)]
+    return holes + (_unfinished(trials, planned) if planned else _unbalanced(trials))
+
+
+def _unbalanced(trials: pd.DataFrame) -> list[str]:
+    there: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
+    for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
+        there.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
+    tasks = list(trials["task"].unique())
+    return [
+        f"{_place(*key, task)}: {_count(missing, wanted)}"
+        for key, by_task in there.items()
+        for wanted in [set[int]().union(*by_task.values())]
+        for task in tasks
+        if (missing := wanted - by_task.get(task, set()))
+    ]
+
+
+def _unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> list[str]:
+    names = ("method", "num_train", "num_test", "task", "subsample")
+    there = set(zip(*(trials[name] for name in names), strict=True))
+    wanted: dict[tuple[str, int, int, str], set[int]] = {}
+    missing: dict[tuple[str, int, int, str], set[int]] = {}
+    for trial in planned:
+        draw = trial.draw
+        key = (trial.method, draw.num_train, draw.num_test, draw.task)
+        wanted.setdefault(key, set()).add(draw.subsample)
+        if (*key, draw.subsample) not in there:
+            missing.setdefault(key, set()).add(draw.subsample)
+    return [f"{_place(key[0], '', *key[1:])}: {_count(numbers, wanted[key])}" for key, numbers in missing.items()]
+
+
+def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
+    """Only trials that have every arm of the table."""
+    arms = results["arm"].nunique()
+    complete = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].transform("nunique") == arms
+    return results[complete].reset_index(drop=True)
+
+
+def _place(method: str, model: str, num_train: Any, num_test: Any, task: str) -> str:
+    import pandas as pd
+
+    sizes = {"num_train": num_train, "num_test": num_test}
+    parts = [f"task {task}", f"method {method}", *([f"model {model}"] if model else [])]
+    return ", ".join(parts + [f"{name} {size}" for name, size in sizes.items() if not pd.isna(size)])
+
+
+def _count(missing: set[int], wanted: set[int]) -> str:
+    first = ", ".join(map(str, sorted(missing)[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+    return f"{len(missing)} of {len(wanted)} subsamples missing ({first})"

@@ -1,0 +1,248 @@
+"""A store, or a user's own scores, to the results table: one row is one arm of one trial.
+
+| column | type | meaning | where it is missing in a user's file |
+|---|---|---|---|
+| task | text | the task's name | required |
+| method | text | the method's label | 'method' |
+| model | text | the language model, or empty | empty |
+| num_train | integer | labeled train texts | missing |
+| num_test | integer | test texts, and as many extra texts | missing; num_correct is then missing too |
+| subsample | integer | number of the draw; methods with the same number are paired | counted from 0 within the rest |
+| arm | text | base, extra, test, or a dose such as mix-0.25 | required, or one column an arm, see below |
+| num_correct | integer | right answers among num_test | round(score x num_test) |
+| score | number | accuracy as a fraction, or R^2 | num_correct / num_test; `accuracy` is another name for it |
+| log_loss | number | mean -ln p of the true class | missing |
+| fit_seconds, predict_seconds | number | time taken | missing |
+
+A user's CSV (or TSV, or Parquet) has either one row an arm, with the columns above, or one row a subsample, with a
+column of scores for each arm: base, extra, test, mix-0.25. Other columns are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench.errors import ResultsError
+from peekbench.store import Store, is_store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIGURATION = ("method", "model", "num_train", "num_test")
+"""Columns that tell apart what an analysis keeps apart."""
+TRIAL = (*CONFIGURATION, "task", "subsample")
+ARMS = ("base", "extra", "test")
+DOSE = re.compile(r"mix-0?\.\d+")
+TEXTS = {"task": "task", "method": "method", "model": "", "arm": ""}  # with what stands in for a missing column
+SIZES = ("num_train", "num_test")
+MEASURES = ("log_loss", "fit_seconds", "predict_seconds")
+COLUMNS = ("task", *CONFIGURATION, "subsample", "arm", "num_correct", "score", *MEASURES)
+STUDY_FILE = "accuracies.csv"
+SLACK = 0.26  # how far score x num_test may be from a whole number: the score's own printed digits
+
+
+def is_arm(name: str) -> bool:
+    return name in ARMS or DOSE.fullmatch(name) is not None
+
+
+def load_results(path: str | Path) -> pd.DataFrame:
+    """Read a store, a CSV, TSV or Parquet file, or a folder tree mM/nN/MODEL/TASK/accuracies.csv.
+
+    In such a tree the method is the name of the folder that holds mM, and the subsample is the row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The results table, columns as above.
+
+    Raises
+    ------
+    ResultsError
+        Where it cannot be read or is malformed; says file, row and column.
+    StoreError
+        Where it is a damaged store.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return tidy(_read_tree(path), str(path))
+    if not path.exists():
+        raise ResultsError(f"{path}: no such file or folder; give a run's store, a CSV or Parquet file, or a folder")
+    if is_store(path):
+        return _read_store(path)
+    return tidy(_read_file(path), str(path))
+
+
+def _read_store(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    with Store.open(path) as store:
+        table = pd.DataFrame(store.result_columns())
+    for column in ("num_train", "num_test", "subsample", "num_correct"):
+        table[column] = table[column].astype("Int64")
+    for column in ("score", *MEASURES):
+        table[column] = table[column].astype("float64")
+    for column in TEXTS:
+        table[column] = table[column].astype("str")
+    return table[list(COLUMNS)]
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            return pd.read_parquet(path)
+        if suffix in (".csv", ".tsv"):
+            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",", keep_default_na=True)
+    except (OSError, ValueError) as error:  # pandas' and pyarrow's own errors are ValueErrors
+        raise ResultsError(f"{path} cannot be read: {error}; is it a {suffix[1:]} file in UTF-8?") from error
+    raise ResultsError(f"{path}: neither a store nor a .csv, .tsv or .parquet file; convert it to one of these")
+
+
+def _read_tree(root: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    found: list[pd.DataFrame] = []
+    for file in sorted(root.rglob(STUDY_FILE)):
+        place = re.search(r"([^/]*)/m(\d+)/n(\d+)/([^/]+)/([^/]+)$", file.parent.absolute().as_posix())
+        if place is None:
+            raise ResultsError(f"{file}: the folders above it are not mM/nN/MODEL/TASK; move it, or name another root")
+        method, num_train, num_test, model, task = place.groups()
+        table = _read_file(file)
+        keep = [column for column in table.columns if is_arm(str(column))]
+        found.append(
+            table[keep].assign(
+                task=task,
+                method=method or TEXTS["method"],
+                model=model,
+                num_train=int(num_train),
+                num_test=int(num_test),
+                subsample=range(len(table)),
+            )
+        )
+    if not found:
+        raise ResultsError(f"{root}: no {STUDY_FILE} below it; name a folder that holds mM/nN/MODEL/TASK/{STUDY_FILE}")
+    return pd.concat(found, ignore_index=True)
+
+
+def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
+    """Check a user's table and bring it into the documented form.
+
+    Raises
+    ------
+    ResultsError
+        Naming `origin`, the row (the first below the heading is 1) and the column.
+    """
+    table = table.reset_index(drop=True)
+    if table.empty:
+        raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of one")
+    table = table.rename(columns={"accuracy": "score"}) if "score" not in table.columns else table
+    if "task" not in table.columns:
+        raise ResultsError(f"{origin}: column 'task' is missing; it has {_listed(table.columns)}")
+    row_numbers = table.index + 1
+    if "arm" not in table.columns:
+        table, row_numbers = _one_row_an_arm(table, origin)
+    result = table.copy()
+    for column, default in TEXTS.items():
+        result[column] = (table[column].fillna("") if column in table.columns else default).astype("str")  # type: ignore[union-attr]
+    for column in (*SIZES, "subsample", "num_correct"):
+        result[column] = _whole_numbers(table, column, origin, row_numbers)
+    for column in ("score", *MEASURES):
+        result[column] = _numbers(table, column, origin, row_numbers)
+    _require(result["task"] != "", "task", "is empty; name the task", result, origin, row_numbers)
+    strange = "is no arm; arms are base, extra, test and doses such as mix-0.25"
+    _require(result["arm"].map(is_arm), "arm", strange, result, origin, row_numbers)
+    if "subsample" not in table.columns:
+        within = [*CONFIGURATION, "task", "arm"]
+        result["subsample"] = result.groupby(within, dropna=False).cumcount().astype("Int64")
+    _fill_scores(result, origin, row_numbers)
+    _refuse_repeats(result, origin, row_numbers)
+    return result[list(COLUMNS)]
+
+
+def _one_row_an_arm(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, Any]:
+    """Unfold columns base, extra, test into rows; also the original row number of each new row."""
+    import numpy as np
+
+    arms = [str(column) for column in table.columns if is_arm(str(column))]
+    missing = [arm for arm in ("extra", "test") if arm not in arms]
+    if missing:
+        raise ResultsError(
+            f"{origin}: neither a column 'arm' nor the column {missing[0]!r}; it has {_listed(table.columns)}"
+        )
+    keep = [column for column in table.columns if column not in (*arms, "score", "num_correct")]
+    if "subsample" not in table.columns:
+        within = [column for column in (*CONFIGURATION, "task") if column in table.columns]
+        table = table.assign(subsample=table.groupby(within, dropna=False).cumcount())
+        keep.append("subsample")
+    long = table.melt(id_vars=keep, value_vars=arms, var_name="arm", value_name="score")
+    return long, np.tile(np.arange(1, len(table) + 1), len(arms))
+
+
+def _numbers(table: pd.DataFrame, column: str, origin: str, row_numbers: Any) -> pd.Series[float]:
+    import numpy as np
+    import pandas as pd
+
+    if column not in table.columns:
+        return pd.Series(np.nan, index=table.index, dtype="float64")
+    values = pd.to_numeric(table[column], errors="coerce").astype("float64")
+    good = table[column].isna() | (values.notna() & np.isfinite(values))
+    _require(good, column, "is no number", table, origin, row_numbers)
+    return values
+
+
+def _whole_numbers(table: pd.DataFrame, column: str, origin: str, row_numbers: Any) -> pd.Series[int]:
+    values = _numbers(table, column, origin, row_numbers)
+    good = values.isna() | ((values == values.round()) & (values >= 0))
+    _require(good, column, "is no whole number of 0 or more", table, origin, row_numbers)
+    return values.astype("Int64")
+
+
+def _fill_scores(table: pd.DataFrame, origin: str, row_numbers: Any) -> None:
+    """Scores from counts, or counts from scores, rounded: 0.29 x 100 is 28.999999999999996, and 29 were right."""
+    size = table["num_test"].astype("float64")
+    from_counts = table["num_correct"].astype("float64") / size
+    table["score"] = table["score"].fillna(from_counts)
+    _require(
+        table["score"].notna(), "score", "is missing, and num_correct or num_test too; give one of them", table, origin,
+        row_numbers,
+    )  # fmt: skip
+    _require(
+        table["score"] <= 1, "score", "is above 1; give fractions, not per cent or counts", table, origin, row_numbers
+    )
+    is_accuracy = ~(table["score"] < 0).groupby(table["task"]).transform("any")  # R^2 can be negative
+    exact = table["score"] * size
+    whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= SLACK)
+    _require(
+        whole, "score", "is no number of right answers out of num_test; correct num_test, or leave that column out for "
+        "a score that is no accuracy", table, origin, row_numbers,
+    )  # fmt: skip
+    given = table["num_correct"]
+    counts = exact.where(is_accuracy).round().astype("Int64")
+    agree = given.isna() | counts.isna() | (given == counts)
+    _require(agree.fillna(True), "num_correct", "is not score x num_test", table, origin, row_numbers)
+    table["num_correct"] = given.fillna(counts)
+
+
+def _refuse_repeats(table: pd.DataFrame, origin: str, row_numbers: Any) -> None:
+    repeated = table.duplicated([*TRIAL, "arm"])
+    _require(
+        ~repeated, "subsample", "stands twice for the same task, method, model, sizes and arm; number the subsamples, "
+        "or name the columns that tell the rows apart method or model", table, origin, row_numbers,
+    )  # fmt: skip
+
+
+def _require(good: Any, column: str, problem: str, table: pd.DataFrame, origin: str, row_numbers: Any) -> None:
+    """Refuse the first row that is not `good`."""
+    bad = (~good.astype("bool")).to_numpy()
+    if bad.any():
+        position = int(bad.argmax())
+        value = table[column].iloc[position]
+        raise ResultsError(f"{origin}, row {row_numbers[position]}, column {column!r}: {value} {problem}")
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, map(str, names)))

@@ -1,0 +1,124 @@
+"""The results table to means, a forest of biases and verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from peekbench import Analysis, Column, Configurations, Forest, Interval, Table, configurations
+from peekbench.records import Cell, Unit
+from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
+from peekbench_summary.verdict import judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench_summary import Summary
+
+NOTE = (
+    "boost = extra - base, bias = test - extra. 'These tasks': standard error and interval for further subsamples of "
+    "the same data sets. 'Such tasks': for other tasks, of which these are taken as a sample (a paired t over tasks)."
+)
+
+
+def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
+    """Means, standard errors, intervals, and a verdict on each configuration's bias."""
+    found = configurations(results)
+    return Analysis(
+        "summary",
+        tables=(
+            _score_table(found),
+            _effect_table(found, options.level),
+            _task_table(found, options.level),
+        ),
+        figures=(_forest(found, options.level),) if found.is_accuracy else (),
+        verdicts=tuple(
+            judge(
+                one.label,
+                list(one.scores["bias"].values()),
+                level=options.level,
+                region=options.region,
+                is_accuracy=found.is_accuracy,
+            )
+            for one in found.each
+        ),
+    )
+
+
+def _score_table(found: Configurations) -> Table:
+    unit: Unit = "fraction" if found.is_accuracy else "number"
+    rows = []
+    for one in found.each:
+        tasks = one.scores["test"]
+        means = (_mean_of_means(one.scores[arm]) for arm in found.arms)
+        rows.append((*one.cells, len(tasks), sum(map(len, tasks.values())), *means))
+    columns = (Column("tasks", "count"), Column("trials", "count"), *(Column(arm, unit) for arm in found.arms))
+    title = found.title("Mean accuracy by arm" if found.is_accuracy else "Mean score by arm")
+    return Table(title, (*found.columns, *columns), tuple(rows), "Every task counts alike.")
+
+
+def _mean_of_means(tasks: Mapping[str, Sequence[float]]) -> float:
+    return math.fsum(math.fsum(task) / len(task) for task in tasks.values()) / len(tasks)
+
+
+def _difference(found: Configurations) -> Unit:
+    return "difference" if found.is_accuracy else "number"
+
+
+def _effect_table(found: Configurations, level: float) -> Table:
+    rows = []
+    for one in found.each:
+        for effect in found.effects:
+            tasks = list(one.scores[effect].values())
+            these, such = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
+            rows.append((*one.cells, effect, *_cells(these), *_cells(such)[1:]))
+    columns = [Column("effect"), Column("mean", _difference(found))]
+    for which in ("these tasks", "such tasks"):
+        columns += [Column(f"{name}, {which}", _difference(found)) for name in ("se", "low", "high")]
+    title = found.title(f"Boost and bias over tasks, {level:.0%} intervals")
+    return Table(title, (*found.columns, *columns), tuple(rows), NOTE)
+
+
+def _cells(estimate: Estimate) -> tuple[Cell, ...]:
+    numbers = (estimate.mean, estimate.error, estimate.low, estimate.high)
+    return tuple(None if math.isnan(number) else number for number in numbers)
+
+
+def _task_table(found: Configurations, level: float) -> Table:
+    rows = []
+    for one in found.each:
+        for task, biases in one.scores["bias"].items():
+            cells: list[Cell] = []
+            for effect in found.effects:
+                estimate = _cells(of_one_task(one.scores[effect][task], level))
+                cells += estimate if effect == "bias" else estimate[:2]
+            rows.append((task, *one.cells, len(biases), *cells))
+    columns = [Column("task"), *found.columns, Column("subsamples", "count")]
+    for effect in found.effects:
+        names = (effect, "se", "low", "high") if effect == "bias" else (effect, "se")
+        columns += [Column(name if name == effect else f"{name} of {effect}", _difference(found)) for name in names]
+    title = found.title(f"Boost and bias by task, {level:.0%} intervals of the bias")
+    return Table(title, tuple(columns), tuple(rows), "For further subsamples of the same data set.")
+
+
+def _forest(found: Configurations, level: float) -> Forest:
+    groups = []
+    for one in found.each:
+        tasks = one.scores["bias"]
+        intervals = [_interval(task, of_one_task(values, level)) for task, values in tasks.items()]
+        if len(tasks) > 1:
+            intervals.append(_interval("average of these tasks", of_these_tasks(list(tasks.values()), level)))
+        groups.append((one.label, tuple(intervals)))
+    return Forest(
+        f"Bias by task: accuracy of test minus accuracy of extra, {level:.0%} intervals",
+        tuple(groups),
+        "Intervals are for further subsamples of the same data sets.",
+    )
+
+
+def _interval(label: str, estimate: Estimate) -> Interval:
+    """For the forest; without width where one subsample gives none."""
+    if not estimate.has_interval:
+        return Interval(label, estimate.mean, estimate.mean, estimate.mean)
+    return Interval(label, estimate.mean, estimate.low, estimate.high)

@@ -1,0 +1,90 @@
+"""A decision on one method's bias, and the sentence that says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from peekbench import Verdict
+from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
+
+if TYPE_CHECKING:
+    from peekbench.records import Decision
+
+
+def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: float, is_accuracy: bool) -> Verdict:
+    """Judge the bias of one configuration.
+
+    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: it
+    is inside the region. Inconclusive: neither, or there is no interval.
+
+    Parameters
+    ----------
+    label
+        Names the configuration.
+    tasks
+        Bias of each subsample, one sequence a task; fractions.
+    """
+    these, such = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
+    trials = sum(map(len, tasks))
+    where = "on this task" if len(tasks) == 1 else f"on average over these {len(tasks)} tasks"
+    show = _Shown(is_accuracy)
+    decision: Decision = "inconclusive"
+    if all(value == 0 for task in tasks for value in task):
+        decision = "equivalent"
+        sentence = f"{label}: seeing the test texts changed no score: the bias is exactly 0 in all {trials:,} trials."
+    elif not these.has_interval:
+        sentence = (
+            f"{label}: a bias of {show.signed(these.mean)} {where}, of unknown uncertainty, because a task has one "
+            "subsample only; draw more."
+        )
+    else:
+        span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
+        inside = -region <= these.low and these.high <= region
+        nonzero = these.low > 0 or these.high < 0
+        if inside:
+            decision = "equivalent"
+            but = ", though not zero" if nonzero else ""
+            sentence = (
+                f"{label}: seeing the test texts changed the score by less than {show.size(region)} {where}{but}: "
+                f"{show.signed(these.mean)} {span}."
+            )
+        elif nonzero:
+            decision = "biased up" if these.low > 0 else "biased down"
+            verb = "raised" if these.low > 0 else "lowered"
+            sentence = (
+                f"{label}: seeing the test texts {verb} the score by {show.size(abs(these.mean))} {where} {span}."
+            )
+        else:
+            sentence = (
+                f"{label}: a bias of {show.signed(these.mean)} {where} {span}: too unsure to tell from zero, or to "
+                f"call smaller than {show.size(region)}."
+            )
+        sentence += _beyond(tasks, these, such, show)
+    low, high = (these.low, these.high) if these.has_interval else (None, None)
+    return Verdict(label, "bias", decision, these.mean, low, high, level, sentence)
+
+
+def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, show: _Shown) -> str:
+    """What the average hides: the range over tasks, and what other tasks might show."""
+    if len(tasks) < 2:
+        return ""
+    means = [sum(task) / len(task) for task in tasks]
+    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}"
+    if (these.low > 0) != (such.low > 0) or (these.high < 0) != (such.high < 0):
+        text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
+    return text + "."
+
+
+class _Shown:
+    """Writes scores as a reader expects them: accuracies in points, R^2 as it is."""
+
+    def __init__(self, is_accuracy: bool) -> None:
+        self._factor, self._unit, self._digits = (100, " points", 2) if is_accuracy else (1, "", 4)
+
+    def signed(self, value: float) -> str:
+        text = f"{value * self._factor:+.{self._digits}f}"
+        return text if float(text) else text.replace("-", "+")
+
+    def size(self, value: float) -> str:
+        return f"{value * self._factor:.{self._digits}f}{self._unit}"
