@@ -196,8 +196,9 @@ class TrialFailure:
 
 # What an analysis gives.
 
-Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "number", "p_value", "seconds"]
-"""How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points."""
+Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "p_value", "seconds"]
+"""How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points, its spread
+(a standard error) as points without a sign."""
 Cell: TypeAlias = str | int | float | bool | None
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
 

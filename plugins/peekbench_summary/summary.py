@@ -66,6 +66,10 @@ def _difference(found: Configurations) -> Unit:
     return "difference" if found.is_accuracy else "number"
 
 
+def _spread(found: Configurations) -> Unit:
+    return "spread" if found.is_accuracy else "number"
+
+
 def _effect_table(found: Configurations, level: float) -> Table:
     rows = []
     for one in found.each:
@@ -75,7 +79,8 @@ def _effect_table(found: Configurations, level: float) -> Table:
             rows.append((*one.cells, effect, *_cells(these), *_cells(such)[1:]))
     columns = [Column("effect"), Column("mean", _difference(found))]
     for which in ("these tasks", "such tasks"):
-        columns += [Column(f"{name}, {which}", _difference(found)) for name in ("se", "low", "high")]
+        columns.append(Column(f"se, {which}", _spread(found)))
+        columns += [Column(f"{name}, {which}", _difference(found)) for name in ("low", "high")]
     title = found.title(f"Boost and bias over tasks, {level:.0%} intervals")
     return Table(title, (*found.columns, *columns), tuple(rows), NOTE)
 
@@ -96,8 +101,9 @@ def _task_table(found: Configurations, level: float) -> Table:
             rows.append((task, *one.cells, len(biases), *cells))
     columns = [Column("task"), *found.columns, Column("subsamples", "count")]
     for effect in found.effects:
-        names = (effect, "se", "low", "high") if effect == "bias" else (effect, "se")
-        columns += [Column(name if name == effect else f"{name} of {effect}", _difference(found)) for name in names]
+        columns += [Column(effect, _difference(found)), Column(f"se of {effect}", _spread(found))]
+        if effect == "bias":
+            columns += [Column(f"{name} of bias", _difference(found)) for name in ("low", "high")]
     title = found.title(f"Boost and bias by task, {level:.0%} intervals of the bias")
     return Table(title, tuple(columns), tuple(rows), "For further subsamples of the same data set.")
 

@@ -32,7 +32,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     decision: Decision = "inconclusive"
     if all(value == 0 for task in tasks for value in task):
         decision = "equivalent"
-        sentence = f"{label}: seeing the test texts changed no score: the bias is exactly 0 in all {trials:,} trials."
+        sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in all {trials:,} trials."
     elif not these.has_interval:
         sentence = (
             f"{label}: a bias of {show.signed(these.mean)} {where}, of unknown uncertainty, because a task has one "
@@ -46,14 +46,14 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             decision = "equivalent"
             but = ", though not zero" if nonzero else ""
             sentence = (
-                f"{label}: seeing the test texts changed the score by less than {show.size(region)} {where}{but}: "
+                f"{label}: seeing the test texts changed {show.noun} by less than {show.size(region)} {where}{but}: "
                 f"{show.signed(these.mean)} {span}."
             )
         elif nonzero:
             decision = "biased up" if these.low > 0 else "biased down"
             verb = "raised" if these.low > 0 else "lowered"
             sentence = (
-                f"{label}: seeing the test texts {verb} the score by {show.size(abs(these.mean))} {where} {span}."
+                f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
             )
         else:
             sentence = (
@@ -81,6 +81,7 @@ class _Shown:
 
     def __init__(self, is_accuracy: bool) -> None:
         self._factor, self._unit, self._digits = (100, " points", 2) if is_accuracy else (1, "", 4)
+        self.noun = "accuracy" if is_accuracy else "the score"
 
     def signed(self, value: float) -> str:
         text = f"{value * self._factor:+.{self._digits}f}"

@@ -1,0 +1,7 @@
+"""Analyses and provenance to terminal, text, Markdown, JSON and SVG. The same input gives the same bytes."""
+
+from peekbench.report.content import Report, report_of_run, report_of_table
+from peekbench.report.files import export_svg, write_report
+from peekbench.report.terminal import render_text
+
+__all__ = ["Report", "export_svg", "render_text", "report_of_run", "report_of_table", "write_report"]

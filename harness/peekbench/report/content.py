@@ -1,0 +1,175 @@
+"""What a report says, whatever it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench.analysis import analyze
+from peekbench.plan import make_trials
+from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
+from peekbench.results import load_results
+from peekbench.spec import make_spec
+from peekbench.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench.spec import ExperimentSpec
+
+# Packages whose versions a reader looks for first; JSON has all of them.
+NOTABLE = ("numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a report shows, in its order."""
+
+    name: str
+    headline: str
+    """One line on what was judged."""
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...]
+    figures: tuple[Forest, ...]
+    tables: tuple[Table, ...]
+    failures: tuple[TrialFailure, ...]
+    provenance: Mapping[str, str]
+    """A few lines on what the numbers depend on."""
+    record: Mapping[str, Any]
+    """The rest, for machines: spec, data, sessions."""
+
+
+def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis]) -> Report:
+    """A report on scores that somebody made."""
+    trials = len(results) // max(1, results["arm"].nunique())
+    headline = (
+        f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
+    )
+    return _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+
+
+def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report, tuple[str, ...]]:
+    """A report on a run, from its store alone, and the file formats that its spec asks for.
+
+    Raises
+    ------
+    ResultsError
+        Where the run is not finished and `allow_incomplete` is not set.
+    """
+    with Store.open(path) as store:
+        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
+        tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
+        metrics = store.metrics()
+    results = load_results(path)
+    planned = list(make_trials(spec))
+    analyses = () if results.empty else analyze(
+        results, spec.analyses, allow_incomplete=allow_incomplete or spec.report.allow_incomplete, planned=planned
+    )  # fmt: skip
+    done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
+    headline = f"{done:,} of {len(planned):,} trials done" + (f", {len(failures):,} failed" if failures else "")
+    tables = (_task_table(tasks), _method_table(spec), *_cost_table(results), *_metric_table(metrics))
+    record = {"spec": store_spec(spec), "data": tasks, "sessions": sessions}
+    report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions), record)
+    return report, spec.report.formats
+
+
+def store_spec(spec: ExperimentSpec) -> dict[str, Any]:
+    """The spec as JSON values."""
+    dumped: dict[str, Any] = spec.model_dump(mode="json")
+    return dumped
+
+
+def _gather(
+    name: str,
+    headline: str,
+    analyses: Sequence[Analysis],
+    tables: Sequence[Table],
+    failures: Sequence[TrialFailure],
+    provenance: Mapping[str, str],
+    record: Mapping[str, Any],
+) -> Report:
+    return Report(
+        name=name,
+        headline=headline,
+        verdicts=tuple(verdict for analysis in analyses for verdict in analysis.verdicts),
+        warnings=tuple(dict.fromkeys(warning for analysis in analyses for warning in analysis.warnings)),
+        figures=tuple(figure for analysis in analyses for figure in analysis.figures),
+        tables=(*(table for analysis in analyses for table in analysis.tables), *tables),
+        failures=tuple(failures),
+        provenance=provenance,
+        record=record,
+    )
+
+
+def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [
+        (name, data["rows"], len(data["class_names"]) or None, min(data["class_counts"], default=None),
+         max(data["class_counts"], default=None), data["fingerprint"][:12])
+        for name, data in tasks.items()
+    ]  # fmt: skip
+    counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
+    return Table(
+        "Tasks", (Column("task"), *counts, Column("fingerprint")), tuple(rows), "JSON has class names and counts."
+    )
+
+
+def _method_table(spec: ExperimentSpec) -> Table:
+    rows = [(method.name, method.use, _in_words(method.raw_options()), method.entry.summary) for method in spec.methods]
+    columns = tuple(Column(name) for name in ("method", "use", "options", "what it is"))
+    return Table("Methods", columns, tuple(rows))
+
+
+def _in_words(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items())
+
+
+def _cost_table(results: pd.DataFrame) -> list[Table]:
+    if results.empty:
+        return []
+    arms = list(results["arm"].unique())
+    seconds = (results["fit_seconds"] + results["predict_seconds"]).groupby([results["method"], results["arm"]]).mean()
+    rows = [(method, *(_mean(seconds, method, arm) for arm in arms)) for method in results["method"].unique()]
+    columns = (Column("method"), *(Column(arm, "seconds") for arm in arms))
+    return [Table("Mean time to fit and predict, by arm", columns, tuple(rows))]
+
+
+def _mean(seconds: pd.Series[float], method: str, arm: str) -> Cell:
+    return float(seconds[method, arm]) if (method, arm) in seconds.index else None
+
+
+def _metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Table]:
+    arms = list(dict.fromkeys(arm for by_arm in metrics.values() for arm in by_arm))
+    rows = [
+        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms))
+        for method, by_arm in metrics.items()
+        for metric in dict.fromkeys(name for values in by_arm.values() for name in values)
+    ]
+    columns = (Column("method"), Column("metric"), *(Column(arm, "number") for arm in arms))
+    return [Table("Means of what methods recorded, by arm", columns, tuple(rows))] if rows else []
+
+
+def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The last session's circumstances, and whether earlier ones differed."""
+    if not sessions:
+        return {}
+    last = sessions[-1]
+    packages, machine, git = last["packages"], last["machine"], last["git"]
+    versions = [f"{name} {packages[name]}" for name in NOTABLE if name in packages]
+    lines = {
+        "spec": f"{spec.name}, seed {spec.seed}; the whole spec is in report.json",
+        "peekbench": f"{last['peekbench']}, Python {last['python']}",
+        "packages": ", ".join(versions),
+        "commit": f"{git['commit']}{' with uncommitted changes' if git['dirty'] else ''}" if git else "not in git",
+        "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
+        f"{machine['system']}",
+        "command": " ".join(last["command"]),
+        "sessions": f"{len(sessions)}, begun {', '.join(session['started'] for session in sessions[-3:])}",
+    }
+    differing = [
+        key for key in ("peekbench", "python", "packages", "machine") if any(s[key] != last[key] for s in sessions)
+    ]
+    if differing:
+        lines["caution"] = f"sessions differ in {', '.join(differing)}; report.json has each"
+    return lines

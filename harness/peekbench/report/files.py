@@ -1,0 +1,94 @@
+"""Reports into files, each written whole or not at all."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from peekbench.errors import PeekbenchError
+from peekbench.report.content import Report
+from peekbench.report.machine import render_json
+from peekbench.report.markdown import render_markdown
+from peekbench.report.terminal import render_text, render_top
+
+TEXT_WIDTH = 110
+NAMES = {"text": "report.txt", "markdown": "report.md", "json": "report.json"}
+
+# rich's own template asks a web server for a font; this one asks for what the reader has.
+SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+ font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+def write_report(
+    report: Report, folder: str | Path, formats: Sequence[str] = ("text", "markdown", "json")
+) -> list[Path]:
+    """Write report.txt, report.md and report.json into a folder, and say where.
+
+    Raises
+    ------
+    PeekbenchError
+        Where they cannot be written.
+    """
+    render = {"text": _plain_text, "markdown": render_markdown, "json": render_json}
+    return [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats]
+
+
+def _plain_text(report: Report) -> str:
+    console = Console(
+        file=io.StringIO(), width=TEXT_WIDTH, color_system=None, force_terminal=False, legacy_windows=False
+    )
+    render_text(report, console, complete=True)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
+    """Draw the top of the report as a picture."""
+    console = Console(
+        file=io.StringIO(),
+        record=True,
+        width=width,
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+    )
+    render_top(report, console)
+    svg = console.export_svg(
+        title=f"peekbench report {report.name}", theme=MONOKAI, code_format=SVG, unique_id="report"
+    )
+    return _write(Path(path), svg)
+
+
+def _write(path: Path, text: str) -> Path:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise PeekbenchError(
+            f"cannot write {path}: {error.strerror or error}; make the folder writable, or choose another one"
+        ) from error
+    return path

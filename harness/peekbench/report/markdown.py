@@ -1,0 +1,93 @@
+"""The report as GitHub's Markdown, for pull requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from peekbench.records import Table
+from peekbench.report.content import Report
+from peekbench.report.forest import draw
+from peekbench.report.numbers import shown
+
+FOREST_WIDTH = 100
+MOST_TRACEBACKS = 20
+
+
+def render_markdown(report: Report) -> str:
+    """All of the report; whatever comes from data is escaped."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"# {escaped(report.name)}"
+    yield ""
+    yield escaped(report.headline)
+    for warning in report.warnings:
+        yield ""
+        yield f"> **Caution:** {escaped(' '.join(warning.split()))}"
+    if report.verdicts:
+        yield ""
+        yield "## Does a method score higher because its unlabeled text is the test set's?"
+        yield ""
+        for verdict in report.verdicts:
+            yield f"- **{verdict.decision}**: {escaped(verdict.sentence)}"
+    for figure in report.figures:
+        yield ""
+        yield f"## {escaped(figure.title)}"
+        yield ""
+        yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
+        yield ""
+        yield escaped(figure.note)
+    for table in report.tables:
+        yield ""
+        yield f"## {escaped(table.title)}"
+        yield ""
+        yield from _table(table)
+    if report.failures:
+        yield ""
+        yield f"## {len(report.failures):,} trials failed"
+        for failure in report.failures[:MOST_TRACEBACKS]:
+            yield ""
+            yield f"<details><summary>{escaped(str(failure.trial))}: {escaped(failure.error)}</summary>"
+            yield ""
+            yield from fenced(failure.traceback.rstrip().splitlines())
+            yield ""
+            yield "</details>"
+        if len(report.failures) > MOST_TRACEBACKS:
+            yield ""
+            yield f"{len(report.failures) - MOST_TRACEBACKS:,} more are in report.json."
+    if report.provenance:
+        yield ""
+        yield "## Provenance"
+        yield ""
+        for name, text in report.provenance.items():
+            yield f"- {name}: {escaped(text)}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield "| " + " | ".join(escaped(column.name) for column in table.columns) + " |"
+    yield "|" + "|".join(" --- " if column.unit == "text" else " ---: " for column in table.columns) + "|"
+    for row in table.rows:
+        cells = (escaped(shown(cell, column.unit)) for cell, column in zip(row, table.columns, strict=True))
+        yield "| " + " | ".join(cells) + " |"
+    if table.note:
+        yield ""
+        yield escaped(table.note)
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown and HTML leave as it is, on one line."""
+    flat = " ".join(text.split())
+    flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    flat = re.sub(r"([\\`*_\[\]|~$#!])", r"\\\1", flat)
+    return re.sub(r"^([-+=]|\d+[.)])(?=\s)", r"\\\1", flat).replace("@", "&#64;")
+
+
+def fenced(lines: list[str]) -> Iterator[str]:
+    """A code block that none of its lines can close."""
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}text"
+    yield from lines
+    yield fence

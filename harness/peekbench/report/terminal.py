@@ -1,0 +1,148 @@
+"""The report in a terminal, and as plain text."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from textwrap import wrap
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from peekbench.records import Column, Table, TrialFailure, Verdict
+from peekbench.report.content import Report
+from peekbench.report.forest import ESTIMATE, ZERO, draw
+from peekbench.report.numbers import shown
+
+STYLES = {
+    "biased up": "bold red",
+    "biased down": "bold magenta",
+    "equivalent": "bold green",
+    "inconclusive": "bold yellow",
+}
+KEYS = ("text", "count")  # units of the columns that say what a row is
+GAP = 3  # between columns
+FOLDED = 26  # width from which text is folded
+MOST_ROWS = 30  # of a table in a terminal; the files have all
+MOST_FAILURES = 10
+
+
+def render_text(report: Report, console: Console, *, complete: bool = False) -> None:
+    """Print a report; with `complete`, tables of any length."""
+    render_top(report, console)
+    for table in report.tables:
+        console.print()
+        _print_table(table, console, None if complete else MOST_ROWS)
+    if report.failures:
+        _print_failures(report.failures, console)
+    if report.provenance:
+        console.print()
+        _print_heading("Provenance", console)
+        for name, text in report.provenance.items():
+            console.print(Padding(Text.assemble((f"{name}: ", "bold"), text), (0, 0, 0, 2)))
+
+
+def render_top(report: Report, console: Console) -> None:
+    """Print what everybody reads: verdicts and forests."""
+    console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
+    for warning in report.warnings:
+        console.print(Text(f"Caution: {warning}", "bold yellow"))
+    if report.verdicts:
+        _print_heading("Does a method score higher because its unlabeled text is the test set's?", console)
+        for verdict in report.verdicts:
+            _print_verdict(verdict, console)
+    for figure in report.figures:
+        console.print()
+        _print_heading(figure.title, console)
+        for line in draw(figure, console.width):
+            console.print(_styled(line.kind, line.label, line.plot, line.numbers, console.width), no_wrap=True)
+        console.print(Text(figure.note, "dim"))
+
+
+def _print_heading(text: str, console: Console) -> None:
+    console.print(Rule(style="dim"))
+    console.print(Text(text, "bold"))
+
+
+def _print_verdict(verdict: Verdict, console: Console) -> None:
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(width=12, no_wrap=True)
+    grid.add_column()
+    grid.add_row(Text(verdict.decision, STYLES[verdict.decision]), Text(verdict.sentence))
+    console.print(grid)
+
+
+def _styled(kind: str, label: str, plot: str, numbers: str, width: int) -> Text:
+    if kind == "heading":
+        return Text(label, "bold")
+    text = Text(no_wrap=True, overflow="crop")
+    text.append(label, "bold" if kind == "average" else "")
+    for character in plot:
+        text.append(character, {ZERO: "dim", ESTIMATE: "bold cyan"}.get(character, "dim" if kind == "axis" else "cyan"))
+    text.append(" " + numbers, "dim" if kind == "axis" else "")
+    return text[:width]
+
+
+def _print_table(table: Table, console: Console, most_rows: int | None) -> None:
+    _print_heading(table.title, console)
+    rows = [[shown(cell, column.unit) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
+    kept = rows[:most_rows]
+    widths = [_width(column, [row[position] for row in rows]) for position, column in enumerate(table.columns)]
+    for positions in _panels(table, widths, console.width):
+        rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+        for position in positions:
+            column = table.columns[position]
+            # Headings are broken here: rich would rather cut them than break them above a column of numbers.
+            heading = "\n".join(wrap(column.name, widths[position], break_long_words=False)) or " "
+            last = position == positions[-1]
+            rich_table.add_column(
+                Text(heading),
+                justify="left" if column.unit == "text" else "right",
+                min_width=widths[position],
+                max_width=None if last else widths[position],
+                overflow="fold",
+            )
+        for row in kept:
+            rich_table.add_row(*(Text(row[position]) for position in positions))
+        console.print(rich_table)
+    if len(kept) < len(rows):
+        console.print(Text(f"... and {len(rows) - len(kept):,} rows more in the report files", "dim"))
+    if table.note:
+        console.print(Text(table.note, "dim"))
+
+
+def _width(column: Column, cells: list[str]) -> int:
+    """What a column needs: numbers and words stand whole, longer text may be folded."""
+    longest_word = max(map(len, column.name.split()), default=1)
+    longest_cell = max(map(len, cells), default=0)
+    return max(longest_word, min(longest_cell, FOLDED) if column.unit == "text" else longest_cell)
+
+
+def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
+    """Split the columns into groups that fit the width, each beginning with those that say what a row is."""
+    leading = list(takewhile(lambda position: table.columns[position].unit in KEYS, range(len(table.columns))))
+    room = width - sum(widths[position] + GAP for position in leading)
+    panels: list[list[int]] = [[]]
+    taken = 0
+    for position in range(len(leading), len(table.columns)):
+        if panels[-1] and taken + widths[position] + GAP > room:
+            panels.append([])
+            taken = 0
+        panels[-1].append(position)
+        taken += widths[position] + GAP
+    return [[*leading, *panel] for panel in panels]
+
+
+def _print_failures(failures: tuple[TrialFailure, ...], console: Console) -> None:
+    console.print()
+    _print_heading(f"{len(failures):,} trials failed", console)
+    for failure in failures[:MOST_FAILURES]:
+        console.print(Padding(Text(f"{failure.trial}: {failure.error}"), (0, 0, 0, 2)))
+    if len(failures) > MOST_FAILURES:
+        console.print(Text(f"  ... and {len(failures) - MOST_FAILURES:,} more in report.json", "dim"))
+    console.print(Text("Traceback of the first:", "bold"))
+    console.print(Padding(Text(failures[0].traceback.rstrip()), (0, 0, 0, 2)))
