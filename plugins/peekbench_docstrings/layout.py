@@ -1,0 +1,92 @@
+"""Finds the running text in a docstring's first part: what precedes its sections, without lists, code and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import cleandoc
+from itertools import groupby, zip_longest
+
+UNDERLINE = re.compile(r"([-=~^*#.\"'`_])\1{2,}\s*")
+SECTIONS = frozenset(
+    {
+        "arguments", "args", "attributes", "example", "examples", "keyword arguments", "methods", "note", "notes",
+        "other parameters", "parameters", "raises", "receives", "references", "return", "return value", "returns",
+        "see also", "usage", "warning", "warnings", "warns", "yields",
+    }
+)  # fmt: skip
+SECTION = re.compile(
+    r"(?:args|raises|returns?|yields|examples?|usage|notes?|see also|references?|"
+    r"(?:\w+ )?(?:arguments|parameters|attributes|options|methods|variables|functions|classes|exceptions))\s*:{1,2}",
+    re.IGNORECASE,
+)
+FIELD = re.compile(r":[\w *]+:(?:\s|$)|@(?:param|type|keyword|raises?|return|rtype)\b")
+LEGAL = re.compile(r"copyright|\(c\) \d{4}|permission to|licen[sc]e", re.IGNORECASE)
+CODE = re.compile(
+    r">>> |\.\.\. |\$ |% |In \[\d|#!|import \w+$|from \w\S* import |\(?[\w.]+(?:\[.*\]|, ?[\w\[\]]+)*,?\)? [-+*]?= ?\S"
+)
+BULLET = re.compile(r"(?:[-*+o\u2022]|\(?\d+[.)]|\(?[a-z]\)) +\S")
+DEFINITION = re.compile(r"[\w.*'\"()]+(?:, [\w.*'\"()]+)* *(?:--?|:|=|  ) *\S|[\w.]+\([^()]*\)")
+TABLE = re.compile(r"[=+-]{2,}[ =+|-]*|\|.*\||\+-.*")
+SIGNATURE = re.compile(
+    r"(?:\w+ ?= ?)?[\w.]+ ?\((?:[^()]|\([^()]*\))*\)(?: *[-=]> *[\w\[\](),. ]+?)?(?: *$| +--? +| *: +)\n?"
+    r"|\w[\w()]* (?:\[|\| ).*\n",  # of a command: longlist | ll
+    re.MULTILINE,
+)
+
+
+def paragraphs(docstring: str) -> Iterator[str]:
+    """Paragraphs of running text up to the first section, markup still in place."""
+    found = False
+    blocks = _blocks(cleandoc(docstring))
+    for block, following in zip_longest(blocks, blocks[1:], fillvalue=[""]):
+        lines, is_last = _before_section(block, found)
+        if lines and not lines[0].startswith(" "):
+            lines = _before_list(lines if found else _after_signatures(lines))
+            if lines:
+                found = True
+                yield "\n".join(lines) + ":" * following[0].lstrip().startswith(".. math")
+        if is_last:
+            return
+
+
+def _blocks(text: str) -> list[list[str]]:
+    """Runs of lines between empty ones."""
+    groups = groupby(text.expandtabs().splitlines(), key=lambda line: bool(line.strip()))
+    return [list(lines) for has_text, lines in groups if has_text]
+
+
+def _before_section(block: list[str], found: bool) -> tuple[list[str], bool]:
+    """Lines of the block that precede a section's heading, and whether there is one.
+
+    A title that opens the docstring is no section's heading, and is left out.
+    """
+    lines: list[str] = []
+    for line in block:
+        if UNDERLINE.fullmatch(line):
+            title = lines.pop() if lines else ""
+            if found or lines or title.strip().lower() in SECTIONS:
+                return lines, True
+        elif SECTION.fullmatch(line.strip()) or FIELD.match(line.strip()) or LEGAL.search(line):
+            return lines, True
+        else:
+            lines.append(line)
+    return lines, False
+
+
+def _after_signatures(lines: list[str]) -> list[str]:
+    """Lines of the block that follow the signatures that it begins with; one may take several lines."""
+    text = "\n".join(lines)
+    while signature := SIGNATURE.match(text):
+        text = text[signature.end() :]
+    return text.splitlines()
+
+
+def _before_list(lines: list[str]) -> list[str]:
+    """Lines of the block that precede a list, code, a table or a directive."""
+    if sum(bool(DEFINITION.match(line)) for line in lines) > max(1, len(lines) // 2):
+        return []
+    for position, line in enumerate(lines):
+        if any(pattern.match(line.strip()) for pattern in (CODE, BULLET, TABLE)) or line.startswith((".. ", "   ")):
+            return lines[:position]
+    return lines

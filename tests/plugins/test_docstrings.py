@@ -1,0 +1,291 @@
+"""Tasks made of docstrings: the prose that is left of one, the rows that are made of a package, and the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from peekbench import plugins
+from peekbench.data import check, hash_rows
+from peekbench.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.errors import DataError
+from peekbench.records import Dataset, Folders
+from peekbench.sampling import check_sizes
+from peekbench.spec import Design
+from peekbench_docstrings import source
+from peekbench_docstrings.extract import extract
+from peekbench_docstrings.names import telling_names, without_names
+from peekbench_docstrings.prose import sentences
+from peekbench_docstrings.recipes import NUMPY, RECIPES, Recipe
+from peekbench_docstrings.source import DocstringOptions, load
+
+OPTIONS = DocstringOptions()
+SMALL = Recipe(
+    task="small",
+    title="the small package",
+    package="small",
+    distribution="small",
+    instruction="",
+    classes={"air": ("air", "wind/_gust"), "water": ("water",)},
+    aliases=frozenset({"sm"}),
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """A cache that the tests of this module share, since filling it takes seconds."""
+    return Folders(spec=tmp_path_factory.mktemp("spec"), cache=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module", params=RECIPES, ids=lambda recipe: recipe.task)
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    made: Recipe = request.param
+    return made
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Path:
+    """A folder with the sources of `SMALL`."""
+    root = tmp_path / "small"
+    for path, text in {
+        "air.py": '"""Breathe slowly, and then in again."""\nclass A:\n    def f(self):\n'
+        '        """Hold it for as long as you can."""\ndef g():\n    """Blow out all the candles, one by one."""',
+        "wind/_gust.py": 'class A:\n    """A sudden rush that takes your hat."""\n',
+        "water/__init__.py": 'add_newdoc("f", "g", ("h", """h(x)\n\n    Pour x into the largest glass."""))\n',
+        "water/tests/test_water.py": '"""A docstring of a test, which nobody wants here."""\n',
+        "fire.py": '"""A module that belongs to no class at all."""\n',
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def test_tasks_are_large_enough_and_clean(recipe: Recipe, folders: Folders) -> None:
+    dataset = load(options=OPTIONS, folders=folders, recipe=recipe)
+    check(dataset, recipe.task)
+    assert len(dataset.inputs) >= 600
+    assert 4 <= len(dataset.class_names) <= 8
+    assert min(Counter(dataset.labels).values()) >= 60
+    check_sizes(dataset, Design(num_train=(50, 100), num_test=(200,), num_subsamples=1), recipe.task)
+    assert dataset.instruction.startswith("The text is")
+    texts = [text for text in dataset.inputs if isinstance(text, str)]
+    assert len({text.lower() for text in texts}) == len(texts) == len(dataset.inputs)
+    for text in texts:
+        assert 40 <= len(text) <= 400
+        assert text == " ".join(text.split())
+        assert not any(markup in text for markup in (">>>", "``", ":class:", ":func:", ":math:", "\n", "\0", "\1"))
+        assert not text.startswith(".. ")
+    assert dataset.fingerprint == hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
+    assert dataset.details["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert dataset.details["dropped_duplicates"] > 0
+
+
+def test_no_text_names_its_own_part_of_the_package(folders: Folders) -> None:
+    dataset = load(options=OPTIONS, folders=folders, recipe=NUMPY)
+    for name in ("polynomial", "fft", "ma", "f2py"):
+        assert not [text for text in dataset.inputs if name in str(text).lower().split()]
+    assert not [text for text in dataset.inputs if "numpy." in str(text) and "numpy. " not in str(text)]
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        ("Return the sum.\n\nParameters\n----------\nx : int\n    A number.\n", ["Return the sum."]),
+        ("f(a, b=(1, 2)) -> int\n\nReturn the sum.", ["Return the sum."]),
+        ("longlist | ll\nList the whole source.", ["List the whole source."]),
+        ("f(a,\n  b)\n\nReturn the sum.", ["Return the sum."]),
+        ("S.find(sub[, start]) -- Find a part.", ["Find a part."]),
+        ("Return the sum.\n\n:param x: A number.", ["Return the sum."]),
+        ("Return the sum\n\n@param x: A number.", ["Return the sum."]),
+        ("Return the sum.\n\nArgs:\n    x: A number.", ["Return the sum."]),
+        ("Return it.\n\n>>> f(1)\n2\n\nThen some more.", ["Return it.", "Then some more."]),
+        ("Return it.\n\n.. deprecated:: 1.0\n   Use g.\n\nThen more.", ["Return it.", "Then more."]),
+        ("Does three things:\n\n- one\n- two\n\nAnd it ends.", ["And it ends."]),
+        ("The norm is\n\n.. math:: x^2\n\nwhere x is long. It is good.", ["It is good."]),
+        ("Title\n=====\n\nWhat it is.", ["What it is."]),
+        ("Return it.\nDetails\n-------\nThat much.", ["Return it."]),
+        ("One.\n\nCopyright 1999 by somebody.\n\nTwo.", ["One."]),
+        ("See :func:`~a.b.c`, :class:`D`, ``e`` and *f*.", ["See c, D, e and f."]),
+        ("Read the :ref:`guide <g>`. Use `this <https://a.b>`_ here.", ["Use this here."]),
+        ("As in [1]_ and other places. It works [2]_.", ["It works."]),
+        ("Costs :math:`n` steps. Or :math:`\\frac{a}{b}`.", ["Costs n steps."]),
+        ("Follows :rfc:`822` and `field' names.", ["Follows RFC 822 and 'field' names."]),
+        ("The %(name)s of it. The rest, e.g. This.", ["The rest, e.g. This."]),
+        ("(1 / (2 * n)) * ||y - Xw||^2_2 + a * ||w||_1\n\nFit it.", ["Fit it."]),
+        ("    ", []),
+    ],
+)
+def test_prose_of_a_docstring(docstring: str, expected: list[str]) -> None:
+    assert sentences(docstring) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Return a sparse matrix.", "Return a matrix."),
+        ("Return a sparse array.", "Return an array."),
+        ("Sparse matrices are small.", ""),  # as a verb would be
+        ("Make it sparse.", ""),
+        ("Those that are sparse in rows.", ""),
+        ("Return a sparse containing ones.", ""),
+        ("See scipy.sparse for more.", ""),
+        ("Use the scipy.sparse package here.", "Use the package here."),
+        ("Like scipy.sparse.eye(3) does.", "Like eye(3) does."),
+        ("Of the linalg module.", "Of the module."),
+        ("Of linalg routines.", "Of linalg routines."),
+        ("Read sparse.py first.", ""),
+        ("A non-sparse matrix.", ""),
+        ("Like os.path and e.g. this.", "Like os.path and e.g. this."),
+    ],
+)
+def test_names_are_taken_out(sentence: str, expected: str) -> None:
+    modules = dict.fromkeys(("sparse", "linalg"))
+    assert without_names(sentence, {"sparse"}, modules, {"scipy", *modules}) == expected
+
+
+def test_a_name_is_telling_where_its_class_has_most_of_it() -> None:
+    air, water = (0, ["Air is thin."]), (1, ["Water, in the air."])
+    assert "air" in telling_names(SMALL, [air, air, water])
+    assert "air" not in telling_names(SMALL, [air, water])
+    assert "water" in telling_names(SMALL, [air, water])
+
+
+def test_rows_of_a_package(write: Path) -> None:
+    made = extract(SMALL, write, min_characters=20, max_characters=30)
+    assert made.texts == [
+        "Breathe slowly, and then in",
+        "Hold it for as long as you",
+        "Blow out all the candles, one",
+        "Pour x into the largest glass.",
+        "A sudden rush that takes your",
+    ]
+    assert made.labels == [0, 0, 0, 1, 0]
+
+
+def test_duplicates_and_short_texts_are_counted(write: Path) -> None:
+    (write / "air.py").write_text(
+        '"""Said by both, in so many words."""\nclass A:\n    """Said TWICE by one of them."""\n'
+        '    def f(self):\n        """Said twice by one of them."""\n    def g(self):\n        """Short."""\n'
+    )
+    (write / "water" / "b.py").write_text('"""Said by both, in so many words."""\n')
+    made = extract(SMALL, write, min_characters=20, max_characters=400)
+    assert made.texts[0] == "Said TWICE by one of them."
+    assert "Said by both, in so many words." not in made.texts
+    assert (made.too_short, made.duplicates, made.in_several_classes) == (1, 1, 2)
+
+
+def test_damaged_and_missing_sources(write: Path) -> None:
+    (write / "air.py").write_text("def f(:\n")
+    with pytest.raises(DataError, match=r"cannot read .*air\.py: invalid syntax.*; reinstall the package"):
+        extract(SMALL, write, 20, 400)
+    shutil.rmtree(write / "water")
+    (write / "air.py").unlink()
+    with pytest.raises(DataError, match=r"docstrings\.small: class 'water' has no text in .*small; install"):
+        extract(SMALL, write, 20, 400)
+
+
+def test_a_missing_package_is_named_with_the_remedy(folders: Folders) -> None:
+    absent = replace(NUMPY, package="numpy_that_is_not_there")
+    with pytest.raises(DataError, match=r"docstrings\.numpy: NumPy is not installed.*`pip install numpy`"):
+        load(options=OPTIONS, folders=folders, recipe=absent)
+    unknown = replace(NUMPY, distribution="numpy-that-is-not-there")
+    with pytest.raises(DataError, match="belongs to no installed distribution"):
+        load(options=OPTIONS, folders=folders, recipe=unknown)
+
+
+def _load_numpy(cache: Path) -> Dataset:
+    return load(options=OPTIONS, folders=Folders(spec=cache, cache=cache), recipe=NUMPY)
+
+
+def test_the_cache_is_used_and_rebuilt_where_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _load_numpy(tmp_path)
+    (file,) = (tmp_path / "docstrings").iterdir()
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-100], whole.replace(b"array", b"Array", 1), b"\xff\xfe"):
+        file.write_bytes(damaged)
+        assert _load_numpy(tmp_path) == first
+        assert file.read_bytes() == whole
+    assert list(file.parent.iterdir()) == [file]
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(source, "_make", forbidden)
+    assert _load_numpy(tmp_path) == first
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, folders: Folders) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert _load_numpy(tmp_path / "file") == load(options=OPTIONS, folders=folders, recipe=NUMPY)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert len(_load_numpy(tmp_path).inputs) > 600
+    assert not list((tmp_path / "docstrings").iterdir())
+
+
+def test_nothing_stale_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = source.locate(NUMPY)
+    keys = {
+        source._key(package, OPTIONS),
+        source._key(replace(package, version="0.0"), OPTIONS),
+        source._key(package, DocstringOptions(max_characters=100)),
+    }
+    copy = shutil.copytree(Path(source.__file__).parent, tmp_path / "plugin")
+    monkeypatch.setattr(source, "__file__", str(copy / "source.py"))
+    assert source._key(package, OPTIONS) in keys
+    with (copy / "names.py").open("a") as file:
+        file.write("# changed\n")
+    keys.add(source._key(package, OPTIONS))
+    monkeypatch.setattr(sys, "version", "4.0")
+    keys.add(source._key(package, OPTIONS))
+    assert len(keys) == 5
+
+
+def test_same_rows_whatever_the_hash_seed_and_light_where_cached(tmp_path: Path, folders: Folders) -> None:
+    program = (
+        "import sys; from peekbench import load_dataset; d = load_dataset('docstrings.numpy'); "
+        "heavy = {'numpy', 'pandas', 'scipy', 'peekbench_docstrings.extract', 'peekbench_docstrings.prose'}; "
+        "print(d.fingerprint, sorted(heavy & set(sys.modules)))"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PEEKBENCH_CACHE": str(tmp_path / cache)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed, cache in (("1", "a"), ("2", "b"), ("3", "b"))
+    ]
+    fingerprint = load(options=OPTIONS, folders=folders, recipe=NUMPY).fingerprint
+    made = f"{fingerprint} ['peekbench_docstrings.extract', 'peekbench_docstrings.prose']"
+    assert outputs == [made, made, f"{fingerprint} []"]
+
+
+def test_options(folders: Folders) -> None:
+    dataset = load(options=DocstringOptions(min_characters=60, max_characters=80), folders=folders, recipe=NUMPY)
+    assert {60 <= len(str(text)) <= 80 for text in dataset.inputs} == {True}
+    with pytest.raises(ValidationError, match="min_characters 90 is above max_characters 80; lower it"):
+        DocstringOptions(min_characters=90, max_characters=80)
+
+
+def test_registered_with_a_group_of_all() -> None:
+    offers = plugins.load("docstrings").offers["data source"]
+    tasks = {name for name, entry in offers.items() if isinstance(entry, DataSourceEntry)}
+    group = offers["all"]
+    assert isinstance(group, TaskGroupEntry)
+    assert set(group.members) == tasks == {"stdlib", "numpy", "scipy", "pandas", "sklearn"}
