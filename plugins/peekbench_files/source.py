@@ -1,0 +1,107 @@
+"""The data source: rows of a file to texts and labels. No row is dropped unless the options say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as short
+
+from peekbench import Dataset, Folders
+from peekbench.data import hash_rows
+from peekbench.errors import DataError
+from peekbench_files.labels import assign_classes, label_key
+from peekbench_files.options import FileOptions
+from peekbench_files.reading import Row, read
+
+
+def load(*, options: FileOptions, folders: Folders) -> Dataset:
+    """Load the file.
+
+    Raises
+    ------
+    DataError
+        Where the file cannot be read or is malformed, a text or a label is missing or of the wrong type, a label has no
+        class, or there are rows of fewer than two classes.
+    """
+    path = folders.spec / options.path.expanduser()
+    rows = read(path, [*options.text, options.label], options)
+    examples = list(_examples(rows, options, path))
+    texts = [example.text for example in examples]
+    class_names, labels = assign_classes(
+        [example.key for example in examples], [example.place for example in examples], options.class_names
+    )
+    details = {"file": options.path.name, "rows": len(rows), "dropped_missing": len(rows) - len(texts)}
+    if options.drop_duplicates:
+        texts, labels, dropped = _without_duplicates(texts, labels)
+        details.update(dropped)
+    if len(set(labels)) < 2:
+        raise DataError(
+            f"{path}: {len(labels)} rows of {len(set(labels))} classes by column {options.label!r}; classification "
+            "needs rows of two or more"
+        )
+    return Dataset(
+        inputs=tuple(texts),
+        labels=tuple(labels),
+        class_names=class_names,
+        instruction=options.instruction,
+        fingerprint=hash_rows(texts, labels, class_names),
+        details=details,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row with a text and a label."""
+
+    place: str
+    text: str
+    key: str
+    """The label, as `label_key` gives it."""
+
+
+def _examples(rows: Iterable[Row], options: FileOptions, path: Path) -> Iterator[Example]:
+    """Check row after row, and leave those out that lack a value where the options say so."""
+    columns = [*options.text, options.label]
+    for row in rows:
+        place = f"{path}, {row.place}"
+        missing = [column for column, value in zip(columns, row.values, strict=True) if _is_missing(value)]
+        if missing and options.drop_missing:
+            continue
+        if missing:
+            raise DataError(
+                f"{place}: nothing in column {missing[0]!r}; fill it in, or set `drop_missing: true` to leave such "
+                "rows out"
+            )
+        *texts, label = row.values
+        for column, text in zip(options.text, texts, strict=True):
+            if not isinstance(text, str):
+                raise DataError(
+                    f"{place}: {short(text)} in column {column!r} is {type(text).__name__}, not text; store it as "
+                    "text, or name another column as `text`"
+                )
+        key = label_key(label)
+        if key is None:
+            raise DataError(
+                f"{place}: {short(label)} in column {options.label!r} is {type(label).__name__}, and a label is text "
+                "or a whole number; store it as one of them, or name another column as `label`"
+            )
+        yield Example(place, options.joined_by.join(texts), key)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())  # the second is NaN
+
+
+def _without_duplicates(texts: list[str], labels: list[int]) -> tuple[list[str], list[int], dict[str, int]]:
+    """The first row of each text, unless its labels differ, and how many rows were left out for either reason."""
+    labels_of: dict[str, set[int]] = {}
+    for text, label in zip(texts, labels, strict=True):
+        labels_of.setdefault(text, set()).add(label)
+    clear = {text: next(iter(of_text)) for text, of_text in labels_of.items() if len(of_text) == 1}
+    unclear = sum(len(labels_of[text]) > 1 for text in texts)
+    dropped = {
+        "dropped_duplicates": len(texts) - unclear - len(clear),
+        "dropped_in_several_classes": unclear,
+    }
+    return list(clear), list(clear.values()), dropped

@@ -1,0 +1,263 @@
+"""A user's own file: what is read from it, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from peekbench import load_dataset, plugins
+from peekbench.data import fingerprint
+from peekbench.entries import DataSourceEntry
+from peekbench.errors import DataError
+from peekbench.records import Dataset, Folders
+from peekbench_files.options import FileOptions
+from peekbench_files.source import load
+
+CSV = 'text,label\nGood fun.,pos\n"Dull, and long.",neg\nA joy.,pos\n'
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Dataset]:
+    """Writes content to a file of the spec's folder and loads it."""
+
+    def write_and_load(content: str | bytes, name: str = "rows.csv", **options: Any) -> Dataset:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return load(
+            options=FileOptions.model_validate({"path": name, **options}), folders=Folders(tmp_path, tmp_path / "cache")
+        )
+
+    return write_and_load
+
+
+@pytest.fixture
+def read_parquet(tmp_path: Path) -> Callable[..., Dataset]:
+    def write_and_load(columns: dict[str, Any], **options: Any) -> Dataset:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+        return load(
+            options=FileOptions.model_validate({"path": "rows.parquet", **options}),
+            folders=Folders(tmp_path, tmp_path / "cache"),
+        )
+
+    return write_and_load
+
+
+def test_csv_with_derived_classes(read: Callable[..., Dataset]) -> None:
+    dataset = read(CSV, instruction="The text is a review. Answer with its sentiment.")
+    assert dataset.inputs == ("Good fun.", "Dull, and long.", "A joy.")
+    assert dataset.labels == (1, 0, 1)
+    assert dataset.class_names == ("neg", "pos")
+    assert dataset.instruction == "The text is a review. Answer with its sentiment."
+    assert dataset.details == {"file": "rows.csv", "rows": 3, "dropped_missing": 0}
+
+
+def test_every_format_gives_the_same_rows(read: Callable[..., Dataset], read_parquet: Callable[..., Dataset]) -> None:
+    rows = [("007 is back", 1), ('He said "no"\tand left\nat once', 0), ("NA", 10), ("Überraschend, näh?", 2)]
+    quoted = [(text.replace('"', '""'), label) for text, label in rows]
+    names = {0: "zero", 1: "one", 2: "two", 10: "ten"}
+    datasets = [
+        read("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in quoted), class_names=names),
+        read(
+            "text\tlabel\n" + "".join(f'"{text}"\t{label}\n' for text, label in quoted), "rows.tsv", class_names=names
+        ),
+        read(
+            "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows),
+            "rows.jsonl",
+            class_names=names,
+        ),
+        read_parquet({"text": [text for text, _ in rows], "label": [label for _, label in rows]}, class_names=names),
+        read_parquet(
+            {"text": [text for text, _ in rows], "label": [float(label) for _, label in rows]}, class_names=names
+        ),
+    ]
+    for dataset in datasets:
+        assert dataset.inputs == tuple(text for text, _ in rows)
+        assert [dataset.class_names[label] for label in dataset.labels] == ["one", "zero", "ten", "two"]
+    assert len({fingerprint(dataset) for dataset in datasets}) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "class_names", "expected_names", "expected_labels"),
+    [
+        (["b", "a", "b"], None, ("a", "b"), (1, 0, 1)),
+        (["10", "9", "-1"], None, ("-1", "9", "10"), (2, 1, 0)),
+        (["b", "a", "b"], ["b", "a"], ("b", "a"), (0, 1, 0)),
+        (["1", "0", "1"], ["no", "yes"], ("no", "yes"), (1, 0, 1)),
+        (["1", "2", "1"], ["2", "1"], ("2", "1"), (1, 0, 1)),
+        (["1", "5", "2"], {1: "bad", 2: "bad", 5: "good"}, ("bad", "good"), (0, 1, 0)),
+        (["u", "v", "u"], {"v": "down", "u": "up"}, ("down", "up"), (1, 0, 1)),
+    ],
+)
+def test_class_names(
+    read: Callable[..., Dataset],
+    labels: list[str],
+    class_names: Any,
+    expected_names: tuple[str, ...],
+    expected_labels: tuple[int, ...],
+) -> None:
+    content = "text,label\n" + "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
+    dataset = read(content, class_names=class_names)
+    assert dataset.class_names == expected_names
+    assert dataset.labels == expected_labels
+
+
+def test_true_and_false_are_labels(read_parquet: Callable[..., Dataset]) -> None:
+    dataset = read_parquet({"text": ["a", "b"], "label": [True, False]}, class_names={True: "spam", False: "ham"})
+    assert (dataset.class_names, dataset.labels) == (("spam", "ham"), (0, 1))
+
+
+def test_several_text_columns_are_joined(read: Callable[..., Dataset]) -> None:
+    content = "id,title,body,topic\n1,T1,B1,x\n2,T2,B2,y\n"
+    assert read(content, text=["title", "body"], label="topic").inputs == ("T1\nB1", "T2\nB2")
+    assert read(content, text=["body", "title"], label="topic", joined_by=" | ").inputs == ("B1 | T1", "B2 | T2")
+
+
+def test_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> None:
+    assert (
+        read("text;label\nein 'ä';a\nb;c\n".encode("latin-1"), delimiter=";", encoding="latin-1").inputs[0] == "ein 'ä'"
+    )
+    assert read(b"\xef\xbb\xbf" + CSV.encode()).inputs[0] == "Good fun."
+    assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote="").inputs == ('"5 stars', "b")
+    assert read(CSV, "rows.txt", format="csv").labels == (1, 0, 1)
+    assert read("text,label\r\na,x\r\n\r\nb,y\r\n").inputs == ("a", "b")
+
+
+def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
+    content = "text,label\na,x\n,x\nb,y\na,x\nc,\nd,x\nd,y\n"
+    assert read(content, drop_missing=True).inputs == ("a", "b", "a", "d", "d")
+    dataset = read(content, drop_missing=True, drop_duplicates=True)
+    assert (dataset.inputs, dataset.labels) == (("a", "b"), (0, 1))
+    assert dataset.details == {
+        "file": "rows.csv",
+        "rows": 7,
+        "dropped_missing": 2,
+        "dropped_duplicates": 1,
+        "dropped_in_several_classes": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "options", "message"),
+    [
+        (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: No such file.*; check the path"),
+        (CSV, "rows.csv", {"path": ".", "format": "csv"}, "Is a directory"),
+        (CSV, "rows.csv", {"text": "review"}, "no column 'review'; there are 'text', 'label'. Set"),
+        (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
+        ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
+        ("", "rows.csv", {}, "no column 'text'; there are none"),
+        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: nothing in column 'text'; .*drop_missing: true"),
+        ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: nothing in column 'label'"),
+        ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),
+        ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
+        ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
+        (CSV.encode("utf-16"), "rows.csv", {}, "is not utf-8: .*set `encoding`"),
+        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8"),
+        (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
+        ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
+        ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
+        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 classes by column 'label'"),
+        ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
+        ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON .*one object"),
+        ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
+        ('["a", 1]\n', "rows.jsonl", {}, "line 1: a JSON list"),
+        ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; there are 'text', 'label'"),
+        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "line 2: nothing in column 'label'"),
+        ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: nothing in column 'text'"),
+        ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
+        ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
+        ('{"text": "a", "label": ["x"]}\n', "rows.jsonl", {}, "line 1: .* in column 'label' is list"),
+        (CSV, "rows.parquet", {}, r"rows\.parquet is no Parquet file: .*set `format`"),
+    ],
+)
+def test_faults_are_told_with_place_and_remedy(
+    read: Callable[..., Dataset], content: str | bytes, name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=f"(?s){message}"):
+        read(content, name, **options)
+
+
+def test_faults_of_parquet(read_parquet: Callable[..., Dataset]) -> None:
+    with pytest.raises(DataError, match="no column 'label'; there are 'text', 'class'"):
+        read_parquet({"text": ["a"], "class": [1]})
+    with pytest.raises(DataError, match="row 2: nothing in column 'text'"):
+        read_parquet({"text": ["a", None], "label": [1, 2]})
+    with pytest.raises(DataError, match="row 2: nothing in column 'label'"):
+        read_parquet({"text": ["a", "b"], "label": [1.0, float("nan")]})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "path"),
+        ({"path": "rows"}, "cannot tell the format of 'rows'"),
+        ({"path": "a.csv", "text": []}, "text"),
+        ({"path": "a.csv", "text": "x", "label": "x"}, "one of them twice"),
+        ({"path": "a.csv", "class_names": ["a"]}, "fewer than two classes"),
+        ({"path": "a.csv", "class_names": ["a", "b", "a"]}, "has a name twice"),
+        ({"path": "a.csv", "class_names": [True, False]}, "True is no name; put the names in quotes"),
+        ({"path": "a.csv", "class_names": {0: "a", "0": "b"}}, "are the same"),
+        ({"path": "a.csv", "class_names": {0.5: "a", 1: "b"}}, "0.5 is neither text nor a whole number"),
+        ({"path": "a.csv", "class_names": "ab"}, "give a list of names, or a mapping"),
+        ({"path": "a.csv", "encoding": "utf-99"}, "no encoding 'utf-99'"),
+        ({"path": "a.csv", "encoding": "rot13"}, "no encoding 'rot13'"),
+        ({"path": "a.csv", "delimiter": "||"}, "delimiter"),
+        ({"path": "a.csv", "delimiter": '"'}, "delimiter and quote are both"),
+        ({"path": "a.csv", "separator": ";"}, "separator"),
+    ],
+)
+def test_options_are_checked_without_the_file(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        FileOptions.model_validate(options)
+
+
+def test_options_survive_the_store() -> None:
+    options = FileOptions.model_validate({"path": "a.csv", "class_names": {0: "no", True: "yes"}, "text": "body"})
+    assert FileOptions.model_validate_json(options.model_dump_json()) == options
+
+
+def test_the_plugins_name_alone_will_do(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(CSV)
+    assert load_dataset("files", {"path": "rows.csv"}, folder=tmp_path).labels == (1, 0, 1)
+    assert plugins.find("files", "data source", DataSourceEntry).options is FileOptions
+    assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
+
+
+def test_same_rows_whatever_the_hash_seed_and_light_to_import(tmp_path: Path) -> None:
+    content = "text,label\n" + "".join(f"text {n % 90},{'xyzuvw'[n % 6]}\n" for n in range(180))
+    (tmp_path / "rows.csv").write_text(content)
+    program = (
+        "import sys; from peekbench import load_dataset; "
+        "d = load_dataset('files', {'path': 'rows.csv', 'drop_duplicates': True}); "
+        "print(d.fingerprint, d.class_names, len(d.inputs), {'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    dataset = load_dataset("files", {"path": "rows.csv", "drop_duplicates": True}, folder=tmp_path)
+    assert outputs == {f"{dataset.fingerprint} {dataset.class_names} 90 set()\n"}
+
+
+def test_fingerprint_follows_the_content(read: Callable[..., Dataset]) -> None:
+    first = read(CSV).fingerprint
+    assert read(CSV.replace("joy", "Joy")).fingerprint != first
+    assert read(CSV, class_names=["pos", "neg"]).fingerprint != first
+    assert read(CSV, "elsewhere.csv").fingerprint == first
