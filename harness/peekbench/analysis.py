@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.errors import ResultsError
 from peekbench.records import Analysis, Trial
 from peekbench.results import TRIAL, load_results
-from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, make_analysis
+from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, make_use
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def analyze(
         results = drop_incomplete(results)
         if results.empty:
             raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
-    chosen = [make_analysis(use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
+    chosen = [make_use(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
     return tuple(_ask(analysis, results, warnings) for analysis in chosen)
 
 

@@ -7,7 +7,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +53,24 @@ def load_dataset(
     """
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd())
-    return _load(source.use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder)
+    key = _key(source)
+    if key not in _loaded:
+        _loaded[key] = _load(*key)
+    return _loaded[key]
 
 
-@lru_cache(maxsize=64)
+def remember(source: SourceRef, dataset: Dataset) -> None:
+    """Serve these rows for that source in this process, instead of loading them."""
+    _loaded[_key(source)] = dataset
+
+
+_loaded: dict[tuple[str, str, Path], Dataset] = {}
+
+
+def _key(source: SourceRef) -> tuple[str, str, Path]:
+    return source.use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder
+
+
 def _load(use: str, options: str, folder: Path) -> Dataset:
     entry = plugins.find(use, "data source", DataSourceEntry)
     try:

@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import yaml
 from pydantic import (
@@ -83,6 +83,9 @@ class Use(SpecModel):
         """Options as plain JSON values, defaults filled in."""
         dumped: dict[str, Any] = self.options.model_dump(mode="json")
         return dumped
+
+
+U = TypeVar("U", bound=Use)
 
 
 class NamedUse(Use):
@@ -327,11 +330,8 @@ class ExperimentSpec(SpecModel):
         SpecError
             Where the executor has no such option.
         """
-        raw = {"use": self.executor.use, "options": {**self.executor.raw_options(), **options}}
-        try:
-            return self.model_copy(update={"executor": ExecutorSpec.model_validate(raw)})
-        except ValidationError as error:
-            raise SpecError(f"executor {self.executor.use} does not fit:\n{describe(error)}") from error
+        executor = make_use(ExecutorSpec, self.executor.use, {**self.executor.raw_options(), **options})
+        return self.model_copy(update={"executor": executor})
 
     def folders(self) -> Folders:
         from peekbench.data import cache_folder
@@ -402,18 +402,18 @@ def parse_options(text: str) -> dict[str, Any]:
     return raw
 
 
-def make_analysis(use: str) -> AnalysisSpec:
-    """An analysis with its default options.
+def make_use(model: type[U], use: str, options: Mapping[str, Any] | None = None) -> U:
+    """Name a thing outside of a spec: `make_use(AnalysisSpec, 'summary')`.
 
     Raises
     ------
     SpecError
-        Where no plugin offers it, or it has options without default.
+        Where no plugin offers it, or the options do not fit.
     """
     try:
-        return AnalysisSpec.model_validate(use)
+        return model.model_validate({"use": use, "options": options})
     except ValidationError as error:
-        raise SpecError(f"analysis {use!r} does not fit:\n{describe(error)}") from error
+        raise SpecError(f"{use} does not fit:\n{describe(error)}") from error
 
 
 def _read_yaml(text: str, origin: str) -> Any:
