@@ -74,7 +74,7 @@ class Case:
     def fit(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> Predictor:
         import numpy as np
 
-        labels = np.array(self.train.labels)
+        labels: Any = np.array(self.train.labels)
         labels.flags.writeable = False
         context = Context(seed, 1, "auto", self.folders)
         predictor = self.entry.method(
@@ -216,7 +216,7 @@ def check_refit(case: Case) -> None:
     case.predict(None, seed=3)
     if not _same(first, case.predict(case.unlabeled)):
         raise ContractError(
-            "a fit gives other predictions after another fit; keep no state between fits, in the module or a cached model"
+            "a fit gives other predictions after another fit; keep no state between fits, in the module or in a model"
         )
 
 
@@ -262,19 +262,19 @@ def check_random_state(case: Case) -> None:
     """Global random generators are neither used nor changed."""
     import numpy as np
 
-    seen = []
+    seen: list[FloatArray] = []
     for seed in (1, 2):
         random.seed(seed)
         np.random.seed(seed)
-        before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
+        before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
         seen.append(case.predict(case.unlabeled))
-        after = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
+        after = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
         if before != after:
             raise ContractError(
                 "it changes the state of `random` or `numpy.random`; use a generator of its own, "
                 "numpy.random.default_rng(context.seed) say"
             )
-    if not _same(*seen):
+    if not _same(seen[0], seen[1]):
         raise ContractError("its numbers depend on the state of `random` or `numpy.random`; use context.seed instead")
 
 
@@ -370,7 +370,7 @@ def check_module_light(module: str) -> None:
         raise ContractError(f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}")
     if done.stdout.strip():
         raise ContractError(
-            f"importing {module} imports {', '.join(done.stdout.split())}; import them inside the functions that use them"
+            f"importing {module} imports {', '.join(done.stdout.split())}; do that in the functions that use them"
         )
 
 
