@@ -102,7 +102,7 @@ def plan(
     Example: peekbench plan specs/quickstart.yaml
     """
     from peekbench.plan import measure
-    from peekbench.provenance import describe_tasks
+    from peekbench.tasks import describe_tasks
 
     experiment = _load(spec, workers)
     tasks = describe_tasks(experiment)
@@ -139,13 +139,12 @@ def validate(
 
     Example: peekbench validate specs/*.yaml
     """
-    from peekbench.execute import check_kinds
-    from peekbench.provenance import check_tasks
+    from peekbench.tasks import check_tasks
 
     for path in specs:
         experiment = _load(path)
         if data:
-            check_kinds(experiment, check_tasks(experiment))
+            check_tasks(experiment)
         trials = sum(experiment.design.repeats(num_test) for _, num_test in experiment.design.points())
         trials *= len(experiment.tasks) * len(experiment.methods)
         typer.echo(f"{path}: good, {len(experiment.tasks)} tasks, {len(experiment.methods)} methods, {trials:,} trials")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from peekbench.errors import PluginError
 from peekbench.plan import group, make_trials
-from peekbench.provenance import describe_session, describe_tasks
+from peekbench.provenance import describe_session
 from peekbench.records import Trial, TrialFailure
 from peekbench.store import Store
+from peekbench.tasks import describe_tasks
 from peekbench.worker import Worker
 
 if TYPE_CHECKING:
@@ -68,15 +68,14 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
 
     Raises
     ------
-    DataError, StoreError
-        Before any work, where data are missing or too small or the store is another experiment's; a StoreError also
-        where it cannot be written later on.
+    DataError, PluginError, StoreError
+        Before any work, where data are missing or too small, a method does not take a task, or the store is another
+        experiment's; a StoreError also where it cannot be written later on.
     KeyboardInterrupt
         On Ctrl-C; what is done is stored.
     """
     progress = progress or Silence()
     tasks = describe_tasks(spec)
-    check_kinds(spec, {name: task["kind"] for name, task in tasks.items()})
     path = Path(store) if store is not None else store_path(spec)
     with Store.for_run(path, spec, tasks) as opened:
         trials = list(make_trials(spec))
@@ -92,23 +91,6 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
                 failed += isinstance(outcome, TrialFailure)
                 finished += not isinstance(outcome, TrialFailure)
     return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
-
-
-def check_kinds(spec: ExperimentSpec, kinds: dict[str, str]) -> None:
-    """Refuse a method on a kind of task that it does not take.
-
-    Raises
-    ------
-    PluginError
-        Naming both.
-    """
-    for method in spec.methods:
-        for task, kind in kinds.items():
-            if kind not in method.entry.task_kinds:
-                raise PluginError(
-                    f"method {method.name} ({method.use}) takes {' or '.join(sorted(method.entry.task_kinds))}, "
-                    f"but task {task} is {kind}; put them into different specs"
-                )
 
 
 def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""What a number depends on besides the spec: versions, commit, machine, data."""
+"""What a number depends on besides spec and data: versions, commit, machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import distributions, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from peekbench.data import class_counts, fingerprint, load_dataset
-from peekbench.sampling import check_sizes
-
-if TYPE_CHECKING:
-    from peekbench.spec import ExperimentSpec
+from typing import Any
 
 
 def describe_session(folder: Path) -> dict[str, Any]:
@@ -79,37 +73,3 @@ def _processor() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"
-
-
-def check_tasks(spec: ExperimentSpec) -> dict[str, str]:
-    """Load every task's data and refuse a design that it is too small for; the kind of each task.
-
-    Raises
-    ------
-    DataError
-        Where data cannot be had, or there are too few rows.
-    """
-    kinds: dict[str, str] = {}
-    for task in spec.tasks:
-        dataset = load_dataset(spec.source(task))
-        check_sizes(dataset, spec.design, task.name)
-        kinds[task.name] = dataset.kind
-    return kinds
-
-
-def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
-    """What each task's data are, by name; raises as `check_tasks`."""
-    described: dict[str, dict[str, Any]] = {}
-    for task, (name, kind) in zip(spec.tasks, check_tasks(spec).items(), strict=True):
-        dataset = load_dataset(spec.source(task))
-        counts = class_counts(dataset) if kind == "classification" else {}
-        described[name] = {
-            "use": task.use,
-            "kind": kind,
-            "rows": len(dataset.labels),
-            "class_names": list(dataset.class_names),
-            "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
-            "fingerprint": fingerprint(dataset),
-            "details": dict(dataset.details),
-        }
-    return described

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.errors import ResultsError
-from peekbench.store import Store, is_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +63,8 @@ def load_results(path: str | Path) -> pd.DataFrame:
     StoreError
         Where it is a damaged store.
     """
+    from peekbench.store import is_store
+
     path = Path(path)
     if path.is_dir():
         return tidy(_read_tree(path), str(path))
@@ -76,6 +77,8 @@ def load_results(path: str | Path) -> pd.DataFrame:
 
 def _read_store(path: Path) -> pd.DataFrame:
     import pandas as pd
+
+    from peekbench.store import Store
 
     with Store.open(path) as store:
         table = pd.DataFrame(store.result_columns())

@@ -1,0 +1,57 @@
+"""Loads a spec's tasks and checks that the design and the methods fit them, before any work is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peekbench.data import class_counts, fingerprint, load_dataset
+from peekbench.errors import PluginError
+from peekbench.sampling import check_sizes
+
+if TYPE_CHECKING:
+    from peekbench.records import TaskKind
+    from peekbench.spec import ExperimentSpec
+
+
+def check_tasks(spec: ExperimentSpec) -> None:
+    """Load every task's data; refuse a design that it is too small for, and a method that does not take it.
+
+    Raises
+    ------
+    DataError
+        Where data cannot be had, or there are too few rows.
+    PluginError
+        Where a method takes other kinds of tasks.
+    """
+    for task in spec.tasks:
+        dataset = load_dataset(spec.source(task))
+        check_sizes(dataset, spec.design, task.name)
+        _check_kind(spec, task.name, dataset.kind)
+
+
+def _check_kind(spec: ExperimentSpec, task: str, kind: TaskKind) -> None:
+    for method in spec.methods:
+        if kind not in method.entry.task_kinds:
+            raise PluginError(
+                f"method {method.name} ({method.use}) takes {' or '.join(sorted(method.entry.task_kinds))}, "
+                f"but task {task} is {kind}; put them into different specs"
+            )
+
+
+def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
+    """What each task's data are, by name; raises as `check_tasks`."""
+    check_tasks(spec)
+    described: dict[str, dict[str, Any]] = {}
+    for task in spec.tasks:
+        dataset = load_dataset(spec.source(task))
+        counts = class_counts(dataset) if dataset.kind == "classification" else {}
+        described[task.name] = {
+            "use": task.use,
+            "kind": dataset.kind,
+            "rows": len(dataset.labels),
+            "class_names": list(dataset.class_names),
+            "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
+            "fingerprint": fingerprint(dataset),
+            "details": dict(dataset.details),
+        }
+    return described
