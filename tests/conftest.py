@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INSTALLED = Path(__file__).parent / "installed"
 sys.path.append(str(INSTALLED))
@@ -20,6 +23,52 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(INSTALLED), os.envi
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs and reports go to the test's own folder."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def simulate() -> Callable[..., Any]:
+    """Results tables with known effects."""
+
+    def make(
+        bias: dict[str, float] | float,
+        *,
+        tasks: int = 5,
+        subsamples: int = 40,
+        num_test: int = 200,
+        noise: float = 0.02,
+        seed: int = 0,
+        method: str = "method",
+    ) -> pd.DataFrame:
+        """Accuracies with a boost of 0.05 and the given bias, one for all tasks or by task."""
+        import numpy as np
+        import pandas as pd
+
+        from peekbench.results import tidy
+
+        rng = np.random.default_rng(seed)
+        rows = []
+        for number in range(tasks):
+            task = f"task{number}"
+            mean_bias = bias[task] if isinstance(bias, dict) else bias
+            for subsample in range(subsamples):
+                ability = 0.6 + 0.02 * number + rng.normal(0, 0.03)
+                scores = ability + np.array([-0.05, 0.0, mean_bias]) + rng.normal(0, noise, 3)
+                counts = np.clip(np.round(scores * num_test), 0, num_test)
+                for arm, count in zip(("base", "extra", "test"), counts, strict=True):
+                    rows.append((task, method, 50, num_test, subsample, arm, count / num_test))
+        columns = ["task", "method", "num_train", "num_test", "subsample", "arm", "score"]
+        return tidy(pd.DataFrame(rows, columns=columns), "simulated")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def published() -> Path:
+    """The study's published accuracies, which are no part of the project."""
+    folder = Path(__file__).parents[2] / "shared" / "data" / "published_accuracies"
+    if not folder.is_dir():
+        pytest.skip("the study's published accuracies are not beside the repository")
+    return folder
 
 
 @pytest.fixture

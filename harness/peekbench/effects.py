@@ -101,9 +101,11 @@ def configurations(results: pd.DataFrame) -> Configurations:
 
 def _plain(value: Any) -> Cell:
     """A number or text of pandas' as one of Python's; None where it is missing."""
-    if isinstance(value, str):
-        return value
-    return int(value) if value == value and value is not None else None
+    import pandas as pd
+
+    if pd.isna(value):
+        return None
+    return value if isinstance(value, str) else int(value)
 
 
 def _label(cells: Mapping[str, Cell], varying: Sequence[str]) -> str:

@@ -139,6 +139,8 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     ResultsError
         Naming `origin`, the row (the first below the heading is 1) and the column.
     """
+    import pandas as pd
+
     table = table.reset_index(drop=True)
     if table.empty:
         raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of one")
@@ -150,7 +152,10 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
         table, row_numbers = _one_row_an_arm(table, origin)
     result = table.copy()
     for column, default in TEXTS.items():
-        result[column] = (table[column].fillna("") if column in table.columns else default).astype("str")  # type: ignore[union-attr]
+        if column in table.columns:
+            result[column] = table[column].astype("str").where(table[column].notna(), "")
+        else:
+            result[column] = pd.Series(default, index=table.index, dtype="str")
     for column in (*SIZES, "subsample", "num_correct"):
         result[column] = _whole_numbers(table, column, origin, row_numbers)
     for column in ("score", *MEASURES):

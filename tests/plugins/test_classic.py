@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.records import Draw, Trial, TrialResult, WorkItem
+from peekbench.spec import MethodSpec, make_spec, make_use
+from peekbench.testing import check_method, make_case
+from peekbench.worker import Worker
+
+METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
+
+
+@pytest.mark.parametrize("use", METHODS)
+def test_methods_keep_their_contract(use: str) -> None:
+    assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+
+
+@pytest.mark.parametrize("use", METHODS)
+def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use)
+    case = make_case(use, spec.entry, spec.options, tmp_path)
+    base, extra = case.predict(None), case.predict(case.unlabeled)
+    labels = _labels_of(case.test)
+    assert (base.argmax(axis=1) == labels).mean() > 0.5  # chance is 1/3
+    assert (extra.argmax(axis=1) == labels).mean() > 0.5
+    assert not np.allclose(base, extra)
+
+
+def _labels_of(texts: Any) -> Any:
+    """Of `peekbench.testing.sample_texts`: rows take their classes by turns."""
+    return np.array([int(text.rpartition("number")[2]) % 3 for text in texts])
+
+
+def test_lsa_clips_components_to_what_the_texts_span(tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, "classic.lsa", {"num_components": 10_000})
+    case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
+    assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
+
+
+def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> None:
+    entropies = []
+    for temperature in (0.25, 1.0):
+        spec = make_use(MethodSpec, "classic.self_training", {"temperature": temperature})
+        case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
+        entropies.append(case.fit(case.unlabeled).metrics["soft_label_entropy"])
+    assert entropies[0] < entropies[1]
+
+
+def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, "classic.word2vec")
+    case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
+    strange = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
+    assert np.allclose(strange, strange[0])
+    assert strange.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("use", METHODS)
+def test_numbers_do_not_depend_on_the_hash_seed(use: str) -> None:
+    code = f"""
+import json, tempfile, pathlib
+from peekbench.spec import MethodSpec, make_use
+from peekbench.testing import make_case
+spec = make_use(MethodSpec, {use!r})
+with tempfile.TemporaryDirectory() as folder:
+    case = make_case({use!r}, spec.entry, spec.options, pathlib.Path(folder))
+    print(json.dumps(case.predict(case.unlabeled).tolist()))
+"""
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert json.loads(results[0]) == json.loads(results[1])
+
+
+def test_lsa_with_few_components_peeks_on_real_text(tmp_path: Path) -> None:
+    """The harness sees what an SVD fitted on the test texts does: a bias well above its standard error."""
+    spec = make_spec(
+        {
+            "name": "lsa",
+            "seed": 2024,
+            "tasks": ["docstrings.stdlib"],
+            "methods": ["classic.lsa"],
+            "design": {"num_train": 50, "num_test": 200, "num_subsamples": 50},
+            "arms": ["extra", "test"],
+        },
+        folder=tmp_path,
+    )
+    worker = Worker(spec)
+    biases = []
+    for subsample in range(50):
+        item = WorkItem((Trial(Draw("docstrings.stdlib", 50, 200, subsample), "classic.lsa"),), has_base=False)
+        (outcome,) = worker(item)
+        assert isinstance(outcome, TrialResult)
+        extra, test = outcome.arms
+        biases.append(test.score - extra.score)
+    assert np.mean(biases) > 2.5 * np.std(biases, ddof=1) / np.sqrt(len(biases))

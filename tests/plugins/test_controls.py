@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.records import Dataset, Draw, Trial, TrialResult, WorkItem
+from peekbench.spec import MethodSpec, make_spec, make_use
+from peekbench.testing import check_method, make_case
+from peekbench.worker import Worker
+
+
+@pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
+def test_controls_keep_their_contract(use: str) -> None:
+    assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+
+
+def run(methods: list[Any], tmp_path: Path, *, num_subsamples: int, noise: float = 0.7) -> dict[str, Any]:
+    """Scores by method: (num_subsamples, 3 arms), and the metrics of arm test."""
+    spec = make_spec(
+        {
+            "name": "controls",
+            "tasks": [{"use": "toy.words", "name": "words", "options": {"num_rows": 600, "noise": noise}}],
+            "methods": methods,
+            "design": {"num_train": 30, "num_test": 200, "num_subsamples": num_subsamples},
+            "analyses": ["toy.count"],
+        },
+        folder=tmp_path,
+    )
+    worker = Worker(spec)
+    scores: dict[str, list[list[float]]] = {method.name: [] for method in spec.methods}
+    metrics: dict[str, list[float]] = {method.name: [] for method in spec.methods}
+    for subsample in range(num_subsamples):
+        for method in spec.methods:
+            (outcome,) = worker(WorkItem((Trial(Draw("words", 30, 200, subsample), method.name),), has_base=False))
+            assert isinstance(outcome, TrialResult), outcome
+            scores[method.name].append([arm.score for arm in outcome.arms])
+            metrics[method.name].append(outcome.arms[-1].metrics.get("planted_gain", 0.0))
+    return {name: (np.array(scores[name]), np.array(metrics[name])) for name in scores}
+
+
+def test_null_has_no_boost_and_no_bias_at_all(tmp_path: Path) -> None:
+    scores, _ = run(["controls.null"], tmp_path, num_subsamples=5)["controls.null"]
+    assert (scores == scores[:, :1]).all()
+    assert 0.4 < scores.mean() < 0.95  # neither hopeless nor perfect, so that a bias could show
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_leak_has_the_bias_that_is_planted(share: float, tmp_path: Path) -> None:
+    method = {"use": "controls.leak", "options": {"share": share}}
+    scores, planted = run([method], tmp_path, num_subsamples=20)["controls.leak"]
+    base, extra, test = scores.T
+    assert (base == extra).all()  # extra texts are not the test's: knowing their labels is worth nothing
+    assert test - extra == pytest.approx(planted)  # the metric says in each trial what was planted
+    expected = share * (1 - extra)
+    error = (test - extra - expected).std(ddof=1) / np.sqrt(len(test))
+    assert (test - extra).mean() == pytest.approx(expected.mean(), abs=3 * error + 1e-9)
+    assert (test - extra).mean() > 0.01
+
+
+def test_leak_and_null_share_their_base_arm(tmp_path: Path) -> None:
+    null, leak = (make_use(MethodSpec, use) for use in ("controls.null", "controls.leak"))
+    assert null.base_key() == leak.base_key()
+    both = run(["controls.null", "controls.leak"], tmp_path, num_subsamples=3)
+    assert (both["controls.null"][0][:, 0] == both["controls.leak"][0][:, 0]).all()
+
+
+def test_leak_knows_the_share_it_is_told(tmp_path: Path) -> None:
+    for share, most in ((0.0, 0), (0.25, 15), (1.0, 60)):
+        spec = make_use(MethodSpec, "controls.leak", {"share": share})
+        case = make_case("controls.leak", spec.entry, spec.options, tmp_path)
+        certain = case.fit(case.unlabeled).predict(case.unlabeled).max(axis=1) == 1
+        assert certain.sum() == most
+        assert len(case.unlabeled) == 60
+
+
+def test_leak_takes_the_first_label_of_a_text_that_stands_twice(tmp_path: Path) -> None:
+    texts = ["same words"] * 2 + [f"word{row} other{row % 2}" for row in range(118)]
+    labels = [0, 1] + [row % 2 for row in range(118)]
+    dataset = Dataset(texts, labels, ("zero", "one"))
+    spec = make_use(MethodSpec, "controls.leak", {"share": 1.0})
+    case = make_case("controls.leak", spec.entry, spec.options, tmp_path, dataset)
+    assert case.fit(("same words",)).predict(("same words",)).argmax(axis=1).tolist() == [0]

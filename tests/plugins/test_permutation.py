@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_1samp
+
+from peekbench.records import Analysis, Table
+from peekbench.results import load_results, tidy
+from peekbench.spec import AnalysisSpec, make_use
+from peekbench.testing import check_analyzer, check_module_light
+from peekbench_permutation import Permutation
+from peekbench_permutation.permutation import adjust, p_values
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+
+def ask(results: pd.DataFrame, **options: Any) -> Analysis:
+    spec = make_use(AnalysisSpec, "permutation", options)
+    return spec.entry.analyze(results, options=spec.options)
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+
+
+def test_few_subsamples_are_tested_exactly() -> None:
+    """Against going through all sign flips by hand."""
+    rng = np.random.default_rng(0)
+    differences = rng.integers(-5, 9, size=(3, 8)) / 100
+    two_sided, greater = p_values(differences, Permutation())
+    for row, task in enumerate(differences):
+        null = [np.mean(np.array(signs) * task) for signs in product((1, -1), repeat=8)]
+        above = np.mean(np.array(null) >= task.mean() - 1e-12)
+        below = np.mean(np.array(null) <= task.mean() + 1e-12)
+        assert greater[row] == pytest.approx(above)
+        assert two_sided[row] == pytest.approx(min(1, 2 * min(above, below)))
+
+
+def test_many_subsamples_agree_with_the_t_test_where_that_is_right() -> None:
+    differences = np.random.default_rng(1).normal(0.004, 0.02, size=(6, 60))
+    two_sided, greater = p_values(differences, Permutation())
+    for row, task in enumerate(differences):
+        assert two_sided[row] == pytest.approx(ttest_1samp(task, 0).pvalue, abs=0.02)
+        assert greater[row] == pytest.approx(ttest_1samp(task, 0, alternative="greater").pvalue, abs=0.02)
+
+
+def test_false_positives_come_at_the_nominal_rate() -> None:
+    """1,500 tests without effect: 5% of them below 0.05, within three standard errors; uniform elsewhere."""
+    differences = np.round(np.random.default_rng(2).normal(0, 6, size=(1500, 25))) / 200
+    for p in p_values(differences, Permutation(num_resamples=999)):
+        for level in (0.05, 0.2, 0.5):
+            assert abs((p <= level).mean() - level) < 3 * np.sqrt(level * (1 - level) / 1500) + 0.01
+
+
+def test_planted_effects_are_found_and_signed(simulate: Simulate) -> None:
+    bias = {"task0": 0.04, "task1": -0.04, "task2": 0.0, "task3": 0.04, "task4": 0.0}
+    overview, tasks = map(rows, ask(simulate(bias, subsamples=60)).tables)
+    assert (overview[0]["up"], overview[0]["down"]) == (2, 1)
+    adjusted = {row["task"]: row["p adjusted"] for row in tasks}
+    assert all((adjusted[task] < 0.05) == (bias[task] != 0) for task in bias)
+    greater = {row["task"]: row["p, test > extra"] for row in tasks}
+    assert greater["task0"] < 0.01
+    assert greater["task1"] > 0.99
+
+
+def test_no_difference_at_all_is_no_evidence() -> None:
+    table = tidy(pd.DataFrame({"task": ["a"] * 30, "extra": 0.5, "test": 0.5}), "same")
+    overview, tasks = map(rows, ask(table).tables)
+    assert (tasks[0]["p"], tasks[0]["p, test > extra"]) == (1, 1)
+    assert (overview[0]["up"], overview[0]["down"], overview[0]["p"]) == (0, 0, None)
+
+
+def test_one_subsample_can_prove_nothing() -> None:
+    table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.5, 0.5], "test": [0.9, 0.1]}), "one")
+    tasks = rows(ask(table).tables[1])
+    assert [row["p"] for row in tasks] == [1, 1]
+    assert [row["p, test > extra"] for row in tasks] == [0.5, 1]
+
+
+def test_unequal_numbers_of_subsamples_are_tested_alike(simulate: Simulate) -> None:
+    results = simulate(0.01, tasks=2, subsamples=30)
+    shorter = results[~((results["task"] == "task1") & (results["subsample"] >= 12))]
+    both = {row["task"]: row["p"] for row in rows(ask(shorter).tables[1])}
+    alone = {row["task"]: row["p"] for row in rows(ask(shorter[shorter["task"] == "task1"]).tables[1])}
+    assert both["task1"] == alone["task1"]
+    assert list(both) == ["task0", "task1"]
+
+
+def test_adjustment_is_that_of_benjamini_and_hochberg() -> None:
+    assert adjust([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+
+
+def test_paired_t_over_tasks_stands_beside(simulate: Simulate) -> None:
+    results = simulate(0.02)
+    wide = results.pivot(index=["task", "subsample"], columns="arm", values="score")
+    means = (wide["test"] - wide["extra"]).groupby("task").mean()
+    overview = rows(ask(results).tables[0])[0]
+    assert overview["t over tasks"] == pytest.approx(ttest_1samp(means, 0).statistic)
+    assert overview["p"] == pytest.approx(ttest_1samp(means, 0).pvalue)
+
+
+def test_published_zero_shot_accuracies_show_no_bias(published: Path) -> None:
+    """The smallest adjusted one-sided p-value is 0.563 when computed exactly; 9,999 flips come close."""
+    tasks = rows(ask(load_results(published / "zero_shot")).tables[1])
+    assert len(tasks) == 25
+    assert min(row["p adjusted, test > extra"] for row in tasks) == pytest.approx(0.563, abs=0.02)
+
+
+def test_contract(simulate: Simulate) -> None:
+    spec = make_use(AnalysisSpec, "permutation")
+    check_analyzer(spec.entry, spec.options, simulate(0.01, subsamples=30))
+    check_module_light("peekbench_permutation")

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from peekbench.effects import paired_scores
+from peekbench.records import Analysis, Table
+from peekbench.results import load_results, tidy
+from peekbench.spec import AnalysisSpec, make_use
+from peekbench.testing import check_analyzer, check_module_light
+from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+# Table 1 of arXiv 2410.00179, m=100: mean boost and bias in per cent.
+TABLE_1 = {
+    ("bert", 50): ("6.2", "-0.08"), ("bert", 100): ("6.1", "-0.37"), ("bert", 200): ("4.1", "0.33"),
+    ("bert", 500): ("6.1", "-0.16"), ("gpt2", 50): ("2.2", "-0.05"), ("gpt2", 100): ("2.5", "0.03"),
+    ("gpt2", 200): ("6.3", "-0.01"), ("gpt2", 500): ("3.9", "-0.21"),
+}  # fmt: skip
+
+
+def summarise(results: pd.DataFrame, **options: Any) -> Analysis:
+    spec = make_use(AnalysisSpec, "summary", options)
+    return spec.entry.analyze(results, options=spec.options)
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+
+
+def test_table_1_follows_from_the_published_accuracies(published: Path) -> None:
+    found = rows(summarise(load_results(published / "few_shot")).tables[1])
+    means = {(row["model"], row["num_test"], row["effect"]): row["mean"] * 100 for row in found}
+    for (model, num_test), (boost, bias) in TABLE_1.items():
+        assert f"{means[model, num_test, 'boost']:.1f}" == boost
+        assert f"{means[model, num_test, 'bias']:.2f}" == bias
+
+
+def test_means_and_errors_by_hand() -> None:
+    table = tidy(
+        pd.DataFrame(
+            {
+                "task": ["a", "a", "b", "b"],
+                "num_test": 100,
+                "base": [0.5, 0.5, 0.4, 0.4],
+                "extra": [0.5, 0.6, 0.5, 0.5],
+                "test": [0.6, 0.6, 0.5, 0.7],
+            }
+        ),
+        "by hand",
+    )
+    analysis = summarise(table)
+    scores, effects, tasks = map(rows, analysis.tables)
+    assert scores[0]["base"] == pytest.approx(0.45)
+    assert scores[0]["test"] == pytest.approx(0.6)
+    assert scores[0]["trials"] == 4
+    bias = next(row for row in effects if row["effect"] == "bias")
+    # Task a: differences 0.1, 0.0; task b: 0.0, 0.2. Standard errors 0.05 and 0.1.
+    assert bias["mean"] == pytest.approx(0.075)
+    assert bias["se, these tasks"] == pytest.approx(math.hypot(0.05, 0.1) / 2)
+    assert bias["se, such tasks"] == pytest.approx(0.025)
+    by_task = {row["task"]: row for row in tasks}
+    assert by_task["a"]["bias"] == pytest.approx(0.05)
+    assert by_task["a"]["se of bias"] == pytest.approx(0.05)
+    # t with 1 degree of freedom: 12.706
+    assert by_task["b"]["high of bias"] == pytest.approx(0.1 + 12.706 * 0.1, abs=1e-3)
+    assert by_task["b"]["boost"] == pytest.approx(0.1)
+
+
+def test_intervals_cover_what_they_should() -> None:
+    """Nominal 90% intervals from 600 simulated experiments, tasks fixed and tasks sampled."""
+    rng = np.random.default_rng(5)
+    task_biases = np.array([-0.02, 0.0, 0.01, 0.05])
+    these = such = one = 0
+    repeats = 600
+    for _ in range(repeats):
+        fixed = [list(rng.normal(bias, 0.03 * (1 + number), 12)) for number, bias in enumerate(task_biases)]
+        estimate = of_these_tasks(fixed, 0.9)
+        these += estimate.low <= task_biases.mean() <= estimate.high
+        estimate = of_one_task(fixed[0], 0.9)
+        one += estimate.low <= task_biases[0] <= estimate.high
+        sampled = [list(rng.normal(bias, 0.03, 12)) for bias in rng.normal(0.01, 0.02, 6)]
+        estimate = of_such_tasks(sampled, 0.9)
+        such += estimate.low <= 0.01 <= estimate.high
+    for hits in (these, such, one):
+        assert 0.87 < hits / repeats < 0.93
+
+
+@pytest.mark.parametrize(("bias", "decision"), [(0.03, "biased up"), (-0.03, "biased down"), (0.0, "equivalent")])
+def test_verdicts_find_what_was_planted(bias: float, decision: str, simulate: Simulate) -> None:
+    (verdict,) = summarise(simulate(bias, subsamples=150, num_test=2000)).verdicts
+    assert verdict.decision == decision
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low <= bias <= verdict.high
+    assert f"{verdict.low * 100:+.2f} to {verdict.high * 100:+.2f}" in verdict.sentence
+
+
+def test_few_noisy_subsamples_are_inconclusive(simulate: Simulate) -> None:
+    (verdict,) = summarise(simulate(0.0, subsamples=4, noise=0.06)).verdicts
+    assert verdict.decision == "inconclusive"
+
+
+def test_a_small_sure_bias_is_equivalent_but_said_not_to_be_zero(simulate: Simulate) -> None:
+    results = simulate(0.003, subsamples=400, num_test=4000, noise=0.005)
+    (verdict,) = summarise(results).verdicts
+    assert verdict.decision == "equivalent"
+    assert "though not zero" in verdict.sentence
+    (strict,) = summarise(results, region=0.001).verdicts
+    assert strict.decision == "biased up"
+
+
+def test_opposite_biases_do_not_hide_in_the_average(simulate: Simulate) -> None:
+    bias = {"task0": 0.05, "task1": -0.05, "task2": 0.05, "task3": -0.05, "task4": 0.0}
+    (verdict,) = summarise(simulate(bias, subsamples=200, num_test=2000)).verdicts
+    assert "By task it is -5." in verdict.sentence or "By task it is -4." in verdict.sentence
+    assert "to +5." in verdict.sentence or "to +4." in verdict.sentence
+
+
+def test_what_other_tasks_may_show_is_said_where_it_differs(simulate: Simulate) -> None:
+    bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
+    (verdict,) = summarise(simulate(bias, subsamples=100, num_test=2000)).verdicts
+    assert verdict.decision == "biased up"
+    assert "for other tasks like these the interval is -" in verdict.sentence
+
+
+def test_exact_zero_is_said_to_be_exact(simulate: Simulate) -> None:
+    results = simulate(0.0)
+    results.loc[results["arm"] == "test", ["score", "num_correct"]] = results.loc[
+        results["arm"] == "extra", ["score", "num_correct"]
+    ].to_numpy()
+    (verdict,) = summarise(results).verdicts
+    assert verdict.decision == "equivalent"
+    assert "exactly 0 in all 200 trials" in verdict.sentence
+    assert (verdict.estimate, verdict.low, verdict.high) == (0, 0, 0)
+
+
+def test_one_subsample_gives_no_interval_and_no_conclusion(simulate: Simulate) -> None:
+    analysis = summarise(simulate(0.2, subsamples=1))
+    (verdict,) = analysis.verdicts
+    assert verdict.decision == "inconclusive"
+    assert (verdict.low, verdict.high) == (None, None)
+    assert "draw more" in verdict.sentence
+
+
+def test_configurations_are_kept_apart_and_named_by_what_differs(simulate: Simulate) -> None:
+    results = pd.concat(
+        [
+            simulate(0.03, num_test=num_test, method=method, subsamples=60, seed=num_test)
+            for method in ("b", "a")
+            for num_test in (100, 400)
+        ]
+    )
+    analysis = summarise(results)
+    assert [verdict.method for verdict in analysis.verdicts] == ["b (n=100)", "b (n=400)", "a (n=100)", "a (n=400)"]
+    assert [column.name for column in analysis.tables[0].columns][:2] == ["method", "num_test"]
+    assert "num_train 50" in analysis.tables[0].title
+
+
+def test_doses_are_effects_of_their_own() -> None:
+    table = pd.DataFrame(
+        {"task": ["a"] * 3, "extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]}
+    )
+    effects = {row["effect"]: row["mean"] for row in rows(summarise(tidy(table, "doses")).tables[1])}
+    assert effects == pytest.approx({"bias": 0.4 / 3, "mix-0.25 - extra": 0.2 / 3})
+
+
+def test_scores_that_are_no_accuracies_are_not_shown_as_points() -> None:
+    table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
+    analysis = summarise(tidy(table, "r2"))
+    assert "points" not in analysis.verdicts[0].sentence
+    assert {column.unit for column in analysis.tables[1].columns} <= {"text", "number"}
+
+
+def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
+    ((heading, intervals),) = summarise(simulate(0.03)).figures[0].groups
+    assert heading == "method"
+    assert [interval.label for interval in intervals] == [f"task{n}" for n in range(5)] + ["average of these tasks"]
+    wide = paired_scores(simulate(0.03))
+    assert intervals[0].estimate == pytest.approx(wide.loc[wide["task"] == "task0", "bias"].mean())
+    assert all(interval.low <= interval.estimate <= interval.high for interval in intervals)
+
+
+def test_contract(simulate: Simulate) -> None:
+    spec = make_use(AnalysisSpec, "summary")
+    check_analyzer(spec.entry, spec.options, simulate(0.01))
+    check_module_light("peekbench_summary")
