@@ -101,12 +101,13 @@ def vote(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Vote,
     seen = Counter(word for text in (() if unlabeled is None else unlabeled) for word in text.split())
 
     def predict(inputs: Inputs) -> FloatArray:
-        scores = np.full((len(inputs), task.num_classes), 0.5)
+        scores: FloatArray = np.full((len(inputs), task.num_classes), 0.5)
         for row, text in enumerate(inputs):
             for word in text.split():
                 if word in weights:
                     scores[row] += weights[word] * (1 + options.boldness * (word in seen))
-        return scores / scores.sum(axis=1, keepdims=True)
+        scores /= scores.sum(axis=1, keepdims=True)
+        return scores
 
     return Predictor(predict, {"words": float(len(weights)), "seed": float(context.seed)})
 

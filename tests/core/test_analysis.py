@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+from peekbench import analyze
+from peekbench.analysis import find_holes
+from peekbench.errors import ResultsError, SpecError
+from peekbench.execute import run
+from peekbench.plan import make_trials
+from peekbench.results import load_results
+from peekbench.spec import AnalysisSpec, make_use
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+
+def test_default_analyses_on_a_complete_table(simulate: Simulate) -> None:
+    analyses = analyze(simulate(0.02))
+    assert [analysis.name for analysis in analyses] == ["summary", "permutation"]
+    assert all(analysis.warnings == () for analysis in analyses)
+
+
+def test_analyses_by_name_and_by_spec(simulate: Simulate) -> None:
+    (count,) = analyze(simulate(0.02), ["toy.count"])
+    assert count.tables[0].rows == ((600,),)
+    (named,) = analyze(simulate(0.02), [make_use(AnalysisSpec, "toy.count", {"heading": "how many"})])
+    assert named.tables[0].columns[0].name == "how many"
+
+
+def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
+    with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
+        analyze(simulate(0.02), ["toy.cuont"])
+
+
+@pytest.mark.parametrize(
+    ("remove", "message"),
+    [
+        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), "task task1, method method, num_train 50"),
+        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), r"1 of 40 subsamples missing \(3\)"),
+        (
+            lambda t: (t["task"] == "task1") & (t["subsample"] == 3) & (t["arm"] == "test"),
+            "subsample 3: 2 of the 3 arms",
+        ),
+        (
+            lambda t: (t["task"] == "task1") & (t["subsample"] > 9),
+            r"30 of 40 subsamples missing \(10, 11, 12, 13, 14, \.\.\.\)",
+        ),
+    ],
+)
+def test_a_design_with_holes_is_refused(remove: Any, message: str, simulate: Simulate) -> None:
+    table = simulate(0.02)
+    holed = table[~remove(table)]
+    with pytest.raises(ResultsError, match=message):
+        analyze(holed)
+    for analysis in analyze(holed, allow_incomplete=True):
+        assert "only complete trials were analysed" in analysis.warnings[0]
+
+
+def test_a_task_that_one_method_lacks_is_a_hole(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
+    assert find_holes(table) == [
+        "task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing (0, 1, 2, 3, 4, ...)"
+    ]
+
+
+def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0, num_test=50, subsamples=30), simulate(0, num_test=500, subsamples=10)])
+    assert find_holes(table) == []
+
+
+def test_incomplete_trials_are_left_out_not_filled(simulate: Simulate) -> None:
+    table = simulate(0.02)
+    lost = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
+    (count,) = analyze(table[~lost], ["toy.count"], allow_incomplete=True)
+    assert count.tables[0].rows == ((597,),)
+
+
+def test_nothing_complete_is_an_error_even_when_told_to_go_on(simulate: Simulate) -> None:
+    table = simulate(0.0, tasks=1, subsamples=2)
+    gone = ((table["subsample"] == 0) & (table["arm"] == "test")) | (
+        (table["subsample"] == 1) & (table["arm"] == "base")
+    )
+    with pytest.raises(ResultsError, match="no trial is complete"):
+        analyze(table[~gone], allow_incomplete=True)
+
+
+def test_planned_trials_that_are_missing_are_holes(make_spec: Callable[..., Any]) -> None:
+    results = load_results(run(make_spec()).store)
+    larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5})
+    assert find_holes(results, list(make_trials(make_spec()))) == []
+    holes = find_holes(results, list(make_trials(larger)))
+    assert len(holes) == 4
+    assert holes[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
+
+
+def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:
+    table = simulate(0.02).drop(columns="num_correct")
+    with pytest.raises(KeyError) as caught:
+        analyze(table)
+    assert any("raised by the analysis summary" in note for note in caught.value.__notes__)
+
+
+def test_published_accuracies_are_complete(published: Any) -> None:
+    assert find_holes(load_results(published / "few_shot")) == []
