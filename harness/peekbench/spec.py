@@ -468,6 +468,8 @@ def describe(error: ValidationError, at: tuple[int | str, ...] = ()) -> str:
             message = message[positioned.end() :]
         if fault["type"] == "extra_forbidden":
             message = "no such setting; remove it or correct its name"
+        elif fault["type"] == "too_short":
+            message = "is empty; name at least one"
         elif fault["type"] == "missing":
             message = "is missing; add it"
         elif fault["type"] != "value_error":

@@ -1,0 +1,55 @@
+"""What commands import; start-up times are printed by benchmarks/overhead.py."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"torch", "transformers", "pandas", "scipy", "sklearn", "pymc", "gensim", "matplotlib", "pyarrow", "datasets"}
+QUICKSTART = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """Top-level modules that are loaded once a command has ended."""
+    code = (
+        "import sys; from peekbench.cli import app\n"
+        f"sys.argv = ['peekbench', *{arguments!r}]\n"
+        "try: app()\n"
+        "except SystemExit as exit: assert not exit.code, exit.code\n"
+        "print('MODULES', *{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.rpartition("MODULES")[2].split())
+
+
+def test_help_imports_next_to_nothing() -> None:
+    loaded = modules_after("--help")
+    assert not loaded & (HEAVY | {"numpy", "pydantic", "yaml", "rich", "pluggy"})
+
+
+@pytest.mark.parametrize("command", [["validate", str(QUICKSTART)], ["validate", "--no-data", str(QUICKSTART)]])
+def test_validate_imports_no_heavy_library(command: list[str]) -> None:
+    loaded = modules_after(*command)
+    assert "pydantic" in loaded
+    assert not loaded & (HEAVY | {"numpy", "rich"})
+
+
+def test_the_packages_public_names_are_all_there() -> None:
+    import peekbench
+
+    for name in peekbench.__all__:
+        assert getattr(peekbench, name) is not None
+    assert set(dir(peekbench)) == set(peekbench.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = peekbench.nonsense
+
+
+def test_importing_the_package_costs_next_to_nothing() -> None:
+    code = "import sys, peekbench; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert not loaded & (HEAVY | {"numpy", "pydantic", "typer"})

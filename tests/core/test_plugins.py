@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from peekbench import plugins
+from peekbench.catalogue import describe, list_plugins, list_things
+from peekbench.entries import DataSourceEntry, MethodEntry
+from peekbench.errors import PluginError
+from peekbench.spec import parse_spec
+
+GOOD = """
+from peekbench import MethodEntry, Options, Predictor, hookimpl
+class None_(Options):
+    pass
+def nothing(unlabeled, train, task, *, options, context):
+    return Predictor(lambda inputs: None)
+@hookimpl
+def peekbench_methods():
+    return [MethodEntry(name="nothing", options=None_, method=nothing, summary="does nothing")]
+"""
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Put a plugin where installed distributions are looked for."""
+
+    def forget() -> None:
+        plugins.installed.cache_clear()
+        plugins.load.cache_clear()
+
+    def make(name: str, code: str, *, distribution: str = "", module: str = "") -> None:
+        distribution, module = distribution or name, module or f"plugin_{name}"
+        (tmp_path / f"{module}.py").write_text(code)
+        info = tmp_path / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[peekbench]\n{name} = {module}\n")
+        forget()
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield make
+    forget()
+
+
+def fault(name: str) -> str:
+    with pytest.raises(PluginError) as caught:
+        plugins.load(name)
+    return str(caught.value)
+
+
+def test_an_installed_plugin_is_found_and_indexed(install: Install) -> None:
+    install("fresh", GOOD)
+    assert plugins.find("fresh.nothing", "method", MethodEntry).summary == "does nothing"
+
+
+def test_first_party_plugins_come_through_the_same_door() -> None:
+    first_party = {"classic", "controls", "docstrings", "files", "local", "permutation", "summary"}
+    assert first_party <= set(plugins.installed())
+    for name in first_party:
+        assert plugins.load(name).offers
+
+
+def test_an_unknown_plugin_lists_what_there_is() -> None:
+    message = fault("clasic")
+    assert "no plugin 'clasic' is installed (did you mean 'classic'?)" in message
+    assert "controls" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("importless", "import no_such_library", "cannot be imported: ModuleNotFoundError: No module named 'no_such_l"),
+        ("syntax", "def (", "cannot be imported: SyntaxError"),
+        ("exits", "raise RuntimeError('at import')", "cannot be imported: RuntimeError: at import"),
+        ("unknown", GOOD.replace("peekbench_methods", "peekbench_metods"), "does not fit"),
+        ("arguments", GOOD.replace("peekbench_methods()", "peekbench_methods(spec)"), "does not fit"),
+        (
+            "tuple",
+            GOOD.replace("return [Method", "return (Method").replace('")]', '"),)'),
+            "must return a list of Method",
+        ),
+        ("wrong", GOOD.replace("return [", "return ['x', "), "must return a list of MethodEntry, but one is 'x'"),
+        ("twice", GOOD.replace("return [", "return 2 * ["), "returns two entries named 'nothing'; rename one"),
+        ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
+    ],
+)
+def test_a_broken_plugin_is_named_with_its_fault(name: str, code: str, message: str, install: Install) -> None:
+    install(name, code)
+    text = fault(name)
+    assert message in text
+    assert repr(name) in text
+
+
+def test_a_broken_plugin_stops_nobody_who_does_not_name_it(install: Install, tmp_path: Path) -> None:
+    install("broken", "import no_such_library")
+    spec = """
+name: fine
+tasks: [toy.words]
+methods: [toy.vote]
+design: {num_train: 9, num_test: 20, num_subsamples: 2}
+analyses: [toy.count]
+"""
+    assert parse_spec(spec, folder=tmp_path).name == "fine"
+    assert any("broken" in line and "no_such_library" in line for line in list_plugins())
+    assert any("classic.lsa" in line for line in list_things("methods"))
+
+
+def test_two_plugins_of_one_name_are_an_error(install: Install) -> None:
+    install("same", GOOD, distribution="one", module="plugin_one")
+    install("same", GOOD, distribution="two", module="plugin_two")
+    with pytest.raises(PluginError, match="two plugins are called 'same': plugin_.* and plugin_.*; uninstall one"):
+        plugins.installed()
+
+
+def test_a_plugins_name_alone_means_its_thing_of_that_name() -> None:
+    assert plugins.split_use("summary") == ("summary", "summary")
+    assert plugins.split_use("classic.lsa") == ("classic", "lsa")
+
+
+def test_a_thing_of_another_kind_is_pointed_out() -> None:
+    with pytest.raises(PluginError, match="'toy.vote' is among the methods"):
+        plugins.find("toy.vote", "data source", DataSourceEntry)
+    with pytest.raises(PluginError, match="is a group of data sources and cannot stand here"):
+        plugins.find("toy.all", "data source", DataSourceEntry)
+
+
+def test_show_describes_options_with_type_default_and_meaning() -> None:
+    text = describe("controls.leak")
+    assert "share: float (>= 0, <= 1), default 0.25" in text
+    assert "Share of the unlabeled texts whose labels the method knows." in text
+    assert "stands for: docstrings.stdlib" in describe("docstrings.all")
+    with pytest.raises(PluginError, match="plugin 'classic' offers no 'lda'; it offers: classic.lsa"):
+        describe("classic.lda")
+
+
+def test_list_knows_its_headings() -> None:
+    assert any(line.startswith("  toy.vote ") for line in list_things("all"))
+    with pytest.raises(PluginError, match="nothing to list under 'metods'"):
+        list(list_things("metods"))

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from peekbench.errors import SpecError
+from peekbench.spec import (
+    AnalysisSpec,
+    ExperimentSpec,
+    canonical,
+    load_spec,
+    make_spec,
+    make_use,
+    parse_options,
+    parse_spec,
+)
+
+MINIMAL = """
+name: small
+tasks: [toy.words]
+methods: [toy.vote]
+design: {num_train: 9, num_test: 20, num_subsamples: 2}
+analyses: [toy.count]
+"""
+MakeRaw = Callable[..., dict[str, Any]]
+
+
+def refuse(raw: Any, folder: Path = Path()) -> str:
+    with pytest.raises(SpecError) as caught:
+        make_spec(raw, folder=folder)
+    return str(caught.value)
+
+
+def test_a_minimal_spec_has_sensible_defaults(tmp_path: Path) -> None:
+    spec = parse_spec(MINIMAL, folder=tmp_path)
+    assert [arm.name for arm in spec.arms] == ["base", "extra", "test"]
+    assert spec.seed == 0
+    assert spec.executor.use == "local"
+    assert spec.tasks[0].name == "toy.words"
+    assert spec.methods[0].name == "toy.vote"
+    assert spec.report.formats == ("text", "markdown", "json")
+    assert spec.folder == tmp_path
+    default = parse_spec(MINIMAL.replace("analyses: [toy.count]", ""), folder=tmp_path)
+    assert [analysis.use for analysis in default.analyses] == ["summary", "permutation"]
+
+
+def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> None:
+    spec = parse_spec(MINIMAL, folder=tmp_path)
+    assert type(spec.methods[0].options).__name__ == "Vote"
+    assert spec.methods[0].raw_options() == {"boldness": 1.0, "model": "none"}
+    assert spec.methods[0].model == "none"
+
+
+@pytest.mark.parametrize(
+    ("parts", "faults"),
+    [
+        ({"nmae": "x"}, ["nmae: no such setting; remove it or correct its name"]),
+        ({"name": "../x"}, ["name: String should match pattern"]),
+        ({"name": None}, ["name: Input should be a valid string; got None"]),
+        ({"seed": -1}, ["seed: Input should be greater than or equal to 0; got -1"]),
+        ({"seed": "7"}, ["seed: Input should be a valid integer; got '7'"]),
+        ({"tasks": []}, ["tasks: is empty; name at least one"]),
+        ({"tasks": ["toy.wrods"]}, ["tasks[0].use: no data source 'toy.wrods' (did you mean 'words'?); toy offers"]),
+        ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
+        ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote' ('toy.vote' is among the methods)"]),
+        ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken; give each entry a `name`"]),
+        ({"tasks": [{"use": "toy.all", "name": "x"}]}, ["tasks[0].name: 'toy.all' is a group"]),
+        ({"tasks": [{"use": "toy.words", "options": {"num_rows": "x"}}]}, ["tasks[0].options.num_rows: Input should"]),
+        ({"methods": ["toy.vote", {"use": "toy.vote", "options": {"boldness": "x", "y": 1}}]},
+         ["methods[1].options.boldness: Input should be a valid number", "methods[1].options.y: no such setting"]),
+        ({"methods": [{"options": {}}]}, ["methods[0].use: is missing; add it"]),
+        ({"methods": [7]}, ["methods[0]: Input should be a valid dictionary"]),
+        ({"design": {"num_train": 0, "num_test": 5, "num_subsamples": 1}}, ["design.num_train[0]: Input should be"]),
+        ({"design": {"num_train": 5, "num_test": [9, 9], "num_subsamples": 1}}, ["design.num_test: [9, 9] has a num"]),
+        ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": {"9": 1}}},
+         ["design: num_subsamples has entries for [9], num_test is [9, 20]"]),
+        ({"arms": ["base", "extra"]}, ["arms: arm 'test' is missing"]),
+        ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' stands twice"]),
+        ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is no arm"]),
+        ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2]: mix: 1.5 is not a share between 0 and 1"]),
+        ({"arms": ["extra", "test", {"mix": True}]}, ["arms[2]: mix: True is not a share"]),
+        ({"analyses": ["summray"]}, ["analyses[0].use: no plugin 'summray' is installed (did you mean 'summary'?)"]),
+        ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: Input should be"]),
+        ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: Input should be 'text', 'markdown' or 'json'"]),
+    ],
+)  # fmt: skip
+def test_faults_are_named_with_their_place(parts: dict[str, Any], faults: list[str], make_raw: MakeRaw) -> None:
+    message = refuse(make_raw(**parts))
+    for fault in faults:
+        assert f"\n  {fault}" in message
+    assert message.count("\n") == len(faults)
+
+
+def test_all_faults_are_listed_at_once(make_raw: MakeRaw) -> None:
+    message = refuse(make_raw(seed=-1, tasks=["toy.wrods"], arms=["base"]))
+    assert all(place in message for place in ("seed:", "tasks[0].use:", "arms:"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: a\nname: b\n",
+        "name: a\nmethods:\n- use: toy.vote\n  options: {boldness: 1, boldness: 2}\n",
+        "name: a\ndesign: {num_subsamples: {5: 1, 5: 2}}\n",
+    ],
+)
+def test_keys_that_stand_twice_are_errors(text: str) -> None:
+    with pytest.raises(SpecError, match="stands in line . already; remove one"):
+        parse_spec(text, folder=Path())
+
+
+def test_anchors_and_merges_work(tmp_path: Path) -> None:
+    text = MINIMAL.replace("methods: [toy.vote]", "methods: [{<<: &v {use: toy.vote}, name: a}, {<<: *v, name: b}]")
+    assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"]
+
+
+def test_groups_stand_for_their_members(make_raw: MakeRaw) -> None:
+    spec = make_spec(make_raw(tasks=[{"use": "toy.all", "options": {"num_rows": 99}}]), folder=Path())
+    assert [(task.name, task.raw_options()["num_rows"]) for task in spec.tasks] == [("toy.words", 99)]
+
+
+def test_a_spec_is_frozen(make_spec: Callable[..., ExperimentSpec]) -> None:
+    spec = make_spec()
+    for thing, name in ((spec, "seed"), (spec.methods[0], "name"), (spec.methods[0].options, "boldness")):
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(thing, name, 1)
+
+
+def test_repeats_may_depend_on_the_test_size(make_raw: MakeRaw) -> None:
+    design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
+    spec = make_spec(make_raw(design=design), folder=Path())
+    assert [spec.design.repeats(size) for size in (10, 20)] == [4, 2]
+    assert list(spec.design.points()) == [(6, 10), (6, 20), (12, 10), (12, 20)]
+
+
+def test_the_canonical_form_reads_back_as_the_same_spec(make_raw: MakeRaw, tmp_path: Path) -> None:
+    parts = {
+        "arms": ["base", "extra", "test", {"mix": 0.25}],
+        "design": {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}},
+    }
+    spec = make_spec(make_raw(**parts), folder=tmp_path)
+    again = make_spec(json.loads(json.dumps(canonical(spec))), folder=tmp_path)
+    assert again == spec
+    assert [arm.name for arm in again.arms] == ["base", "extra", "test", "mix-0.25"]
+
+
+def test_a_spec_survives_pickling_with_its_folder(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
+    again = pickle.loads(pickle.dumps(make_spec()))
+    assert again == make_spec()
+    assert again.folder == tmp_path
+
+
+def test_executor_options_can_be_overruled(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
+    spec = make_spec().with_executor_options(workers=3)
+    assert spec.executor.raw_options()["workers"] == 3
+    assert spec.folder == tmp_path
+    with pytest.raises(SpecError, match=r"options\.workers: Input should be greater"):
+        make_spec().with_executor_options(workers=0)
+
+
+def test_base_keys_agree_where_options_have_no_effect_on_the_base_arm(make_spec: Any) -> None:
+    methods = make_spec(
+        methods=[
+            "toy.vote",
+            {"use": "toy.vote", "name": "bold", "options": {"boldness": 9}},
+            {"use": "toy.vote", "name": "other", "options": {"model": "x"}},
+        ]
+    ).methods
+    assert methods[0].base_key() == methods[1].base_key() != methods[2].base_key()
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+    (tmp_path / "empty.yaml").write_text("")
+    (tmp_path / "broken.yaml").write_text("name: [a")
+    for name, message in (
+        ("none.yaml", "No such file"),
+        (".", "Is a directory"),
+        ("latin.yaml", "UTF-8"),
+        ("empty.yaml", "this is empty"),
+        ("broken.yaml", "is not valid YAML"),
+    ):
+        with pytest.raises(SpecError, match=message) as caught:
+            load_spec(tmp_path / name)
+        assert str(tmp_path) in str(caught.value)
+
+
+def test_things_named_outside_of_a_spec() -> None:
+    assert make_use(AnalysisSpec, "toy.count", {"heading": "x"}).raw_options() == {"heading": "x"}
+    with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
+        make_use(AnalysisSpec, "toy.cuont")
+    assert parse_options("{a: 1}") == {"a": 1}
+    with pytest.raises(SpecError, match="is not a mapping"):
+        parse_options("[1]")
+
+
+SPECS = sorted((Path(__file__).parents[2] / "specs").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
+def test_shipped_specs_fit(path: Path) -> None:
+    assert load_spec(path).name

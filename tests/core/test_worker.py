@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.contract import check_predictions
+from peekbench.errors import ContractError
+from peekbench.plan import group, make_trials, measure, unlabeled_rows
+from peekbench.records import Draw, SourceRef, Subsample, Task, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.spec import EXTRA, TEST, Arm, ExperimentSpec
+from peekbench.worker import Worker, score
+
+MakeSpec = Callable[..., ExperimentSpec]
+TASK = Task("t", "classification", ("a", "b", "c"), "", SourceRef("toy.words"))
+NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
+
+
+def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
+    return list(group(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, stored))
+
+
+def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
+    worker = Worker(spec)
+    found = {}
+    for item in items(spec):
+        for outcome in worker(item):
+            assert isinstance(outcome, TrialResult), outcome
+            found[outcome.trial] = outcome
+    return found
+
+
+def test_trials_come_subsample_by_subsample(make_spec: MakeSpec) -> None:
+    spec = make_spec(design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}})
+    trials = list(make_trials(spec))
+    assert len(trials) == len(set(trials)) == 2 * 2 * 2 * (3 + 1)
+    assert [trial.draw.subsample for trial in trials] == sorted(trial.draw.subsample for trial in trials)
+    assert {trial.draw.num_test for trial in trials if trial.draw.subsample > 0} == {10}
+
+
+def test_methods_that_share_a_base_are_worked_on_together(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]
+    )
+    first, second, *_ = items(spec)
+    assert [trial.method for trial in first.trials] == ["toy.vote", "bold"]
+    assert [trial.method for trial in second.trials] == ["toy.constant"]
+    key = spec.methods[0].base_key()
+    known = items(spec, {(first.trials[0].draw, key)})
+    assert (known[0].has_base, known[1].has_base, known[2].has_base) == (True, False, False)
+
+
+@pytest.mark.parametrize(("share", "peeked"), [(0.0, 0), (0.25, 5), (0.33, 7), (1.0, 20)])
+def test_doses_hold_their_share_of_test_rows(share: float, peeked: int) -> None:
+    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    drawn = unlabeled_rows(Arm(kind="mix", mix=share), rows)
+    assert drawn is not None
+    assert len(drawn) == 20
+    assert (drawn >= 200).sum() == peeked
+    assert set(drawn[drawn < 200]) <= set(rows.extra)
+
+
+def test_arms_extra_and_test_see_just_their_rows() -> None:
+    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    for arm, expected in ((EXTRA, rows.extra), (TEST, rows.test)):
+        seen = unlabeled_rows(arm, rows)
+        assert seen is not None
+        assert np.array_equal(seen, expected)
+
+
+def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}],
+        arms=["base", "extra", "test", {"mix": 0.5}],
+        design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}},
+    )
+    size = measure(spec, {"a": 3, "b": 3})
+    outcomes = [outcome for item in items(spec) for outcome in Worker(spec)(item)]
+    assert size.trials == len(outcomes)
+    assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))
+
+
+def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """base gets no unlabeled text, extra none of the test texts, test all of them; train and test are the same in all."""
+    import peekbench_toy as toy
+
+    from peekbench import plugins
+    from peekbench.entries import MethodEntry
+
+    seen: list[tuple[Any, Any]] = []
+
+    def spy(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Any:
+        seen.append((unlabeled, train.inputs))
+        return toy.constant(unlabeled, train, task, options=options, context=context)
+
+    entry = MethodEntry(name="constant", options=toy.Constant, method=spy, summary="")
+    find = plugins.find
+    spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
+    monkeypatch.setattr(
+        plugins, "find", lambda use, kind, kind_of: entry if kind == "method" else find(use, kind, kind_of)
+    )
+    Worker(spec)(items(spec)[0])
+    base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
+    assert base is None
+    assert len(extra) == len(test) == len(mix) == 30
+    assert not set(extra) & set(test)
+    assert len(set(mix) & set(test)) == len(set(mix) & set(extra)) == 15
+    assert len({train for _, train in seen}) == 1
+    assert not set(seen[0][1]) & (set(extra) | set(test))
+
+
+def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_spec: MakeSpec, tmp_path: Path) -> None:
+    spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
+    first, second = Worker(spec)(items(spec)[0])
+    assert isinstance(first, TrialResult)
+    assert isinstance(second, TrialResult)
+    assert [arm.arm for arm in first.arms] == ["base", "extra", "test"]
+    assert [arm.arm for arm in second.arms] == ["extra", "test"]
+    known = WorkItem(items(spec)[0].trials, has_base=True)
+    assert all(isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in Worker(spec)(known))
+
+
+def test_after_a_failure_the_base_arm_comes_with_the_next_trial(make_spec: MakeSpec, tmp_path: Path) -> None:
+    broken = {"use": "controls.leak", "name": "broken", "options": {"share": 0.5}}
+    spec = make_spec(methods=[broken, "controls.null"])
+    worker = Worker(spec)
+    item = items(spec)[0]
+    assert len(item.trials) == 2
+    run_arm = worker._run_arm
+
+    def failing(method: Any, arm: Any, *rest: Any) -> Any:
+        if method.name == "broken" and arm.kind == "test":
+            raise RuntimeError("late")
+        return run_arm(method, arm, *rest)
+
+    worker._run_arm = failing  # type: ignore[method-assign]
+    first, second = worker(item)
+    assert isinstance(first, TrialFailure)
+    assert isinstance(second, TrialResult)
+    assert [arm.arm for arm in second.arms] == ["base", "extra", "test"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("raise", "RuntimeError: this method is broken"),
+        ("nan", "ContractError: predictions hold NaN or infinity in 30 of 30 rows, the first is row 0"),
+        ("shape", r"ContractError: predictions have shape (30, 2), wanted is (30, 3): one probability for each class"),
+        ("sum", "ContractError: predictions in row 0 sum to 2, not to 1"),
+        ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
+    ],
+)
+def test_a_fault_fails_its_trial_with_traceback_and_place(fault: str, message: str, make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=[{"use": "toy.faulty", "options": {"fault": fault}}])
+    (failure,) = Worker(spec)(items(spec)[0])
+    assert isinstance(failure, TrialFailure)
+    assert failure.error.startswith(message)
+    assert "Traceback (most recent call last)" in failure.traceback
+    assert "in the trial of task a, method toy.faulty, num_train 12, num_test 30, subsample 0" in failure.traceback
+    assert "use: toy.faulty" in failure.traceback
+
+
+def test_numbers_do_not_depend_on_the_order_of_work_or_on_global_random_state(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=["toy.vote", "classic.lsa"])
+    forwards = results(spec)
+    worker = pickle.loads(pickle.dumps(Worker(spec)))
+    for item in reversed(items(spec)):
+        np.random.seed(len(item.trials))
+        for outcome in worker(item):
+            for one, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
+                assert (one.score, one.log_loss, one.num_correct) == (other.score, other.log_loss, other.num_correct)
+                assert one.predictions.tobytes() == other.predictions.tobytes()
+
+
+def test_draws_are_paired_across_methods(make_spec: MakeSpec) -> None:
+    labels: dict[Draw, list[int]] = {}
+    for trial, result in results(make_spec()).items():
+        assert labels.setdefault(trial.draw, result.test_labels.tolist()) == result.test_labels.tolist()
+
+
+def test_regression_end_to_end(make_spec: MakeSpec) -> None:
+    spec = make_spec(tasks=["toy.numbers"], methods=["toy.mean"])
+    for result in results(spec).values():
+        for arm in result.arms:
+            assert arm.num_correct is None
+            assert arm.log_loss is None
+            assert 0.9 < arm.score < 1
+            assert arm.predictions.shape == (30,)
+
+
+def test_scores_by_hand() -> None:
+    predictions = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], dtype=np.float32)
+    num_correct, accuracy, log_loss = score(predictions, np.array([0, 2, 1, 1]), TASK)
+    assert (num_correct, accuracy) == (3, 0.75)  # among equals, the first class is the answer
+    assert log_loss == pytest.approx(-np.log([0.5, 0.6, 1.0, 2.0**-23]).mean(), rel=1e-6)
+
+
+def test_r_squared_by_hand() -> None:
+    assert score(np.array([1.0, 2.0, 2.0], dtype=np.float32), np.array([1.0, 2.0, 3.0]), NUMBERS) == (None, 0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ([["a", "b", "c"]], "return an array of floats"),
+        ([[0.2, 0.8]], "have shape"),
+        ([[0.5, 0.5, np.inf]], "NaN or infinity"),
+        ([[-0.5, 0.5, 1.0]], "negative probability in row 0"),
+        ([[0.5, 0.4, 0.0]], "sum to 0.9, not to 1"),
+        ([[0.5, 0.5, 0.002]], "not to 1"),
+    ],
+)
+def test_predictions_that_are_no_probabilities(predictions: Any, message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        check_predictions(np.array(predictions), 1, TASK)
+
+
+def test_predictions_within_rounding_are_good() -> None:
+    check_predictions(np.array([[0.5, 0.5, 0.0005]], dtype=np.float16), 1, TASK)
+    check_predictions(np.array([1.5, -2.0]), 2, NUMBERS)
+    with pytest.raises(ContractError, match="one number for each input"):
+        check_predictions(np.array([[1.5], [2.0]]), 2, NUMBERS)
