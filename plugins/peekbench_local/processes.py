@@ -17,8 +17,8 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from peekbench.records import TrialFailure, WorkItem
 from peekbench.protocols import THREADS_VARIABLE
+from peekbench.records import TrialFailure, WorkItem
 
 if TYPE_CHECKING:
     from peekbench.protocols import Outcome

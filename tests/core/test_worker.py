@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,24 +85,24 @@ def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:
 
 
 def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """base gets no unlabeled text, extra none of the test texts, test all of them; train and test are the same in all."""
-    import peekbench_toy as toy
-
+    """base gets no unlabeled text, extra none of the test's, test all of them; train and test are the same in all."""
     from peekbench import plugins
-    from peekbench.entries import MethodEntry
+    from peekbench.entries import Entry, MethodEntry
 
+    real = plugins.find("toy.constant", "method", MethodEntry)
+    find = plugins.find
     seen: list[tuple[Any, Any]] = []
 
     def spy(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Any:
         seen.append((unlabeled, train.inputs))
-        return toy.constant(unlabeled, train, task, options=options, context=context)
+        return real.method(unlabeled, train, task, options=options, context=context)
 
-    entry = MethodEntry(name="constant", options=toy.Constant, method=spy, summary="")
-    find = plugins.find
+    def find_spy(use: str, kind: str, entry_type: Any) -> Entry:
+        found: Entry = find(use, kind, entry_type)
+        return replace(found, method=spy) if isinstance(found, MethodEntry) else found
+
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
-    monkeypatch.setattr(
-        plugins, "find", lambda use, kind, kind_of: entry if kind == "method" else find(use, kind, kind_of)
-    )
+    monkeypatch.setattr(plugins, "find", find_spy)
     Worker(spec)(items(spec)[0])
     base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
     assert base is None
@@ -113,7 +113,7 @@ def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pyt
     assert not set(seen[0][1]) & (set(extra) | set(test))
 
 
-def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_spec: MakeSpec, tmp_path: Path) -> None:
+def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
     first, second = Worker(spec)(items(spec)[0])
     assert isinstance(first, TrialResult)
@@ -124,7 +124,9 @@ def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_
     assert all(isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in Worker(spec)(known))
 
 
-def test_after_a_failure_the_base_arm_comes_with_the_next_trial(make_spec: MakeSpec, tmp_path: Path) -> None:
+def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = {"use": "controls.leak", "name": "broken", "options": {"share": 0.5}}
     spec = make_spec(methods=[broken, "controls.null"])
     worker = Worker(spec)
@@ -137,7 +139,7 @@ def test_after_a_failure_the_base_arm_comes_with_the_next_trial(make_spec: MakeS
             raise RuntimeError("late")
         return run_arm(method, arm, *rest)
 
-    worker._run_arm = failing  # type: ignore[method-assign]
+    monkeypatch.setattr(worker, "_run_arm", failing)
     first, second = worker(item)
     assert isinstance(first, TrialFailure)
     assert isinstance(second, TrialResult)
