@@ -281,7 +281,10 @@ def schema(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PeekbenchError(f"cannot write {output}: {error.strerror}; choose another place") from error
 
 
 @app.command()

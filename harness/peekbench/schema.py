@@ -54,7 +54,7 @@ def make_schema() -> dict[str, Any]:
             "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
             "description": several["description"],
         }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "peekbench spec", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench spec"}
 
 
 class _Use:

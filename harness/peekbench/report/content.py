@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from peekbench.spec import ExperimentSpec
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Packages whose versions a reader looks for first; JSON has all of them.
 NOTABLE = ("numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi")
 
@@ -39,6 +41,24 @@ class Report:
     """A few lines on what the numbers depend on."""
     record: Mapping[str, Any]
     """The rest, for machines: spec, data, sessions."""
+
+
+def printable(report: Report) -> Report:
+    """The same report without control characters, which data or a message may bring and a terminal would obey."""
+    cleaned: Report = _without_controls(report)
+    return cleaned
+
+
+def _without_controls(value: Any) -> Any:
+    if isinstance(value, str):
+        return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, tuple):
+        return tuple(map(_without_controls, value))
+    if isinstance(value, Mapping):
+        return {_without_controls(key): _without_controls(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{part.name: _without_controls(getattr(value, part.name)) for part in fields(value)})
+    return value
 
 
 def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis]) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from peekbench.records import Forest, Interval
@@ -9,6 +10,7 @@ from peekbench.report.numbers import signed
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
 SMALLEST_AXIS = 16
+CHARACTERS_A_TICK = 8
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50)  # percentage points between ticks
 
 
@@ -33,7 +35,7 @@ def draw(forest: Forest, width: int) -> list[Line]:
     numbers = {id(interval): _numbers(interval) for interval in intervals}
     number_width = max(map(len, numbers.values()), default=0)
     longest = max((len(interval.label) for interval in intervals), default=0)
-    label_width = min(longest + 2, max(8, width - number_width - SMALLEST_AXIS - 2))
+    label_width = min(longest + 2, max(8, min(width * 2 // 5, width - number_width - SMALLEST_AXIS - 2)))
     axis = _Axis.fitting(intervals, max(SMALLEST_AXIS, width - label_width - number_width - 2))
     lines: list[Line] = []
     for heading, group in forest.groups:
@@ -66,13 +68,13 @@ class _Axis:
 
     @classmethod
     def fitting(cls, intervals: list[Interval], width: int) -> _Axis:
-        """An axis with zero on it and whole ticks at both ends, in percentage points."""
+        """An axis in percentage points that holds zero and every interval, and is no longer than that."""
         low = min([0.0, *(interval.low * 100 for interval in intervals)])
         high = max([0.0, *(interval.high * 100 for interval in intervals)])
-        most_ticks = max(2, width // 6)
-        step = next((step for step in STEPS if (high - low) / step <= most_ticks - 1), STEPS[-1])
-        first, last = low // step, -(-high // step)
-        return cls(first * step, max(last, first + 1) * step, step, width)
+        if low == high:
+            low, high = -1.0, 1.0
+        fewest = (step for step in STEPS if (high - low) / step <= width / CHARACTERS_A_TICK)
+        return cls(low, high, next(fewest, STEPS[-1]), width)
 
     def column(self, points: float) -> int:
         return round((points - self.low) / (self.high - self.low) * (self.width - 1))
@@ -95,9 +97,9 @@ class _Axis:
     def ticks(self) -> str:
         """Numbers below the axis, each centred under its place; those that would touch another are left out."""
         line = [" "] * self.width
-        count = round((self.high - self.low) / self.step)
-        ticks = sorted((self.low + index * self.step for index in range(count + 1)), key=lambda tick: abs(tick) > 1e-9)
-        for tick in ticks:  # zero first
+        numbers = range(math.ceil(self.low / self.step), math.floor(self.high / self.step) + 1)
+        ticks = [number * self.step for number in sorted(numbers, key=abs)]
+        for tick in ticks:  # zero first, so that it is never the one left out
             text = signed(tick, 0 if self.step >= 1 else 1)
             start = min(max(0, self.column(tick) - len(text) // 2), self.width - len(text))
             if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from peekbench.records import Table
-from peekbench.report.content import Report
+from peekbench.report.content import Report, printable
 from peekbench.report.forest import draw
 from peekbench.report.numbers import shown
 
@@ -16,7 +16,7 @@ MOST_TRACEBACKS = 20
 
 def render_markdown(report: Report) -> str:
     """All of the report; whatever comes from data is escaped."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(_lines(printable(report))) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from peekbench.records import Column, Table, TrialFailure, Verdict
-from peekbench.report.content import Report
+from peekbench.report.content import Report, printable
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.numbers import shown
 
@@ -33,6 +33,7 @@ MOST_FAILURES = 10
 
 def render_text(report: Report, console: Console, *, complete: bool = False) -> None:
     """Print a report; with `complete`, tables of any length."""
+    report = printable(report)
     render_top(report, console)
     for table in report.tables:
         console.print()
@@ -48,6 +49,7 @@ def render_text(report: Report, console: Console, *, complete: bool = False) -> 
 
 def render_top(report: Report, console: Console) -> None:
     """Print what everybody reads: verdicts and forests."""
+    report = printable(report)
     console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
     for warning in report.warnings:
         console.print(Text(f"Caution: {warning}", "bold yellow"))

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from peekbench import analyze
+from peekbench.errors import PeekbenchError
+from peekbench.records import Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
+from peekbench.report import Report, export_svg, render_text, report_of_table, write_report
+from peekbench.report.forest import ESTIMATE, ZERO, draw
+from peekbench.report.machine import render_json
+from peekbench.report.markdown import escaped, render_markdown
+from peekbench.report.numbers import shown
+
+HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
+
+
+@pytest.fixture
+def report(simulate: Callable[..., Any]) -> Report:
+    results = simulate({"task0": 0.1, "task1": -0.05, "task2": 0.0, "task3": 0.02, "task4": 0.0}, method="lsa")
+    made = report_of_table(Path("scores.csv"), results, analyze(results))
+    return replace(made, provenance={"commit": "abc"})
+
+
+def hostile() -> Report:
+    failure = TrialFailure(Trial(Draw(HOSTILE, 5, 5, 0), HOSTILE), HOSTILE, f"Traceback\n```\n</details>{HOSTILE}")
+    return Report(
+        name=HOSTILE,
+        headline=HOSTILE,
+        verdicts=(Verdict(HOSTILE, "bias", "inconclusive", None, None, None, 0.95, HOSTILE),),
+        warnings=(HOSTILE,),
+        figures=(Forest(HOSTILE, ((HOSTILE, (Interval(HOSTILE, 0.1, 0.0, 0.2),)),), HOSTILE),),
+        tables=(Table(HOSTILE, (Column(HOSTILE), Column("n", "number")), ((HOSTILE, math.nan),), HOSTILE),),
+        failures=(failure,),
+        provenance={"x": HOSTILE},
+        record={"inf": [math.inf]},
+    )
+
+
+def as_text(report: Report, width: int = 100, *, complete: bool = True) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    render_text(report, console, complete=complete)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_every_number_is_whole_at_every_width(width: int, report: Report) -> None:
+    text = as_text(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    words = set(text.replace("[", " ").replace("]", " ").replace(",", " ").split())
+    for table in report.tables:
+        for row in table.rows:
+            for cell, column in zip(row, table.columns, strict=True):
+                if column.unit not in ("text", "count"):
+                    assert shown(cell, column.unit) in words
+    for verdict in report.verdicts:
+        assert " ".join(verdict.sentence.split()[:4]) in " ".join(text.split())
+
+
+def test_verdicts_come_first(report: Report) -> None:
+    text = as_text(report)
+    places = [text.index(part) for part in (report.verdicts[0].decision, "Bias by task", "Mean accuracy", "Provenance")]
+    assert places == sorted(places)
+
+
+def test_long_tables_are_cut_in_a_terminal_only() -> None:
+    table = Table("many", (Column("n", "count"),), tuple((number,) for number in range(7000, 7100)))
+    long = replace(hostile(), tables=(table,))
+    assert "7,099" not in as_text(long, complete=False)
+    assert "70 rows more in the report files" in as_text(long, complete=False)
+    assert "7,099" in as_text(long)
+
+
+def test_markup_and_escape_codes_from_data_stay_text() -> None:
+    text = as_text(hostile(), 200)
+    assert "[bold]task[/]" in text
+    assert "\x1b" not in text
+
+
+def test_markdown_is_escaped() -> None:
+    text = render_markdown(hostile())
+    outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert "trials failed" in outside
+    assert "<script>" not in outside
+    assert "@team" not in outside
+    assert outside.count("<details>") == outside.count("</details>") == 1
+    assert "\x1b" not in text
+    assert escaped("# a | b\n<i> *x*") == "\\# a \\| b &lt;i&gt; \\*x\\*"
+    assert escaped("- x") == "\\- x"
+
+
+def test_a_fence_is_longer_than_what_it_holds() -> None:
+    text = render_markdown(hostile())
+    body = text[text.index("trials failed") :]
+    assert "````text" in body
+    assert body.count("````") == 2
+
+
+def test_markdown_tables_have_as_many_cells_as_columns(report: Report) -> None:
+    for line in render_markdown(replace(report, name="x")).splitlines():
+        if line.startswith("|"):
+            assert line.replace("\\|", "").count("|") in {len(table.columns) + 1 for table in report.tables}
+
+
+def test_json_keeps_every_number_and_is_strict(report: Report) -> None:
+    content = json.loads(render_json(report), parse_constant=lambda name: pytest.fail(name))
+    assert content["verdicts"][0]["estimate"] == report.verdicts[0].estimate
+    assert content["tables"][1]["rows"] == json.loads(json.dumps(report.tables[1].rows))
+    assert list(content) == sorted(content)
+    strange = json.loads(render_json(hostile()))
+    assert strange["inf"] == [None]
+    assert strange["tables"][0]["rows"] == [[HOSTILE, None]]
+    assert strange["failures"][0]["traceback"].startswith("Traceback")
+
+
+def test_the_same_report_gives_the_same_bytes(report: Report, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_report(report, tmp_path / name)
+        export_svg(report, tmp_path / name / "top.svg")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_files_are_chosen_and_places_that_cannot_be_written_are_errors(report: Report, tmp_path: Path) -> None:
+    assert [path.name for path in write_report(report, tmp_path / "a", ["json"])] == ["report.json"]
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["report.json"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PeekbenchError, match="cannot write .*file/report.txt"):
+        write_report(report, tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.12345, "fraction", "12.3%"),
+        (0.01624, "difference", "+1.62"),
+        (-0.00001, "difference", "0.00"),
+        (0.0, "difference", "0.00"),
+        (0.0057, "spread", "0.57"),
+        (0.0004, "p_value", "<0.001"),
+        (0.0126, "p_value", "0.013"),
+        (12345, "count", "12,345"),
+        (None, "number", "-"),
+        (1.5, "seconds", "1.500 s"),
+        (-0.0, "number", "0"),
+        ("x", "number", "x"),
+        (True, "text", "True"),
+    ],
+)
+def test_numbers_as_readers_expect_them(value: Any, unit: Any, text: str) -> None:
+    assert shown(value, unit) == text
+
+
+def column_of(line: str, mark: str) -> int:
+    return line.index(mark)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_forest_puts_marks_where_the_axis_says(width: int) -> None:
+    intervals = (
+        Interval("zero", 0.0, 0.0, 0.0),
+        Interval("up", 0.05, 0.03, 0.07),
+        Interval("down", -0.1, -0.15, -0.02),
+        Interval("a very long name of a task that nobody can be expected to type", 0.1, 0.1, 0.1),
+    )
+    lines = draw(Forest("f", (("method", intervals),)), width)
+    assert all(len(line.text()) <= width for line in lines)
+    heading, zero, up, down, long, axis = lines
+    origin = column_of(heading.plot, ZERO)
+    assert column_of(zero.plot, ESTIMATE) == origin
+    assert column_of(up.plot, ESTIMATE) > origin > column_of(down.plot, ESTIMATE)
+    # Twice the bias to the other side is twice as far from zero.
+    distance = column_of(up.plot, ESTIMATE) - origin
+    assert origin - column_of(down.plot, ESTIMATE) == pytest.approx(2 * distance, abs=1.5)
+    assert ZERO not in down.plot[: origin - 1]
+    assert "+5.00 [ +3.00,  +7.00]" in up.numbers
+    assert "0" in axis.plot[origin - 1 : origin + 2]
+    assert ("…" in long.label) == (width < 160)
+    assert "points" in axis.numbers
+
+
+def test_forest_of_nothing_but_zeros_has_an_axis() -> None:
+    lines = draw(Forest("f", (("null", (Interval("a", 0.0, 0.0, 0.0),)),)), 80)
+    assert column_of(lines[1].plot, ESTIMATE) == column_of(lines[0].plot, ZERO)
+
+
+def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) -> None:
+    results = simulate(0.01, tasks=25, subsamples=5)
+    (summary, _) = analyze(results)
+    lines = draw(summary.figures[0], 80)
+    assert sum(line.kind == "row" for line in lines) == 25
+    assert sum(line.kind == "average" for line in lines) == 1

@@ -1,0 +1,221 @@
+"""Runs as separate processes that are interrupted, killed and resumed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from peekbench.records import Trial
+from peekbench.store import Store
+
+WAITING = 60.0
+
+
+def write_spec(name: str, **parts: Any) -> Path:
+    spec = {
+        "name": name,
+        "seed": 5,
+        "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
+        "methods": [
+            "toy.vote",
+            {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}},
+            {"use": "toy.faulty", "name": "slow", "options": {"fault": "none", "seconds": 0.01}},
+        ],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 12},
+        "analyses": ["toy.count"],
+        **parts,
+    }
+    path = Path(f"{name}.yaml")
+    path.write_text(yaml.safe_dump(spec))
+    return path
+
+
+def start(spec: Path, workers: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "peekbench", "run", str(spec), "--workers", str(workers)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def finish(spec: Path, workers: int = 1) -> subprocess.CompletedProcess[str]:
+    process = start(spec, workers)
+    out, err = process.communicate(timeout=WAITING)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def done(name: str) -> set[Trial]:
+    path = Path(f"runs/{name}.sqlite")
+    if not path.exists() or not path.stat().st_size:
+        return set()
+    with Store.open(path) as store:
+        return store.done()
+
+
+def numbers(name: str) -> tuple[dict[str, list[Any]], list[bytes]]:
+    """Everything that a run found, but for times: the results table, and every prediction."""
+    with Store.open(f"runs/{name}.sqlite") as store:
+        columns = {key: values for key, values in store.result_columns().items() if not key.endswith("seconds")}
+        trials = sorted(store.done(), key=str)
+        predictions = [store.predictions(trial)[arm].tobytes() for trial in trials for arm in ("base", "extra", "test")]
+    return columns, predictions
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAITING
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+def children(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def wait_for_trials(name: str, number: int, process: subprocess.Popen[str]) -> None:
+    """Until so many are stored, or the run is over."""
+    wait_for(lambda: len(done(name)) >= number or process.poll() is not None, f"{number} trials")
+
+
+def wait_for_end(processes: list[psutil.Process]) -> None:
+    wait_for(lambda: gone(processes), "workers to end")
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+def test_any_number_of_workers_gives_the_same_numbers() -> None:
+    found = []
+    for workers in (1, 2, 3):
+        methods = ["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}, "classic.lsa"]
+        design = {"num_train": 12, "num_test": 30, "num_subsamples": 4}
+        spec = write_spec(f"workers{workers}", methods=methods, design=design)
+        assert finish(spec, workers).returncode == 0
+        found.append(numbers(f"workers{workers}"))
+    assert len(found[0][0]["task"]) == 2 * 3 * 4 * 3
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_kills_at_random_moments_lose_only_trials_in_flight(workers: int) -> None:
+    assert finish(write_spec("whole"), 1).returncode == 0
+    rng = random.Random(workers)
+    spec = write_spec("killed")
+    before: set[Trial] = set()
+    for _ in range(4):
+        process = start(spec, workers)
+        target = len(before) + rng.randrange(1, 14)
+        wait_for_trials("killed", target, process)
+        time.sleep(rng.random() * 0.05)
+        orphans = children(process)
+        process.kill()
+        process.communicate()
+        after = done("killed")
+        assert before <= after  # what was stored stays
+        before = after
+        wait_for_end(orphans)
+    resumed = finish(spec, workers)
+    assert resumed.returncode == 0
+    assert f"{len(before):,} done before" in resumed.stdout
+    assert numbers("killed") == numbers("whole")
+
+
+@pytest.mark.parametrize(("workers", "sign"), [(1, signal.SIGINT), (2, signal.SIGINT), (2, signal.SIGTERM)])
+def test_an_interrupted_run_keeps_what_is_done_and_says_how_to_go_on(workers: int, sign: signal.Signals) -> None:
+    spec = write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60})
+    process = start(spec, workers)
+    wait_for(lambda: len(done("cut")) > 5, "the first trials")
+    helpers = children(process)
+    if sign is signal.SIGINT:
+        os.killpg(process.pid, sign)  # as a terminal does: to all processes of the run
+    else:
+        process.send_signal(sign)
+    out, err = process.communicate(timeout=WAITING)
+    assert process.returncode == 130, (out, err)
+    assert "interrupted; what is done is in runs/cut.sqlite. To go on: peekbench run cut.yaml" in err
+    assert "Traceback" not in err
+    kept = done("cut")
+    assert 5 < len(kept) < 360
+    wait_for_end(helpers)
+    again = finish(write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60}), 2)
+    assert again.returncode == 0
+    assert f"{len(kept):,} done before" in again.stdout
+
+
+def test_a_worker_that_is_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
+    dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "marker": str(tmp_path / "died")}}
+    ended = finish(write_spec("once", methods=["toy.vote", dies]), 2)
+    assert (tmp_path / "died").exists()
+    assert ended.returncode == 0, ended.stderr
+    assert len(done("once")) == 48
+
+
+def test_a_trial_that_always_kills_its_worker_is_recorded_and_the_others_go_on() -> None:
+    dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "share": 0.2}}
+    ended = finish(write_spec("always", methods=["toy.vote", dies]), 2)
+    assert ended.returncode == 3, ended.stderr
+    with Store.open("runs/always.sqlite") as store:
+        failures = store.failures()
+    assert len(done("always")) + len(failures) == 48
+    assert 0 < len(failures) < 24
+    assert all(failure.trial.method == "dies" for failure in failures)
+    assert all("worker process died (signal 9) 3 times" in failure.error for failure in failures)
+    assert f"{len(failures)} trials failed" in ended.stdout
+
+
+def test_workers_killed_from_outside_at_random_are_replaced() -> None:
+    assert finish(write_spec("calm"), 1).returncode == 0
+    process = start(write_spec("attacked", executor={"use": "local", "options": {"retries": 20}}), 2)
+    rng = random.Random(3)
+    for target in (4, 20, 40):
+        wait_for_trials("attacked", target, process)
+        workers = [child for child in children(process) if "spawn_main" in " ".join(child.cmdline())]
+        if workers:
+            rng.choice(workers).kill()
+    out, err = process.communicate(timeout=WAITING)
+    assert process.returncode == 0, (out, err)
+    assert numbers("attacked") == numbers("calm")
+
+
+@pytest.mark.parametrize("fault", ["raise", "nan", "shape", "sum", "type"])
+def test_faulty_trials_are_stored_the_others_go_on_and_the_report_says_so(fault: str) -> None:
+    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"fault": fault, "share": 0.5}}
+    spec = write_spec(f"faulty-{fault}", methods=["toy.vote", faulty], analyses=["summary", "permutation"])
+    ended = finish(spec, 1)
+    assert ended.returncode == 3, ended.stderr
+    with Store.open(f"runs/faulty-{fault}.sqlite") as store:
+        failures = store.failures()
+        assert len(store.done()) + len(failures) == 48
+    assert 0 < len(failures) < 24
+    assert all("Traceback" in failure.traceback for failure in failures)
+    report = Path(f"reports/faulty-{fault}/report.txt").read_text()
+    assert f"{len(failures)} trials failed" in report
+    assert "The design has holes" in report
+    assert "subsamples missing" in report
+    assert f"{len(failures)} trials failed" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_failed_trials_are_tried_again(tmp_path: Path) -> None:
+    marker = tmp_path / "mended"
+    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(marker)}}
+    spec = write_spec("mended", methods=["toy.vote", faulty])
+    assert finish(spec).returncode == 3
+    assert marker.exists()
+    assert len(done("mended")) == 47
+    ended = finish(spec)
+    assert ended.returncode == 0
+    assert "47 done before" in ended.stdout
+    assert len(done("mended")) == 48
