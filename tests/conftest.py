@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     import pandas as pd
 
+collect_ignore = ["third_party"]  # a distribution with tests of its own, which end_to_end/test_third_party.py runs
 INSTALLED = Path(__file__).parent / "installed"
 sys.path.append(str(INSTALLED))
 # For the processes that tests start.

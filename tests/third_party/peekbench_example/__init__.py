@@ -1,0 +1,1 @@
+"""A method, a data source, an analysis and an executor for peekbench."""
