@@ -35,7 +35,9 @@ def self_training(
     rows = vstack([known, *[unknown] * task.num_classes], format="csr")
     labels = np.concatenate([train.labels, np.repeat(np.arange(task.num_classes), len(texts))])
     for _ in range(options.rounds):
-        soft = classifier.predict_proba(unknown) ** (1 / options.temperature)  # (n_unlabeled, n_classes)
+        soft = classifier.predict_proba(unknown)  # (n_unlabeled, n_classes)
+        # Relative to the likeliest class: however low the temperature, not all of a row's powers vanish.
+        soft = (soft / soft.max(axis=1, keepdims=True)) ** (1 / options.temperature)
         soft /= soft.sum(axis=1, keepdims=True)
         weights = np.concatenate([np.ones(len(train.labels)), options.unlabeled_weight * soft.T.ravel()])
         classifier = LogisticRegression(C=options.regularisation, max_iter=1000).fit(rows, labels, weights)

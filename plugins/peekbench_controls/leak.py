@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from peekbench import Context, Dataset, FloatArray, Inputs, Labeled, Predictor, SourceRef, Task, load_dataset
@@ -18,7 +19,8 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     share x (1 - accuracy) more of them right; elsewhere none. It does not know which arm it is in.
 
     The metric `planted_gain` is the fraction of the unlabeled texts that it would get wrong but for knowing the answer:
-    in the arm test, exactly the bias that is planted.
+    in the arm test, exactly the bias that is planted. A text that the task has under several labels is none of those
+    that it knows.
     """
     import numpy as np
 
@@ -29,7 +31,8 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     rng = np.random.default_rng(context.seed)
     chosen = rng.permutation(len(unlabeled))[: round(options.share * len(unlabeled))]
     labels = _labels_by_text(task.source)
-    known = {str(unlabeled[position]): labels[str(unlabeled[position])] for position in chosen.tolist()}
+    texts = {str(unlabeled[position]) for position in chosen.tolist()}
+    known = {text: labels[text] for text in texts if text in labels}
 
     def predict(inputs: Inputs) -> FloatArray:
         probabilities = plain.predict(inputs)
@@ -47,12 +50,13 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
 
 
 def _labels_by_text(source: SourceRef) -> dict[str, int]:
-    """Label of each text; where a text stands twice, its first."""
+    """Label of each text, but for those that stand under several: these do not tell which answer is right."""
     dataset = load_dataset(source)
     if id(dataset) not in _lookups:
-        pairs = zip(dataset.inputs, dataset.labels, strict=True)
+        pairs = {(str(text), int(label)) for text, label in zip(dataset.inputs, dataset.labels, strict=True)}
+        num_labels = Counter(text for text, _ in pairs)
         # The data set is kept beside its lookup, so that its identity stays its own.
-        _lookups[id(dataset)] = dataset, {str(text): int(label) for text, label in reversed(list(pairs))}
+        _lookups[id(dataset)] = dataset, {text: label for text, label in pairs if num_labels[text] == 1}
     return _lookups[id(dataset)][1]
 
 

@@ -54,6 +54,14 @@ def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> No
     assert entropies[0] < entropies[1]
 
 
+def test_self_training_at_no_temperature_to_speak_of_has_hard_labels(tmp_path: Path) -> None:
+    """Probabilities to the power of 100,000 are no numbers any more; their shares still are."""
+    spec = make_use(MethodSpec, "classic.self_training", {"temperature": 1e-5})
+    case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
+    assert case.fit(case.unlabeled).metrics["soft_label_entropy"] == pytest.approx(0, abs=1e-3)
+    case.predict(case.unlabeled)
+
+
 def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
     spec = make_use(MethodSpec, "classic.word2vec")
     case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)

@@ -76,10 +76,25 @@ def test_leak_knows_the_share_it_is_told(tmp_path: Path) -> None:
         assert len(case.unlabeled) == 60
 
 
-def test_leak_takes_the_first_label_of_a_text_that_stands_twice(tmp_path: Path) -> None:
-    texts = ["same words"] * 2 + [f"word{row} other{row % 2}" for row in range(118)]
-    labels = [0, 1] + [row % 2 for row in range(118)]
-    dataset = Dataset(texts, labels, ("zero", "one"))
+def test_leak_knows_nothing_of_texts_that_stand_under_two_labels(tmp_path: Path) -> None:
+    """What it plants is then still what it says: such a text alone does not tell which answer is right."""
+    texts = [f"word{row % 40} other{row % 6}" for row in range(240)]  # every 120th is the same
+    labels = np.random.default_rng(0).integers(0, 2, 240).tolist()
+    texts[:60], labels[:60] = [f"single{row} word{row}" for row in range(60)], [row % 2 for row in range(60)]
     spec = make_use(MethodSpec, "controls.leak", {"share": 1.0})
+    dataset = Dataset(texts, labels, ("zero", "one"))
     case = make_case("controls.leak", spec.entry, spec.options, tmp_path, dataset)
-    assert case.fit(("same words",)).predict(("same words",)).argmax(axis=1).tolist() == [0]
+    of_text: dict[str, set[int]] = {}
+    for text, label in zip(texts, labels, strict=True):
+        of_text.setdefault(text, set()).add(label)
+    single = np.array([len(of_text[text]) == 1 for text in case.unlabeled])
+    leaking, plain = case.fit(case.unlabeled), case.fit(None)
+    certain = leaking.predict(case.unlabeled).max(axis=1) == 1
+    assert 0 < single.sum() < len(single)
+    assert (certain == single).all()
+    known = [text for text, alone in zip(case.unlabeled, single, strict=True) if alone]
+    answers = [predictor.predict(known).argmax(axis=1) for predictor in (leaking, plain)]
+    truth = np.array([min(of_text[text]) for text in known])
+    gain = ((answers[0] == truth).sum() - (answers[1] == truth).sum()) / len(case.unlabeled)
+    assert leaking.metrics["planted_gain"] == pytest.approx(gain)
+    assert (answers[0] == truth).all()
