@@ -1,50 +1,30 @@
-"""Contract checks for methods, data sources and analyzers; for a plugin's own tests, and behind `peekbench check`.
-
-Each check raises `ContractError`, which says what is wrong and what to do. `check_method` and its like run all of them
-and say which passed.
-"""
+"""Contract checks for methods."""
 
 from __future__ import annotations
 
 import copy
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, get_args, get_origin
 
 from peekbench import plugins
-from peekbench.contract import check_predictions
-from peekbench.data import check as check_dataset
-from peekbench.data import fingerprint, remember
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
+from peekbench.entries import MethodEntry
 from peekbench.errors import ContractError
 from peekbench.protocols import Options
-from peekbench.records import (
-    Analysis,
-    Context,
-    Dataset,
-    FloatArray,
-    Folders,
-    Inputs,
-    Labeled,
-    Predictor,
-    SourceRef,
-    Task,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
+from peekbench.records import Dataset, FloatArray
+from peekbench.spec import MethodSpec, make_use
+from peekbench.testing.case import Case, make_case
+from peekbench.testing.generators import check_random_state
 
 HEAVY = (
     "datasets", "gensim", "matplotlib", "pandas", "peft", "pymc", "ray", "scipy", "sklearn", "torch", "transformers",
 )  # fmt: skip
 # Batches of other sizes make other BLAS kernels do the work, which round differently; adapting to a batch shows by far.
 TOLERANCE = 1e-4
-SAMPLE_SOURCE = "peekbench.testing.sample"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,63 +35,6 @@ class CheckOutcome:
     passed: bool
     message: str = ""
     """What is wrong; empty where it passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A method with data to try it on."""
-
-    use: str
-    entry: MethodEntry
-    options: Options
-    task: Task
-    train: Labeled
-    unlabeled: Inputs
-    other: Inputs
-    """Unlabeled inputs of another draw."""
-    test: Inputs
-    folders: Folders
-
-    def fit(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> Predictor:
-        context = Context(seed, 1, "auto", self.folders)
-        predictor = self.entry.method(
-            unlabeled, self.train, self.task, options=options or self.options, context=context
-        )
-        if not isinstance(predictor, Predictor):
-            raise ContractError(f"it returned a {type(predictor).__name__}; return peekbench.Predictor(predict)")
-        return predictor
-
-    def predict(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> FloatArray:
-        import numpy as np
-
-        predictions = self.fit(unlabeled, seed=seed, options=options).predict(self.test)
-        check_predictions(predictions, len(self.test), self.task)
-        return np.array(predictions, dtype=np.float64)
-
-
-def sample_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """Made-up texts of three classes, told apart by some of their words, for checks without any data at hand."""
-    rng = random.Random(seed)  # noqa: S311 - no secret
-    labels = [row % 3 for row in range(num_rows)]
-    texts = [
-        " ".join(
-            f"common{rng.randrange(80)}" if rng.random() < 0.6 else f"{'abc'[label]}word{rng.randrange(25)}"
-            for _ in range(rng.randrange(6, 16))
-        )
-        + f" number{row}"
-        for row, label in enumerate(labels)
-    ]
-    instruction = "The text is made of invented words. Answer with its class."
-    return Dataset(texts, labels, ("first", "second", "third"), instruction=instruction)
-
-
-def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """A made-up linear regression on four features."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(num_rows, 4))
-    return Dataset(features, features @ np.arange(1.0, 5.0) + rng.normal(size=num_rows), kind="regression")
 
 
 def check_method(
@@ -133,40 +56,13 @@ def check_method(
     ------
     PluginError, SpecError
         Where there is no such method, or the options do not fit.
+    DataError
+        Where the data set has too few rows, or is malformed.
     """
-    from peekbench.spec import MethodSpec, make_use
-
     spec = make_use(MethodSpec, use, options)
     with TemporaryDirectory() as folder:
         case = make_case(spec.use, spec.entry, spec.options, Path(folder), dataset)
         return [_outcome(name, check, case) for name, check in METHOD_CHECKS.items()]
-
-
-def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, dataset: Dataset | None = None) -> Case:
-    """Divide a data set into what the checks need: 60 train rows, the rest by turns for three sets."""
-    import numpy as np
-
-    from peekbench.worker import take
-
-    if dataset is None:
-        dataset = sample_texts() if "classification" in entry.task_kinds else sample_numbers()
-    source = SourceRef(SAMPLE_SOURCE, {"rows": fingerprint(dataset)}, folder)
-    remember(source, dataset)
-    order = np.random.default_rng(0).permutation(len(dataset.labels))
-    train, rest = order[:60], order[60:]
-    train_labels = np.asarray(dataset.labels)[train]
-    train_labels.flags.writeable = False
-    return Case(
-        use=use,
-        entry=entry,
-        options=options,
-        task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
-        train=Labeled(take(dataset.inputs, train), train_labels),
-        unlabeled=take(dataset.inputs, rest[0::3]),
-        other=take(dataset.inputs, rest[1::3]),
-        test=take(dataset.inputs, rest[2::3]),
-        folders=Folders(spec=folder, cache=folder),
-    )
 
 
 def _outcome(name: str, check: Callable[[Any], None], case: Any) -> CheckOutcome:
@@ -180,12 +76,11 @@ def _outcome(name: str, check: Callable[[Any], None], case: Any) -> CheckOutcome
 
 
 def _same(one: FloatArray, other: FloatArray, tolerance: float = 0.0) -> bool:
+    """Whether they differ by no more than that share of the largest number, or of 1, as probabilities have it."""
     import numpy as np
 
-    return one.shape == other.shape and bool(np.all(np.abs(one - other) <= tolerance))
-
-
-# Methods
+    scale = max(1.0, float(np.abs(one[np.isfinite(one)]).max(initial=0)))
+    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=tolerance * scale, equal_nan=True)
 
 
 def check_base_arm(case: Case) -> None:
@@ -256,26 +151,6 @@ def check_order_invariance(case: Case) -> None:
         raise ContractError("predictions change with the order of the texts; predict each input by itself")
 
 
-def check_random_state(case: Case) -> None:
-    """Global random generators are neither used nor changed."""
-    import numpy as np
-
-    seen: list[FloatArray] = []
-    for seed in (1, 2):
-        random.seed(seed)
-        np.random.seed(seed)
-        before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
-        seen.append(case.predict(case.unlabeled))
-        after = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
-        if before != after:
-            raise ContractError(
-                "it changes the state of `random` or `numpy.random`; use a generator of its own, "
-                "numpy.random.default_rng(context.seed) say"
-            )
-    if not _same(seen[0], seen[1]):
-        raise ContractError("its numbers depend on the state of `random` or `numpy.random`; use context.seed instead")
-
-
 def check_inputs_untouched(case: Case) -> None:
     """What it is given stays as it was, even where nothing keeps it from changing it."""
     import numpy as np
@@ -309,45 +184,56 @@ def check_unlabeled_options(case: Case) -> None:
 
 
 def _vary(options: Options, name: str) -> Options | None:
-    """The same options with one other value, or None where none was found that fits."""
+    """The same options with one other value, or None where none was found that fits, as for free text."""
     value = getattr(options, name)
-    others: list[Any] = []
-    if isinstance(value, bool):
-        others = [not value]
-    elif isinstance(value, int | float):
-        others = [value + 1, value * 2, value / 2, value - 1]
-    for other in others:
+    choices = _choices(type(options).model_fields[name].annotation)
+    numbers = (value + 1, value * 2, value / 2, value - 1) if isinstance(value, int | float) else (0, 1, 10, 100)
+    for other in (*choices, *numbers, None):
         try:
-            return type(options).model_validate({**options.model_dump(), name: type(value)(other)})
+            varied = type(options).model_validate({**options.model_dump(), name: other})
         except ValueError:
             continue
+        if getattr(varied, name) != value:
+            return varied
     return None
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """What an annotation such as `Literal["a", "b"] | None` enumerates."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
 def check_shared_base(case: Case) -> None:
     """Methods of the plugin that name the same base predict the same in the base arm."""
     plugin, own = plugins.split_use(case.use)
     before = case.predict(None)
+    shared = _base_options(case.entry, case.options)
     for name, entry in plugins.load(plugin).offers.get("method", {}).items():
-        if not (isinstance(entry, MethodEntry) and case.entry.base and entry.base == case.entry.base and name != own):
+        if not isinstance(entry, MethodEntry) or name == own or (entry.base or name) != (case.entry.base or own):
             continue
-        shared = {
-            key: value for key, value in case.options.model_dump().items() if key not in case.entry.unlabeled_options
-        }
         try:
             options = entry.options.model_validate(shared)
         except ValueError:
-            continue  # then their base keys differ, and nothing is shared
+            continue  # it has other options, so that nothing is shared
+        if _base_options(entry, options) != shared:
+            continue
         if not _same(before, replace(case, entry=entry).predict(None, options=options)):
             raise ContractError(
                 f"{plugin}.{name} names the same base but predicts otherwise; give it a base of its own"
             )
 
 
+def _base_options(entry: MethodEntry, options: Options) -> dict[str, Any]:
+    """Options that matter where there are no unlabeled inputs."""
+    return {name: value for name, value in options.model_dump().items() if name not in entry.unlabeled_options}
+
+
 def check_light_import(case: Case) -> None:
     """Importing its plugin imports no heavy library."""
     plugin, _ = plugins.split_use(case.use)
-    check_module_light(plugins.load(plugin).module)
+    check_module_light(plugins.load(plugin).module.partition(":")[0])  # an entry point may name an object in it
 
 
 METHOD_CHECKS: Mapping[str, Callable[[Case], None]] = {
@@ -376,28 +262,3 @@ def check_module_light(module: str) -> None:
         raise ContractError(
             f"importing {module} imports {', '.join(done.stdout.split())}; do that in the functions that use them"
         )
-
-
-# Data sources and analyzers
-
-
-def check_data_source(entry: DataSourceEntry, options: Options, folders: Folders) -> None:
-    """It gives valid rows, the same ones every time."""
-    first, again = (entry.load(options=options, folders=folders) for _ in range(2))
-    if not isinstance(first, Dataset):
-        raise ContractError(f"{entry.name} returned a {type(first).__name__}; return peekbench.Dataset")
-    check_dataset(first, entry.name)
-    if fingerprint(first) != fingerprint(again):
-        raise ContractError(f"{entry.name} gives other rows, or another order, when asked again; sort them, seed it")
-
-
-def check_analyzer(entry: AnalyzerEntry, options: Options, results: pd.DataFrame) -> None:
-    """It returns an analysis, the same every time, and leaves the results table alone."""
-    before = results.copy(deep=True)
-    first, again = (entry.analyze(results, options=options) for _ in range(2))
-    if not isinstance(first, Analysis):
-        raise ContractError(f"{entry.name} returned a {type(first).__name__}; return peekbench.Analysis")
-    if repr(first) != repr(again):
-        raise ContractError(f"{entry.name} concludes something else when asked again; take the seed from its options")
-    if not before.equals(results):
-        raise ContractError(f"{entry.name} changes the results table; work on a copy")
