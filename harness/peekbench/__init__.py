@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from peekbench.errors import PeekbenchError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
-    from peekbench.protocols import Options
+    from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
     from peekbench.records import (
         Analysis,
+        Cell,
         Column,
         Context,
         Dataset,
+        Decision,
         FloatArray,
         Folders,
         Forest,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         Trial,
         TrialFailure,
         TrialResult,
+        Unit,
         Verdict,
         WorkItem,
     )
@@ -51,12 +54,12 @@ _HOME = {
     "PeekbenchError": "errors",
     "run": "execute",
     "hookimpl": "hookspecs",
-    "Options": "protocols",
+    **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
-            "Analysis", "Column", "Context", "Dataset", "FloatArray", "Folders", "Forest", "Inputs", "IntArray",
-            "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Trial", "TrialFailure",
-            "TrialResult", "Verdict", "WorkItem",
+            "Analysis", "Cell", "Column", "Context", "Dataset", "Decision", "FloatArray", "Folders", "Forest",
+            "Inputs", "IntArray", "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Trial",
+            "TrialFailure", "TrialResult", "Unit", "Verdict", "WorkItem",
         ),
         "records",
     ),
@@ -66,14 +69,17 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
+    "THREADS_VARIABLE",
     "Analysis",
     "AnalyzerEntry",
+    "Cell",
     "Column",
     "Configuration",
     "Configurations",
     "Context",
     "DataSourceEntry",
     "Dataset",
+    "Decision",
     "ExecutorEntry",
     "ExperimentSpec",
     "FloatArray",
@@ -85,6 +91,7 @@ __all__ = [
     "Labeled",
     "MethodEntry",
     "Options",
+    "Outcome",
     "PeekbenchError",
     "Predictor",
     "SourceRef",
@@ -94,6 +101,7 @@ __all__ = [
     "Trial",
     "TrialFailure",
     "TrialResult",
+    "Unit",
     "Verdict",
     "WorkItem",
     "analyze",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench.errors import ResultsError
+from peekbench.errors import ContractError, ResultsError
 from peekbench.records import Analysis, Trial
 from peekbench.results import TRIAL, load_results
 from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, make_use
@@ -69,6 +69,8 @@ def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise
+    if not isinstance(found, Analysis):
+        raise ContractError(f"the analysis {analysis.use} returned a {type(found).__name__}; return peekbench.Analysis")
     return replace(found, warnings=(*warnings, *found.warnings))
 
 

@@ -275,8 +275,10 @@ def schema(
     """
     import json
 
-    from peekbench.schema import make_schema
+    from peekbench.schema import broken_plugins, make_schema
 
+    for message in broken_plugins().values():
+        typer.echo(f"left out: {message}", err=True)
     text = json.dumps(make_schema(), indent=1, sort_keys=True) + "\n"
     if output is None:
         typer.echo(text, nl=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench import plugins
 from peekbench.entries import DataSourceEntry
-from peekbench.errors import DataError, PeekbenchError
+from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.records import Dataset, Folders, SourceRef, Task
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _load(use: str, options: str, folder: Path) -> Dataset:
     except Exception as error:
         error.add_note(f"raised by the data source {use} with options {options}")
         raise
+    if not isinstance(dataset, Dataset):
+        raise ContractError(f"the data source {use} returned a {type(dataset).__name__}; return peekbench.Dataset")
     check(dataset, use)
     return dataset
 

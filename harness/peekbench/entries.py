@@ -16,9 +16,10 @@ class DataSourceEntry:
     """A task, or a family of tasks told apart by options, that a spec can name under `tasks`."""
 
     name: str
-    options: type[Options]
     load: DataSource[Any]
     summary: str
+    options: type[Options] = Options
+    """The model of what a spec may have under `options`; by default nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,10 @@ class MethodEntry:
     """A method that a spec can name under `methods`."""
 
     name: str
-    options: type[Options]
     method: Method[Any]
     summary: str
+    options: type[Options] = Options
+    """The model of what a spec may have under `options`; by default nothing."""
     task_kinds: frozenset[TaskKind] = CLASSIFICATION
     unlabeled_options: frozenset[str] = frozenset()
     """Options without effect where `unlabeled` is None."""
@@ -51,9 +53,10 @@ class AnalyzerEntry:
     """An analysis that a spec can name under `analyses`."""
 
     name: str
-    options: type[Options]
     analyze: Analyzer[Any]
     summary: str
+    options: type[Options] = Options
+    """The model of what a spec may have under `options`; by default nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +64,10 @@ class ExecutorEntry:
     """A way to get work done that a spec can name under `executor`."""
 
     name: str
-    options: type[Options]
     execute: Executor[Any]
     summary: str
+    options: type[Options] = Options
+    """The model of what a spec may have under `options`; by default nothing."""
 
 
 Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | ExecutorEntry

@@ -85,7 +85,7 @@ def load(name: str) -> Plugin:
     point = installed()[name]
     try:
         module = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
             f"plugin {name!r} ({_origin(point)}) cannot be imported: {type(error).__name__}: {error}; "
             "reinstall it, or what it needs"
@@ -101,7 +101,14 @@ def load(name: str) -> Plugin:
         ) from error
     offers: dict[str, dict[str, Entry]] = {}
     for hook, (kind, types) in HOOKS.items():
-        for returned in getattr(manager.hook, hook)():
+        try:
+            answers = getattr(manager.hook, hook)()
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"plugin {name!r} ({_origin(point)}): {hook} raised {type(error).__name__}: {error}; "
+                "hooks only register, and should have nothing to fail at"
+            ) from error
+        for returned in answers:
             _collect(returned, name, hook, types, offers.setdefault(kind, {}))
     return Plugin(name, point.value, MappingProxyType(offers))
 

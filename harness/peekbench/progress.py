@@ -91,8 +91,8 @@ class LiveProgress:
             console=console,
             expand=True,
         )
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
         self._tally: Tally | None = None
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
         self._tally = _new_tally(spec, planned, done)

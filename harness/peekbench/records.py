@@ -244,15 +244,16 @@ class Verdict:
 
     method: str
     """As the report names it: the method's label, with its model where it has one."""
-    effect: Literal["boost", "bias"]
+    effect: str
+    """'bias' or 'boost', or what else was judged."""
     decision: Decision
-    estimate: float | None
-    low: float | None
-    high: float | None
-    level: float
-    """Coverage that [low, high] is meant to have."""
     sentence: str
     """The conclusion in plain words, interval included."""
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    """Coverage that [low, high] is meant to have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from peekbench import plugins
 from peekbench.entries import TaskGroupEntry
+from peekbench.errors import PluginError
 from peekbench.protocols import Options
 from peekbench.spec import ExperimentSpec
 
@@ -16,13 +17,7 @@ _PLACES = {"TaskSpec": "data source", "MethodSpec": "method", "AnalysisSpec": "a
 
 
 def make_schema() -> dict[str, Any]:
-    """Schema of a spec file, JSON Schema 2020-12.
-
-    Raises
-    ------
-    PluginError
-        Where an installed plugin is broken: its options cannot be described.
-    """
+    """Schema of a spec file, JSON Schema 2020-12, without the plugins that are broken."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
     definitions = schema["$defs"]
     uses = {kind: _uses(kind, definitions) for kind in _PLACES.values()}
@@ -57,6 +52,17 @@ def make_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench spec"}
 
 
+def broken_plugins() -> dict[str, str]:
+    """What is wrong with each plugin that cannot be loaded."""
+    broken: dict[str, str] = {}
+    for plugin in plugins.installed():
+        try:
+            plugins.load(plugin)
+        except PluginError as error:
+            broken[plugin] = str(error)
+    return broken
+
+
 class _Use:
     """A thing that a spec can name, under each of its names, and the schema of its options."""
 
@@ -67,6 +73,8 @@ class _Use:
 def _uses(kind: str, definitions: dict[str, Any]) -> list[_Use]:
     found: list[_Use] = []
     for plugin in plugins.installed():
+        if plugin in broken_plugins():
+            continue
         for thing, entry in sorted(plugins.load(plugin).offers.get(kind, {}).items()):
             names = (f"{plugin}.{thing}", plugin) if thing == plugin else (f"{plugin}.{thing}",)
             if isinstance(entry, TaskGroupEntry):

@@ -118,7 +118,15 @@ class Store:
         with _explained(path):
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             store = cls(path, connection)
-            store._check_identity()
+            try:
+                if store._is_empty():
+                    raise StoreError(
+                        f"store {path} holds nothing yet; wait for its run to begin, or run the spec again"
+                    )
+                store._check_identity()
+            except BaseException:
+                connection.close()
+                raise
         return store
 
     @classmethod
@@ -145,6 +153,7 @@ class Store:
                 raise StoreError(
                     f"store {path} is in use by another run; wait for it, or give this one another name"
                 ) from None
+        connection: sqlite3.Connection | None = None
         try:
             with _explained(path):
                 connection = sqlite3.connect(path, isolation_level=None)
@@ -152,11 +161,13 @@ class Store:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 with store._transaction():
-                    if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    if store._is_empty():
                         store._create()
                     store._check_identity()
                     store._adopt(spec, tasks)
         except BaseException:
+            if connection is not None:
+                connection.close()
             lock.release()
             raise
         return store
@@ -183,6 +194,9 @@ class Store:
                 self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+    def _is_empty(self) -> bool:
+        return not self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
     def _create(self) -> None:
         self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -9,10 +9,6 @@ from peekbench_controls.leak import leak
 from peekbench_controls.null import null
 
 
-class Null(Options):
-    pass
-
-
 class Leak(Options):
     share: float = Field(default=0.25, ge=0, le=1)
     """Share of the unlabeled texts whose labels the method knows."""
@@ -23,7 +19,6 @@ def peekbench_methods() -> list[MethodEntry]:
     return [
         MethodEntry(
             name="null",
-            options=Null,
             method=null,
             summary="negative control: ignores unlabeled texts, so boost and bias are exactly 0",
             base="null",

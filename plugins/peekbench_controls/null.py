@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from peekbench import Context, Inputs, Labeled, Predictor, Task
-
-if TYPE_CHECKING:
-    from peekbench_controls import Null
+from peekbench import Context, Inputs, Labeled, Options, Predictor, Task
 
 
-def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Null, context: Context) -> Predictor:
+def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
     """Ignore the unlabeled texts."""
     return classify(train)
 

@@ -10,24 +10,26 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import traceback
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager
-from itertools import islice
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, cast
 
-from peekbench.protocols import THREADS_VARIABLE
-from peekbench.records import TrialFailure, WorkItem
+from peekbench import THREADS_VARIABLE, Trial, TrialFailure, WorkItem
 
 if TYPE_CHECKING:
-    from peekbench.protocols import Outcome
+    from multiprocessing.connection import Connection
+
+    from peekbench import Outcome
     from peekbench_local import Local
 
     Work = Callable[[WorkItem], Sequence[Outcome]]
 
 POOL_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-WAITING_PER_WORKER = 4  # items handed out ahead, so that no worker idles; a killed run loses no more than these
+GRACE = 5.0  # seconds that a process gets to end
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
@@ -63,58 +65,131 @@ def _set_environment(threads: int) -> None:
     os.environ[THREADS_VARIABLE] = str(threads)
 
 
-_work: Work | None = None  # a worker process's own, set when it starts
+class _Worker:
+    """A process with a pipe of its own, which does one item at a time: if it dies, it is known what it was doing."""
+
+    def __init__(self, pickled: bytes, threads: int) -> None:
+        context = get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, pickled, threads), daemon=True)
+        self._process.start()
+        theirs.close()  # the worker alone holds that end now, so that its death closes the pipe
+        self.item: WorkItem | None = None
+
+    @property
+    def connection(self) -> Connection[Any, Any]:
+        return self._connection
+
+    def give(self, item: WorkItem) -> None:
+        self.item = item
+        with suppress(BrokenPipeError):  # dead already, as `take` will find
+            self._connection.send(item)
+
+    def take(self) -> Sequence[Outcome]:
+        """The outcomes of its item.
+
+        Raises
+        ------
+        EOFError
+            Where it died.
+        """
+        try:
+            outcomes, error = self._connection.recv()
+        except ConnectionResetError as reset:
+            raise EOFError from reset
+        if error is not None:
+            raise error
+        self.item = None
+        return cast("Sequence[Outcome]", outcomes)
+
+    def bury(self) -> int | None:
+        """End it, if it has not ended; its exit code, negative for a signal."""
+        if self._process.is_alive() and self.item is None:
+            self._process.terminate()
+        self._process.join(timeout=GRACE)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        code = self._process.exitcode
+        self._connection.close()
+        self._process.close()
+        return code
+
+    def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        self._process.kill()
+        self.bury()
 
 
-def _start_worker(pickled: bytes, threads: int) -> None:
-    """Prepare a new process; the environment comes before anything that loads numpy."""
-    global _work
+def _serve(connection: Connection[Any, Any], pickled: bytes, threads: int) -> None:
+    """What a worker does until its parent closes the pipe or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
-    _set_environment(threads)
-    _work = pickle.loads(pickled)  # noqa: S301 - from the parent
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _set_environment(threads)  # before anything loads numpy
+    work: Work | None = None
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            item = connection.recv()
+            try:
+                work = work or cast("Work", pickle.loads(pickled))  # noqa: S301 - from the parent
+                answer: tuple[Any, Exception | None] = (work(item), None)
+            except Exception as error:
+                answer = (None, _portable(error))
+            connection.send(answer)
 
 
-def _do(item: WorkItem) -> Sequence[Outcome]:
-    assert _work is not None
-    return _work(item)
+def _portable(error: Exception) -> Exception:
+    """The error, with its traceback as a note, or its text where it cannot be pickled."""
+    error.add_note("in a worker process:\n" + "".join(traceback.format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:
+        return RuntimeError("".join(traceback.format_exception(error)))
+    return error
 
 
 def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Generator[Sequence[Outcome], None, None]:
-    from pebble import ProcessExpired, ProcessPool
-
+    pickled = pickle.dumps(work)
     threads = max(1, (os.cpu_count() or 1) // options.workers)
-    pool = ProcessPool(
-        max_workers=options.workers,
-        context=get_context("spawn"),
-        initializer=_start_worker,
-        initargs=[pickle.dumps(work), threads],
-    )
-    waiting: dict[Any, tuple[WorkItem, int]] = {}  # future -> item, deaths so far
     queue = iter(items)
+    again: list[WorkItem] = []
+    deaths: Counter[WorkItem] = Counter()
+    workers: list[_Worker] = []
     try:
         while True:
-            for item in islice(queue, options.workers * WAITING_PER_WORKER - len(waiting)):
-                waiting[pool.schedule(_do, args=[item])] = (item, 0)
-            if not waiting:
+            for position in range(options.workers):
+                if position < len(workers) and workers[position].item is not None:
+                    continue
+                item = again.pop() if again else next(queue, None)
+                if item is None:
+                    break
+                if position == len(workers):
+                    workers.append(_Worker(pickled, threads))
+                workers[position].give(item)
+            busy = {worker.connection: worker for worker in workers if worker.item is not None}
+            if not busy:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                item, deaths = waiting.pop(future)
-                error = future.exception()
-                if error is None:
-                    yield future.result()
-                elif not isinstance(error, ProcessExpired):
-                    raise error
-                elif deaths < options.retries:
-                    waiting[pool.schedule(_do, args=[item])] = (item, deaths + 1)
-                else:
-                    yield [_lost(trial, error.exitcode, deaths + 1) for trial in item.trials]
+            for connection in wait(list(busy)):
+                worker = busy[cast("Connection[Any, Any]", connection)]
+                item = worker.item
+                assert item is not None
+                try:
+                    yield worker.take()
+                except EOFError:
+                    workers.remove(worker)
+                    code = worker.bury()
+                    deaths[item] += 1
+                    if deaths[item] <= options.retries:
+                        again.append(item)
+                    else:
+                        yield [_lost(trial, code, deaths[item]) for trial in item.trials]
     finally:
-        pool.stop()  # type: ignore[no-untyped-call]
-        pool.join()
+        for worker in workers:
+            worker.kill()
 
 
-def _lost(trial: Any, exit_code: int | None, deaths: int) -> TrialFailure:
-    killed = f"signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"exit status {exit_code}"
+def _lost(trial: Trial, code: int | None, deaths: int) -> TrialFailure:
+    killed = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
     message = (
         f"worker process died ({killed}) {deaths} times at this trial; signal 9 most often means too little memory: "
         "use fewer workers, or a smaller model"

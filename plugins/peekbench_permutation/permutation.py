@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Column, Table, configurations
-from peekbench.records import Cell, Unit
+from peekbench import Analysis, Cell, Column, Table, Unit, configurations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Column, Configurations, Forest, Interval, Table, configurations
-from peekbench.records import Cell, Unit
+from peekbench import Analysis, Cell, Column, Configurations, Forest, Interval, Table, Unit, configurations
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.verdict import judge
 

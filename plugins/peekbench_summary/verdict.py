@@ -9,7 +9,7 @@ from peekbench import Verdict
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
 
 if TYPE_CHECKING:
-    from peekbench.records import Decision
+    from peekbench import Decision
 
 
 def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: float, is_accuracy: bool) -> Verdict:
@@ -62,7 +62,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             )
         sentence += _beyond(tasks, these, such, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
-    return Verdict(label, "bias", decision, these.mean, low, high, level, sentence)
+    return Verdict(label, "bias", decision, sentence, these.mean, low, high, level)
 
 
 def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, show: _Shown) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 from peekbench import analyze
 from peekbench.analysis import find_holes
-from peekbench.errors import ResultsError, SpecError
+from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execute import run
 from peekbench.plan import make_trials
 from peekbench.results import load_results
@@ -106,3 +107,14 @@ def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:
 
 def test_published_accuracies_are_complete(published: Any) -> None:
     assert find_holes(load_results(published / "few_shot")) == []
+
+
+def test_an_analyzer_that_returns_something_else_is_named(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_dict(results: Any, *, options: Any) -> Any:
+        return {"rows": 3}
+
+    spec = make_use(AnalysisSpec, "toy.count")
+    entry = replace(spec.entry, analyze=give_dict)
+    monkeypatch.setattr(AnalysisSpec, "entry", entry)
+    with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
+        analyze(simulate(0.02), [spec])

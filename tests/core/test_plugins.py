@@ -9,6 +9,7 @@ from peekbench import plugins
 from peekbench.catalogue import describe, list_plugins, list_things
 from peekbench.entries import DataSourceEntry, MethodEntry
 from peekbench.errors import PluginError
+from peekbench.schema import broken_plugins, make_schema
 from peekbench.spec import parse_spec
 
 GOOD = """
@@ -75,7 +76,9 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
     [
         ("importless", "import no_such_library", "cannot be imported: ModuleNotFoundError: No module named 'no_such_l"),
         ("syntax", "def (", "cannot be imported: SyntaxError"),
-        ("exits", "raise RuntimeError('at import')", "cannot be imported: RuntimeError: at import"),
+        ("raises", "raise RuntimeError('at import')", "cannot be imported: RuntimeError: at import"),
+        ("exits", "raise SystemExit('at import')", "cannot be imported: SystemExit: at import"),
+        ("computes", GOOD.replace("    return [", "    1 / 0; return ["), "peekbench_methods raised ZeroDivisionError"),
         ("unknown", GOOD.replace("peekbench_methods", "peekbench_metods"), "does not fit"),
         ("arguments", GOOD.replace("peekbench_methods()", "peekbench_methods(spec)"), "does not fit"),
         (
@@ -107,6 +110,12 @@ analyses: [toy.count]
     assert parse_spec(spec, folder=tmp_path).name == "fine"
     assert any("broken" in line and "no_such_library" in line for line in list_plugins())
     assert any("classic.lsa" in line for line in list_things("methods"))
+
+
+def test_a_broken_plugin_is_left_out_of_the_schema(install: Install) -> None:
+    install("broken", "import no_such_library")
+    assert "no_such_library" in broken_plugins()["broken"]
+    assert "classic.lsa" in str(make_schema())
 
 
 def test_two_plugins_of_one_name_are_an_error(install: Install) -> None:

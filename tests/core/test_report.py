@@ -36,7 +36,7 @@ def hostile() -> Report:
     return Report(
         name=HOSTILE,
         headline=HOSTILE,
-        verdicts=(Verdict(HOSTILE, "bias", "inconclusive", None, None, None, 0.95, HOSTILE),),
+        verdicts=(Verdict(HOSTILE, "bias", "inconclusive", HOSTILE),),
         warnings=(HOSTILE,),
         figures=(Forest(HOSTILE, ((HOSTILE, (Interval(HOSTILE, 0.1, 0.0, 0.2),)),), HOSTILE),),
         tables=(Table(HOSTILE, (Column(HOSTILE), Column("n", "number")), ((HOSTILE, math.nan),), HOSTILE),),

@@ -82,7 +82,7 @@ def test_a_shared_base_arm_is_stored_once_and_found_by_each_method(make_spec: Ma
     assert columns["arm"].count("base") == 12
     with Store.open("runs/small.sqlite") as store:
         base = [store.predictions(Trial(DRAW, method))["base"] for method in ("toy.vote", "bold")]
-    assert np.array_equal(*base)
+    assert np.array_equal(base[0], base[1])
 
 
 def test_a_later_method_finds_the_base_arm_of_an_earlier_one(make_spec: MakeSpec) -> None:
@@ -190,6 +190,17 @@ def test_files_that_are_no_store(make_spec: MakeSpec, tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes()[100:] == before[100:]
     with pytest.raises(StoreError, match="no such file"):
         Store.open(tmp_path / "none.sqlite")
+
+
+def test_a_run_that_was_killed_before_it_began(make_spec: MakeSpec, tmp_path: Path) -> None:
+    for name in ("no_bytes.sqlite", "no_tables.sqlite"):
+        connection = sqlite3.connect(tmp_path / name)
+        if name == "no_tables.sqlite":
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+        with pytest.raises(StoreError, match="holds nothing yet; wait for its run to begin, or run the spec again"):
+            Store.open(tmp_path / name)
+        assert run(make_spec(), store=tmp_path / name).finished == 12
 
 
 def test_a_store_of_another_version(make_spec: MakeSpec) -> None:

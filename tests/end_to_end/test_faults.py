@@ -16,6 +16,7 @@ import psutil
 import pytest
 import yaml
 
+from peekbench.errors import StoreError
 from peekbench.records import Trial
 from peekbench.store import Store
 
@@ -53,10 +54,12 @@ def finish(spec: Path, workers: int = 1) -> subprocess.CompletedProcess[str]:
 
 
 def done(name: str) -> set[Trial]:
-    path = Path(f"runs/{name}.sqlite")
-    if not path.exists() or not path.stat().st_size:
+    try:
+        store = Store.open(f"runs/{name}.sqlite")
+    except StoreError as error:
+        assert "no such file" in str(error) or "holds nothing yet" in str(error)
         return set()
-    with Store.open(path) as store:
+    with store:
         return store.done()
 
 

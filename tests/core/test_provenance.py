@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from peekbench.provenance import describe_machine, describe_session, git_state, package_versions
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_commit_and_changes_are_seen(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    (tmp_path / "file").write_text("one")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-m", "first")
+    clean = git_state(tmp_path)
+    assert clean is not None
+    assert len(clean["commit"]) == 40
+    assert clean["dirty"] is False
+    (tmp_path / "file").write_text("two")
+    assert git_state(tmp_path) == {"commit": clean["commit"], "dirty": True}
+
+
+def test_outside_of_git_there_is_no_commit(tmp_path: Path) -> None:
+    assert git_state(tmp_path) is None
+
+
+def test_a_session_says_what_numbers_depend_on(tmp_path: Path) -> None:
+    session = describe_session(tmp_path)
+    assert json.loads(json.dumps(session)) == session
+    assert session["packages"]["numpy"].startswith("2.")
+    assert session["peekbench"] == package_versions()["peekbench"]
+    assert session["machine"]["cores"] >= 1
+    assert session["machine"]["memory"] > 2**28
+    assert describe_machine()["processor"]

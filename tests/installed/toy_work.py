@@ -1,0 +1,37 @@
+"""Work for the local executor that tells what it finds, or goes wrong."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from peekbench import THREADS_VARIABLE, WorkItem
+
+
+def look(item: WorkItem) -> Any:
+    """What a fit finds: the item, this process, and how many threads it may use."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    assert np.ones((50, 50)).sum() == 2500
+    pools = {pool["num_threads"] for pool in threadpool_info()}
+    return [(item.trials[0].draw.subsample, os.getpid(), os.environ[THREADS_VARIABLE], pools)]
+
+
+def fail(item: WorkItem) -> Any:
+    raise KeyError("not a method's fault")
+
+
+def die(item: WorkItem) -> Any:
+    os._exit(7)
+
+
+class Elsewhere:
+    """Work that is there when it is pickled and gone when it is wanted."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, ("gone",)
+
+    def __call__(self, item: WorkItem) -> Any:
+        return []
