@@ -1,0 +1,85 @@
+"""The first run of a newcomer: what README says that it shows, it shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peekbench.effects import paired_scores
+from peekbench.results import load_results
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Folder in which the quickstart was run, and its report."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    command = [sys.executable, "-m", "peekbench", "run", str(ROOT / "specs" / "quickstart.yaml")]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder, json.loads((folder / "reports" / "quickstart" / "report.json").read_text())
+
+
+def test_controls_have_the_bias_that_they_must_have(quickstart: Any) -> None:
+    folder, report = quickstart
+    wide = paired_scores(load_results(folder / "runs" / "quickstart.sqlite"))
+    assert len(wide) == 5 * 5 * 50
+    null = wide[wide["method"] == "controls.null"]
+    assert (null["bias"] == 0).all()
+    assert (null["boost"] == 0).all()
+    leak = wide[wide["method"] == "controls.leak"]
+    planted = 0.25 * (1 - leak["extra"])
+    error = (leak["bias"] - planted).std() / len(leak) ** 0.5
+    assert leak["bias"].mean() == pytest.approx(planted.mean(), abs=3 * error)
+    metrics = next(table for table in report["tables"] if table["title"].startswith("Means of what methods recorded"))
+    (recorded,) = [row for row in metrics["rows"] if row[:2] == ["controls.leak", "planted_gain"]]
+    assert recorded[-1] == pytest.approx(leak["bias"].mean())
+
+
+def test_verdicts_are_those_that_the_readme_tells(quickstart: Any) -> None:
+    _, report = quickstart
+    decisions = {verdict["method"]: verdict["decision"] for verdict in report["verdicts"]}
+    assert decisions == {
+        "lsa-10": "biased up",
+        "lsa-50": "inconclusive",
+        "classic.self_training": "biased down",
+        "controls.null": "equivalent",
+        "controls.leak": "biased up",
+    }
+
+
+def test_the_readmes_figures_are_those_of_the_run(quickstart: Any) -> None:
+    """To a tenth of a point, for rounding in linear algebra may differ between processors."""
+    _, report = quickstart
+    estimates = {verdict["method"]: verdict["estimate"] * 100 for verdict in report["verdicts"]}
+    story = README[README.index("1. `controls.null`") : README.index("## Use it")]
+    told = {
+        "controls.leak": re.search(r"Found: ([\d.]+)", story),
+        "lsa-10": re.search(r"\*\*biased up\*\* by ([\d.]+)", story),
+        "classic.self_training": re.search(r"\*\*biased down\*\* by ([\d.]+)", story),
+        "lsa-50": re.search(r"`lsa-50` shows \+([\d.]+)", story),
+    }
+    for method, found in told.items():
+        assert found is not None
+        assert abs(estimates[method]) == pytest.approx(float(found[1]), abs=0.1)
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    commands = [line.strip() for line in README.splitlines() if line.startswith("    python3 -m venv")]
+    assert len(commands) == 2
+    assert commands[1] in (ROOT / ".ci" / "run").read_text()
+    assert commands[0].endswith("tox run -e quickstart")
+
+
+def test_the_spec_in_the_readme_is_valid(tmp_path: Path) -> None:
+    from peekbench.spec import parse_spec
+
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    assert [arm.name for arm in parse_spec(text, folder=tmp_path).arms] == ["base", "extra", "test", "mix-0.25"]
