@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench.records import Draw, Trial, TrialFailure, WorkItem
+from peekbench.records import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.worker import Worker
 
 if TYPE_CHECKING:
@@ -23,26 +23,30 @@ class Timing:
 
 
 def time_pilot(spec: ExperimentSpec) -> Timing:
-    """Run each method once at each design point on the first task; nothing is stored.
+    """Run each method once at each design point on the first task, as the spec's executor would; nothing is stored.
 
-    A method's first fit is not counted, because it also imports libraries.
+    Each method is run once more beforehand, because its first fit also imports libraries.
     """
-    worker = Worker(spec)
-    seconds: dict[tuple[str, int, int], float] = {}
-    failures: list[TrialFailure] = []
-    total = 0.0
-    with_base: set[str] = set()
-    for position, (num_train, num_test) in enumerate(spec.design.points()):
-        draw = Draw(spec.tasks[0].name, num_train, num_test, 0)
-        with_base.clear()
+    if hasattr(spec.executor.options, "workers"):  # one, so that the trial timed is run where the libraries are loaded
+        spec = spec.with_executor_options(workers=1)
+    items: list[WorkItem] = []
+    for num_train, num_test in spec.design.points():
+        with_base: set[str] = set()
         for method in spec.methods:
-            item = WorkItem((Trial(draw, method.name),), has_base=method.base_key() in with_base)
+            trial = Trial(Draw(spec.tasks[0].name, num_train, num_test, 0), method.name)
+            items.append(WorkItem((trial,), has_base=method.base_key() in with_base))
             with_base.add(method.base_key())
-            if position == 0:
-                failures += [outcome for outcome in worker(item) if isinstance(outcome, TrialFailure)]
-            started = time.perf_counter()
-            worker(item)
-            taken = time.perf_counter() - started
-            seconds[method.name, num_train, num_test] = taken
-            total += taken * spec.design.repeats(num_test) * len(spec.tasks)
-    return Timing(seconds, total, tuple(failures))
+    warm_up = items[: len(spec.methods)]
+    seconds: dict[tuple[str, int, int], float] = {}
+    failures: dict[Trial, TrialFailure] = {}
+    executor = spec.executor
+    with closing(executor.entry.execute([*warm_up, *items], Worker(spec), options=executor.options)) as batches:
+        for outcome in (outcome for batch in batches for outcome in batch):
+            draw = outcome.trial.draw
+            if isinstance(outcome, TrialResult):
+                taken = sum(arm.fit_seconds + arm.predict_seconds for arm in outcome.arms)
+                seconds[outcome.trial.method, draw.num_train, draw.num_test] = taken
+            else:
+                failures[outcome.trial] = outcome
+    total = sum(taken * spec.design.repeats(num_test) for (_, _, num_test), taken in seconds.items())
+    return Timing(seconds, total * len(spec.tasks), tuple(failures.values()))
