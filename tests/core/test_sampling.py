@@ -126,8 +126,11 @@ def test_regression_rows_are_drawn_without_classes() -> None:
 def test_a_rare_class_may_be_just_enough() -> None:
     labels = [0] * 100 + [1] * 5
     dataset = Dataset([str(row) for row in range(105)], labels, ("common", "rare"))
-    drawn = Sampler(dataset, design(num_train=10, num_test=40), 0, "rare").draw(Draw("rare", 10, 40, 0))
-    assert sorted(drawn.train[1::2].tolist()) == [100, 101, 102, 103, 104]
+    sampler = Sampler(dataset, design(num_train=10, num_test=47), 0, "rare")
+    for subsample in range(20):
+        drawn = sampler.draw(Draw("rare", 10, 47, subsample))
+        assert sorted(drawn.train[1::2].tolist()) == [100, 101, 102, 103, 104]
+        assert len({*drawn.train.tolist(), *drawn.extra.tolist(), *drawn.test.tolist()}) == 104
 
 
 @pytest.mark.parametrize(

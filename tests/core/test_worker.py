@@ -167,7 +167,7 @@ def test_a_fault_fails_its_trial_with_traceback_and_place(fault: str, message: s
 
 
 def test_numbers_do_not_depend_on_the_order_of_work_or_on_global_random_state(make_spec: MakeSpec) -> None:
-    spec = make_spec(methods=["toy.vote", "classic.lsa"])
+    spec = make_spec(methods=["toy.vote", "classic.lsa", "toy.reckless"])
     forwards = results(spec)
     worker = pickle.loads(pickle.dumps(Worker(spec)))
     for item in reversed(items(spec)):

@@ -146,6 +146,19 @@ def faulty(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Fau
     return Predictor(lambda inputs: np.tile(row, (len(inputs), 1)))
 
 
+class Reckless(Options):
+    pass
+
+
+def reckless(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Reckless, context: Context) -> Predictor:
+    """Guesses, and draws from the global generators, against the rules."""
+    import numpy as np
+
+    row = np.random.dirichlet(np.ones(task.num_classes)) * random.random()
+    row[0] += 1 - row.sum()
+    return Predictor(lambda inputs: np.tile(row, (len(inputs), 1)))
+
+
 class Mean(Options):
     pass
 
@@ -183,6 +196,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="vote", options=Vote, method=vote, summary="votes of words", unlabeled_options=frozenset({"boldness"})
         ),
+        MethodEntry(name="reckless", options=Reckless, method=reckless, summary="guesses, against the rules"),
         MethodEntry(name="faulty", options=Faulty, method=faulty, summary="goes wrong as asked"),
         MethodEntry(
             name="mean", options=Mean, method=mean, summary="least squares", task_kinds=frozenset({"regression"})
