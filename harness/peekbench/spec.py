@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import reprlib
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -28,8 +26,10 @@ from pydantic import (
 from peekbench import plugins
 from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
 from peekbench.errors import PluginError, SpecError
+from peekbench.faults import describe
 from peekbench.protocols import Options
 from peekbench.records import Folders, SourceRef
+from peekbench.strict_yaml import read_yaml
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
@@ -339,24 +339,6 @@ class ExperimentSpec(SpecModel):
         return Folders(spec=self.folder, cache=cache_folder())
 
 
-class _UniqueKeyLoader(yaml.CSafeLoader):
-    """Safe YAML in which a key that stands twice is an error, not the last one's victory."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: dict[Any, int] = {}
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key: Any = self.construct_object(key_node, deep=True)
-            line = key_node.start_mark.line + 1
-            if not isinstance(key, str | int | float | bool | None):
-                raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
-            if key in seen:
-                raise SpecError(f"line {line}: the key {key!r} stands in line {seen[key]} already; remove one of them")
-            seen[key] = line
-        return super().construct_mapping(node, deep)
-
-
 def load_spec(path: str | Path) -> ExperimentSpec:
     """Read and validate a YAML spec.
 
@@ -382,7 +364,7 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     SpecError
         As `load_spec`.
     """
-    raw = _read_yaml(text, origin)
+    raw = read_yaml(text, origin)
     if not isinstance(raw, dict):
         raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
     return make_spec(raw, folder=folder, origin=origin)
@@ -396,7 +378,7 @@ def parse_options(text: str) -> dict[str, Any]:
     SpecError
         Where they are no mapping.
     """
-    raw = _read_yaml(text, "options")
+    raw = read_yaml(text, "options")
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
         raise SpecError(f"options: {text!r} is not a mapping such as '{{name: value}}'")
     return raw
@@ -414,15 +396,6 @@ def make_use(model: type[U], use: str, options: Mapping[str, Any] | None = None)
         return model.model_validate({"use": use, "options": options})
     except ValidationError as error:
         raise SpecError(f"{use} does not fit:\n{describe(error)}") from error
-
-
-def _read_yaml(text: str, origin: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
-    except SpecError as error:
-        raise SpecError(f"{origin}: {error}") from error
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise SpecError(f"{origin} is not valid YAML: {error}") from error
 
 
 def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> ExperimentSpec:
@@ -445,37 +418,6 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> 
 
 def _kind(value: object) -> str:
     return "empty" if value is None else f"a {type(value).__name__}"
-
-
-POSITION = re.compile(r"(\[\d+\]\.name): ")
-
-
-def describe(error: ValidationError, at: tuple[int | str, ...] = ()) -> str:
-    """One line a fault: place, problem, and what was given."""
-    lines = []
-    for fault in error.errors(include_url=False):
-        loc = (*at, *fault["loc"])
-        cause = fault.get("ctx", {}).get("error")
-        if fault["type"] == "too_short" and fault["input"]:  # there were some, and their own faults are listed
-            continue
-        if isinstance(cause, ValidationError):  # of a plugin's options model
-            lines.append(describe(cause, loc))
-            continue
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).lstrip(".")
-        message = fault["msg"].removeprefix("Value error, ")
-        if positioned := POSITION.match(message):  # from a validator of the whole list
-            place += positioned[1]
-            message = message[positioned.end() :]
-        if fault["type"] == "extra_forbidden":
-            message = "no such setting; remove it or correct its name"
-        elif fault["type"] == "too_short":
-            message = "is empty; name at least one"
-        elif fault["type"] == "missing":
-            message = "is missing; add it"
-        elif fault["type"] != "value_error":
-            message = f"{message}; got {reprlib.repr(fault['input'])}"
-        lines.append(f"  {place or 'spec'}: {message}")
-    return "\n".join(lines)
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
+from peekbench.extension import changes
 from peekbench.records import ArmResult, Draw, FloatArray, Trial, TrialFailure, TrialResult
 
 if TYPE_CHECKING:
@@ -396,42 +397,6 @@ class Store:
         )  # fmt: skip
         blob = arm.predictions.astype("<f4").tobytes()
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
-
-
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Differences between two specs that are no mere extension, each with its place; empty where there are none."""
-    found: list[str] = []
-    for group in ("tasks", "methods"):
-        after = {thing["name"]: thing for thing in new[group]}
-        for before in old[group]:
-            if before["name"] not in after:
-                found.append(f"{group}: {before['name']!r} was removed")
-            else:
-                found += _differences(f"{group}[{before['name']}]", before, after[before["name"]])
-    for size in old["design"]["num_test"]:
-        was, now = _repeats(old, size), _repeats(new, size)
-        if now < was:
-            found.append(f"design.num_subsamples for num_test {size}: {was} before, {now} now")
-    old_design, new_design = (
-        {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
-    )
-    found += _differences("design", old_design, new_design)
-    for key in ("name", "seed", "arms"):
-        found += _differences(key, old[key], new[key])
-    return found
-
-
-def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
-    repeats = spec["design"]["num_subsamples"]
-    return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
-
-
-def _differences(place: str, old: Any, new: Any) -> list[str]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return [
-            line for key in sorted({*old, *new}) for line in _differences(f"{place}.{key}", old.get(key), new.get(key))
-        ]
-    return [] if old == new else [f"{place}: {json.dumps(old)} before, {json.dumps(new)} now"]
 
 
 def is_store(path: Path) -> bool:
