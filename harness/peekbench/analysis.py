@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.errors import ContractError, ResultsError
+from peekbench.plan import list_trials
 from peekbench.records import Analysis, Trial
 from peekbench.results import TRIAL, load_results
-from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, make_use
+from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, Design, make_use
+from peekbench.store import Store, is_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,7 @@ def analyze(
     allow_incomplete
         Analyse the complete trials of a design with holes; each analysis then carries a warning.
     planned
-        Trials that there should be, where they are known.
+        Trials that there should be, where they are known; of a store they are.
 
     Raises
     ------
@@ -45,7 +47,11 @@ def analyze(
     """
     import pandas as pd
 
-    results = source if isinstance(source, pd.DataFrame) else load_results(source)
+    if isinstance(source, pd.DataFrame):
+        results = source
+    else:
+        results = load_results(source)
+        planned = planned or planned_trials(source)
     holes = find_holes(results, planned)
     warnings: tuple[str, ...] = ()
     if holes:
@@ -61,6 +67,16 @@ def analyze(
             raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
     chosen = [make_use(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
     return tuple(_ask(analysis, results, warnings) for analysis in chosen)
+
+
+def planned_trials(path: str | Path) -> list[Trial]:
+    """The trials that a store's spec asks for; none where the path is no store's."""
+    if not is_store(Path(path)):
+        return []
+    with Store.open(path) as store:
+        spec = store.spec()
+    tasks, methods = ([thing["name"] for thing in spec[group]] for group in ("tasks", "methods"))
+    return list(list_trials(tasks, methods, Design.model_validate(spec["design"])))
 
 
 def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:

@@ -168,11 +168,12 @@ def analyze(
     Example: peekbench analyze accuracies.csv
     """
     from peekbench.analysis import analyze as analyse
+    from peekbench.analysis import planned_trials
     from peekbench.report import render_text, report_of_table, write_report
     from peekbench.results import load_results
 
     results = load_results(path)
-    found = analyse(results, analyses, allow_incomplete=allow_incomplete)
+    found = analyse(results, analyses, allow_incomplete=allow_incomplete, planned=planned_trials(path))
     report = report_of_table(path, results, found)
     console = _console()
     render_text(report, console)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 from peekbench.records import Draw, IntArray, Subsample, Trial, WorkItem
 
 if TYPE_CHECKING:
-    from peekbench.spec import Arm, ExperimentSpec
+    from peekbench.spec import Arm, Design, ExperimentSpec
 
 
 def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
     """Every trial of the spec, subsample by subsample, so that a run cut short is balanced over tasks and methods."""
-    methods = [method.name for method in spec.methods]
-    tasks = [task.name for task in spec.tasks]
-    points = list(spec.design.points())
-    most = max(spec.design.repeats(num_test) for _, num_test in points)
+    return list_trials([task.name for task in spec.tasks], [method.name for method in spec.methods], spec.design)
+
+
+def list_trials(tasks: Sequence[str], methods: Sequence[str], design: Design) -> Iterator[Trial]:
+    """The same from names alone."""
+    points = list(design.points())
+    most = max(design.repeats(num_test) for _, num_test in points)
     for subsample in range(most):
         for task in tasks:
             for num_train, num_test in points:
-                if subsample < spec.design.repeats(num_test):
+                if subsample < design.repeats(num_test):
                     draw = Draw(task, num_train, num_test, subsample)
                     for method in methods:
                         yield Trial(draw, method)

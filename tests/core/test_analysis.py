@@ -14,6 +14,8 @@ from peekbench.execute import run
 from peekbench.plan import make_trials
 from peekbench.results import load_results
 from peekbench.spec import AnalysisSpec, make_use
+from peekbench.store import Store
+from peekbench.tasks import describe_tasks
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -96,6 +98,17 @@ def test_planned_trials_that_are_missing_are_holes(make_spec: Callable[..., Any]
     holes = find_holes(results, list(make_trials(larger)))
     assert len(holes) == 4
     assert holes[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
+
+
+def test_a_store_knows_what_was_planned(make_spec: Callable[..., Any]) -> None:
+    """Whatever is missing from every task and method alike would otherwise go unnoticed."""
+    path = run(make_spec()).store
+    assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
+    larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
+    Store.for_run(path, larger, describe_tasks(larger)).close()
+    with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing \(3\)"):
+        analyze(path)
+    assert analyze(load_results(path))  # a table without a store is only compared with itself
 
 
 def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:

@@ -12,7 +12,7 @@ from peekbench.analysis import analyze
 from peekbench.plan import make_trials
 from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
 from peekbench.results import load_results
-from peekbench.spec import make_spec
+from peekbench.spec import canonical, make_spec
 from peekbench.store import Store
 
 if TYPE_CHECKING:
@@ -90,15 +90,9 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     headline = f"{done:,} of {len(planned):,} trials done" + (f", {len(failures):,} failed" if failures else "")
     tables = (_task_table(tasks), _method_table(spec), *_cost_table(results), *_metric_table(metrics))
-    record = {"spec": store_spec(spec), "data": tasks, "sessions": sessions}
+    record = {"spec": canonical(spec), "data": tasks, "sessions": sessions}
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions), record)
     return report, spec.report.formats
-
-
-def store_spec(spec: ExperimentSpec) -> dict[str, Any]:
-    """The spec as JSON values."""
-    dumped: dict[str, Any] = spec.model_dump(mode="json")
-    return dumped
 
 
 def _gather(
