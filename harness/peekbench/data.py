@@ -96,7 +96,8 @@ def check(dataset: Dataset, use: str) -> None:
     Raises
     ------
     DataError
-        Where inputs and labels differ in number, texts are missing or empty, or labels are not 0..C-1.
+        Where inputs and labels differ in number, or labels are not among 0..C-1. What texts may look like is up to
+        the source.
     """
     if len(dataset.inputs) != len(dataset.labels):
         raise DataError(
