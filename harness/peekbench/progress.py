@@ -50,9 +50,11 @@ class Tally:
             self._sums[outcome.trial.method, arm.arm] = (total + arm.score, count + 1)
 
     def mean_score(self, method: str, arm: str) -> str:
-        """Mean score so far, as text; of a shared base arm under the method that was fitted for it."""
+        """Mean score so far, as text; a base arm that methods share counts for the one that it was fitted with."""
         total, count = self._sums.get((method, arm), (0.0, 0))
-        return f"{total / count:.3f}" if count else "-"
+        if count:
+            return f"{total / count:.3f}"
+        return "shared" if arm == "base" and any(name == method for name, _ in self._sums) else "-"
 
     @property
     def handled(self) -> int:

@@ -32,9 +32,11 @@ def test_tally_counts_and_averages() -> None:
     assert (tally.done, tally.failed, tally.handled) == (2, 1, 7)
     assert [tally.mean_score("x", arm) for arm in tally.arms] == ["0.600", "0.600", "0.850"]
     assert tally.mean_score("y", "base") == "-"
-    tally.started -= 3
+    tally.add(result("y", extra=0.6, test=0.8))
+    assert tally.mean_score("y", "base") == "shared"
+    tally.started -= 4
     assert tally.pace().startswith("1.0 trials/s, ")
-    assert "3 s left" in tally.pace()
+    assert "2 s left" in tally.pace()
 
 
 def test_lines_for_logs(make_spec: Callable[..., Any]) -> None:
