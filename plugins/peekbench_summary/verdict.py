@@ -35,7 +35,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in all {trials:,} trials."
     elif not these.has_interval:
         sentence = (
-            f"{label}: a bias of {show.signed(these.mean)} {where}, of unknown uncertainty, because a task has one "
+            f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because a task has one "
             "subsample only; draw more."
         )
     else:
@@ -47,7 +47,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             but = ", though not zero" if nonzero else ""
             sentence = (
                 f"{label}: seeing the test texts changed {show.noun} by less than {show.size(region)} {where}{but}: "
-                f"{show.signed(these.mean)} {span}."
+                f"{show.signed(these.mean)}{show.unit} {span}."
             )
         elif nonzero:
             decision = "biased up" if these.low > 0 else "biased down"
@@ -57,7 +57,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             )
         else:
             sentence = (
-                f"{label}: a bias of {show.signed(these.mean)} {where} {span}: too unsure to tell from zero, or to "
+                f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from zero, or to "
                 f"call smaller than {show.size(region)}."
             )
         sentence += _beyond(tasks, these, such, show)
@@ -80,7 +80,7 @@ class _Shown:
     """Writes scores as a reader expects them: accuracies in points, R^2 as it is."""
 
     def __init__(self, is_accuracy: bool) -> None:
-        self._factor, self._unit, self._digits = (100, " points", 2) if is_accuracy else (1, "", 4)
+        self._factor, self.unit, self._digits = (100, " points", 2) if is_accuracy else (1, "", 4)
         self.noun = "accuracy" if is_accuracy else "the score"
 
     def signed(self, value: float) -> str:
@@ -88,4 +88,4 @@ class _Shown:
         return text if float(text) else text.replace("-", "+")
 
     def size(self, value: float) -> str:
-        return f"{value * self._factor:.{self._digits}f}{self._unit}"
+        return f"{value * self._factor:.{self._digits}f}{self.unit}"
