@@ -35,8 +35,8 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in all {trials:,} trials."
     elif not these.has_interval:
         sentence = (
-            f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because a task has one "
-            "subsample only; draw more."
+            f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because a task "
+            "has one subsample only; draw more."
         )
     else:
         span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
@@ -57,8 +57,8 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             )
         else:
             sentence = (
-                f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from zero, or to "
-                f"call smaller than {show.size(region)}."
+                f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
+                f"zero, or to call smaller than {show.size(region)}."
             )
         sentence += _beyond(tasks, these, such, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
