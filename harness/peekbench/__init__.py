@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from peekbench.analysis import analyze
-    from peekbench.data import load_dataset
+    from peekbench.data import hash_rows, load_dataset
     from peekbench.effects import Configuration, Configurations, configurations
     from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
-    from peekbench.errors import PeekbenchError
+    from peekbench.errors import DataError, PeekbenchError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
     from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 _HOME = {
     "analyze": "analysis",
-    "load_dataset": "data",
+    **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
     **dict.fromkeys(("Configuration", "Configurations", "configurations"), "effects"),
     **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
-    "PeekbenchError": "errors",
+    **dict.fromkeys(("DataError", "PeekbenchError"), "errors"),
     "run": "execute",
     "hookimpl": "hookspecs",
     **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
@@ -77,6 +77,7 @@ __all__ = [
     "Configuration",
     "Configurations",
     "Context",
+    "DataError",
     "DataSourceEntry",
     "Dataset",
     "Decision",
@@ -106,6 +107,7 @@ __all__ = [
     "WorkItem",
     "analyze",
     "configurations",
+    "hash_rows",
     "hookimpl",
     "load_dataset",
     "load_results",

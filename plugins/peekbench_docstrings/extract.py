@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
 
-from peekbench.errors import DataError
+from peekbench import DataError
 from peekbench_docstrings.names import telling_names, without_names
 from peekbench_docstrings.prose import sentences
 from peekbench_docstrings.recipes import Recipe

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from peekbench import Dataset, Folders, Options
-from peekbench.data import hash_rows
-from peekbench.errors import DataError
+from peekbench import DataError, Dataset, Folders, Options, hash_rows
 from peekbench_docstrings import cache
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from peekbench.errors import DataError
+from peekbench import DataError
 
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 

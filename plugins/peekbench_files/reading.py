@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from peekbench.errors import DataError
+from peekbench import DataError
 from peekbench_files.options import FileOptions
 
 

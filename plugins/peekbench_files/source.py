@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short
 
-from peekbench import Dataset, Folders
-from peekbench.data import hash_rows
-from peekbench.errors import DataError
+from peekbench import DataError, Dataset, Folders, hash_rows
 from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import Row, read
