@@ -33,6 +33,7 @@ def describe(error: ValidationError, at: tuple[int | str, ...] = ()) -> str:
         elif fault["type"] == "missing":
             message = "is missing; add it"
         elif fault["type"] != "value_error":
-            message = f"{message}; got {reprlib.repr(fault['input'])}"
+            # YAML has lists, not tuples.
+            message = f"{message.replace('valid tuple', 'valid list')}; got {reprlib.repr(fault['input'])}"
         lines.append(f"  {place or 'spec'}: {message}")
     return "\n".join(lines)

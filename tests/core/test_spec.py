@@ -66,6 +66,7 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"seed": -1}, ["seed: Input should be greater than or equal to 0; got -1"]),
         ({"seed": "7"}, ["seed: Input should be a valid integer; got '7'"]),
         ({"tasks": []}, ["tasks: is empty; name at least one"]),
+        ({"tasks": "toy.words"}, ["tasks: Input should be a valid list; got 'toy.words'"]),
         ({"tasks": ["toy.wrods"]}, ["tasks[0].use: no data source 'toy.wrods' (did you mean 'words'?); toy offers"]),
         ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
         ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote' ('toy.vote' is among the methods)"]),
