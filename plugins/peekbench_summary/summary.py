@@ -31,7 +31,7 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
             _effect_table(found, options.level),
             _task_table(found, options.level),
         ),
-        figures=(_forest(found, options.level),) if found.is_accuracy else (),
+        figures=_forests(found, options.level),
         verdicts=tuple(
             judge(
                 one.label,
@@ -107,23 +107,22 @@ def _task_table(found: Configurations, level: float) -> Table:
     return Table(title, tuple(columns), tuple(rows), "For further subsamples of the same data set.")
 
 
-def _forest(found: Configurations, level: float) -> Forest:
+def _forests(found: Configurations, level: float) -> tuple[Forest, ...]:
+    """One forest, or none where scores are no accuracies or single subsamples give no interval."""
     groups = []
     for one in found.each:
         tasks = one.scores["bias"]
-        intervals = [_interval(task, of_one_task(values, level)) for task, values in tasks.items()]
+        estimates = {task: of_one_task(values, level) for task, values in tasks.items()}
         if len(tasks) > 1:
-            intervals.append(_interval("average of these tasks", of_these_tasks(list(tasks.values()), level)))
-        groups.append((one.label, tuple(intervals)))
-    return Forest(
-        f"Bias by task: accuracy of test minus accuracy of extra, {level:.0%} intervals",
-        tuple(groups),
-        "Intervals are for further subsamples of the same data sets.",
-    )
-
-
-def _interval(label: str, estimate: Estimate) -> Interval:
-    """For the forest; without width where one subsample gives none."""
-    if not estimate.has_interval:
-        return Interval(label, estimate.mean, estimate.mean, estimate.mean)
-    return Interval(label, estimate.mean, estimate.low, estimate.high)
+            estimates["average of these tasks"] = of_these_tasks(list(tasks.values()), level)
+        intervals = tuple(
+            Interval(label, estimate.mean, estimate.low, estimate.high)
+            for label, estimate in estimates.items()
+            if estimate.has_interval
+        )
+        if intervals:
+            groups.append((one.label, intervals))
+    if not groups or not found.is_accuracy:
+        return ()
+    title = f"Bias by task: accuracy of test minus accuracy of extra, {level:.0%} intervals"
+    return (Forest(title, tuple(groups), "Intervals are for further subsamples of the same data sets."),)

@@ -149,6 +149,7 @@ def test_one_subsample_gives_no_interval_and_no_conclusion(simulate: Simulate) -
     assert verdict.decision == "inconclusive"
     assert (verdict.low, verdict.high) == (None, None)
     assert "draw more" in verdict.sentence
+    assert analysis.figures == ()
 
 
 def test_configurations_are_kept_apart_and_named_by_what_differs(simulate: Simulate) -> None:

@@ -35,13 +35,13 @@ def draw(forest: Forest, width: int) -> list[Line]:
     numbers = {id(interval): _numbers(interval) for interval in intervals}
     number_width = max(map(len, numbers.values()), default=0)
     longest = max((len(interval.label) for interval in intervals), default=0)
-    label_width = min(longest + 2, max(8, min(width * 2 // 5, width - number_width - SMALLEST_AXIS - 2)))
+    label_width = min(longest + 3, max(8, min(width * 2 // 5, width - number_width - SMALLEST_AXIS - 2)))
     axis = _Axis.fitting(intervals, max(SMALLEST_AXIS, width - label_width - number_width - 2))
     lines: list[Line] = []
     for heading, group in forest.groups:
         lines.append(Line(heading, axis.empty(), "", "heading"))
         for interval in group:
-            label = "  " + _cut(interval.label, label_width - 2)
+            label = "  " + _cut(interval.label, label_width - 3)
             kind = "average" if interval.label.startswith("average") else "row"
             lines.append(
                 Line(label.ljust(label_width), axis.draw(interval), numbers[id(interval)].rjust(number_width), kind)
