@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -96,7 +97,7 @@ def check(dataset: Dataset, use: str) -> None:
     Raises
     ------
     DataError
-        Where inputs and labels differ in number, or labels are not among 0..C-1. What texts may look like is up to
+        Where inputs and labels differ in number, labels are not among 0..C-1, or targets are not finite. What texts may look like is up to
         the source.
     """
     if len(dataset.inputs) != len(dataset.labels):
@@ -104,6 +105,11 @@ def check(dataset: Dataset, use: str) -> None:
             f"{use}: {len(dataset.inputs)} inputs but {len(dataset.labels)} labels; each row needs one of each"
         )
     if dataset.kind == "regression":
+        strange = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
+        if strange:
+            raise DataError(
+                f"{use}: the target of row {strange[0]} is no finite number; mend or drop {len(strange)} rows"
+            )
         return
     if len(dataset.class_names) < 2:
         raise DataError(f"{use}: {len(dataset.class_names)} classes; classification needs two or more")

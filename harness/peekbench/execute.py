@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,15 +85,16 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         finished = failed = 0
         if pending:
             opened.add_session(describe_session(spec.folder))
-            for outcome in _outcomes(spec, pending, opened):
-                opened.save(outcome)
-                progress.advance(outcome)
-                failed += isinstance(outcome, TrialFailure)
-                finished += not isinstance(outcome, TrialFailure)
+            with closing(_outcomes(spec, pending, opened)) as outcomes:
+                for outcome in outcomes:
+                    opened.save(outcome)
+                    progress.advance(outcome)
+                    failed += isinstance(outcome, TrialFailure)
+                    finished += not isinstance(outcome, TrialFailure)
     return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
 
 
-def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Iterator[Outcome]:
+def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Generator[Outcome, None, None]:
     base_keys = {method.name: method.base_key() for method in spec.methods}
     items = group(pending, base_keys, store.bases())
     executor = spec.executor

@@ -163,6 +163,11 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     _require(result["task"] != "", "task", "is empty; name the task", result, origin, row_numbers)
     strange = "is no arm; arms are base, extra, test and doses such as mix-0.25"
     _require(result["arm"].map(is_arm), "arm", strange, result, origin, row_numbers)
+    for arm in ("extra", "test"):
+        if not (result["arm"] == arm).any():
+            raise ResultsError(
+                f"{origin}: no row has the arm {arm!r}, but the bias is the score of test minus extra's; add them"
+            )
     if "subsample" not in table.columns:
         within = [*CONFIGURATION, "task", "arm"]
         result["subsample"] = result.groupby(within, dropna=False).cumcount().astype("Int64")

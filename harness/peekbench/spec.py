@@ -199,12 +199,14 @@ class Arm(SpecModel):
     @property
     def name(self) -> str:
         """As tables have it: 'base', 'extra', 'test' or 'mix-0.25'."""
-        return f"mix-{self.mix:g}" if self.kind == "mix" else self.kind
+        return f"mix-{self.mix:.{DOSE_DIGITS}f}".rstrip("0") if self.kind == "mix" else self.kind
 
     @model_serializer
     def _as_written(self) -> str | dict[str, float]:
         return {"mix": self.mix} if self.kind == "mix" else self.kind
 
+
+DOSE_DIGITS = 4  # of a share: it is part of the arm's name
 
 BASE, EXTRA, TEST = Arm(kind="base", mix=0), Arm(kind="extra", mix=0), Arm(kind="test", mix=1)
 
@@ -215,7 +217,9 @@ def _read_arm(value: Any) -> Any:
             return arm
     if isinstance(value, Mapping) and set(value) == {"mix"}:
         share = value["mix"]
-        if isinstance(share, int | float) and not isinstance(share, bool) and 0 < share < 1:
+        if isinstance(share, float) and 0 < share < 1:
+            if round(share, DOSE_DIGITS) != share:
+                raise ValueError(f"mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
             return Arm(kind="mix", mix=share)
         raise ValueError(f"mix: {share!r} is not a share between 0 and 1 (0 is the arm extra, 1 the arm test)")
     if isinstance(value, Arm):

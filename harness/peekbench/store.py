@@ -114,8 +114,11 @@ class Store:
         path = Path(path)
         if not path.is_file():
             raise StoreError(f"store {path}: no such file; `peekbench run SPEC` makes one")
-        # The write-ahead log needs a file beside the store; where none can be made, nobody else can be writing.
-        mode = "mode=ro" if os.access(path.parent, os.W_OK) else "immutable=1"
+        # To read a write-ahead log SQLite makes a file beside the store. Where it cannot, it can do without, if the log
+        # holds nothing.
+        log = path.with_name(path.name + "-wal")
+        can_do_without = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+        mode = "immutable=1" if can_do_without else "mode=ro"
         with _explained(path):
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             store = cls(path, connection)
@@ -223,7 +226,13 @@ class Store:
         new = canonical(spec)
         old = self._get("spec")
         if old is not None:
+            keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
             changed = changes(json.loads(old), new) + [
+                f"base arm of method {method.name}: {keys[method.name]} before, {method.base_key()} now (by its plugin)"
+                for method in spec.methods
+                if method.name in keys and keys[method.name] != method.base_key()
+            ]
+            changed += [
                 f"data of task {name}: fingerprint {known['fingerprint'][:12]} before, "
                 f"{tasks[name]['fingerprint'][:12]} now"
                 for name, known in self.tasks().items()

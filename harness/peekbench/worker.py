@@ -84,7 +84,7 @@ class Worker:
                     elif base_missing:
                         base = base or self._run_arm(method, arm, draw, bench, subsample)
                         arms.append(base)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 error.add_note(f"in the trial of {trial}; `use: {method.use}`")
                 outcomes.append(_failure(trial, error))
             else:
@@ -124,6 +124,7 @@ class Worker:
         predicted = time.perf_counter()
         check_predictions(predictions, len(subsample.test), task)
         kept = np.asarray(predictions, dtype=np.float32)
+        check_predictions(kept, len(subsample.test), task)  # what is too large for float32 is infinite now
         return ArmResult(
             arm.name,
             *score(kept, bench.sampler.labels[subsample.test], task),
@@ -168,7 +169,10 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
     exact = predictions.astype(np.float64)
     if task.kind == "regression":
         residual = float(np.sum((labels - exact) ** 2))
-        return None, 1 - residual / float(np.sum((labels - np.mean(labels)) ** 2)), None
+        spread = float(np.sum((labels - np.mean(labels)) ** 2))
+        if spread == 0:
+            raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
+        return None, 1 - residual / spread, None
     num_correct = int(np.count_nonzero(exact.argmax(axis=1) == labels))
     of_true_class = exact[np.arange(len(labels)), labels.astype(np.int64)]
     log_loss = -float(np.mean(np.log(np.maximum(of_true_class, 2.0**-23))))
@@ -177,4 +181,9 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
 
 def _failure(trial: Trial, error: BaseException) -> TrialFailure:
     text = "".join(traceback.format_exception(error))
-    return TrialFailure(trial, f"{type(error).__name__}: {error}", text)
+    return TrialFailure(trial, _storable(f"{type(error).__name__}: {error}"), _storable(text))
+
+
+def _storable(text: str) -> str:
+    """The text with lone surrogates, which a message may quote from data, written out: no file takes them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -82,7 +82,7 @@ class _Worker:
 
     def give(self, item: WorkItem) -> None:
         self.item = item
-        with suppress(BrokenPipeError):  # dead already, as `take` will find
+        with suppress(OSError):  # dead already, as `take` will find
             self._connection.send(item)
 
     def take(self) -> Sequence[Outcome]:
@@ -95,8 +95,8 @@ class _Worker:
         """
         try:
             outcomes, error = self._connection.recv()
-        except ConnectionResetError as reset:
-            raise EOFError from reset
+        except OSError as broken:  # in the middle of an answer, say
+            raise EOFError from broken
         if error is not None:
             raise error
         self.item = None

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from peekbench import Decision
 
 
+def decide(estimate: Estimate, region: float) -> Decision:
+    """What an interval says of a bias; see `judge`."""
+    if not estimate.has_interval:
+        return "inconclusive"
+    if -region <= estimate.low and estimate.high <= region:
+        return "equivalent"
+    if estimate.low > 0:
+        return "biased up"
+    return "biased down" if estimate.high < 0 else "inconclusive"
+
+
 def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: float, is_accuracy: bool) -> Verdict:
     """Judge the bias of one configuration.
 
@@ -60,18 +71,18 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
                 f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
                 f"zero, or to call smaller than {show.size(region)}."
             )
-        sentence += _beyond(tasks, these, such, show)
+        sentence += _beyond(tasks, these, such, region, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
     return Verdict(label, "bias", decision, sentence, these.mean, low, high, level)
 
 
-def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, show: _Shown) -> str:
+def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, region: float, show: _Shown) -> str:
     """What the average hides: the range over tasks, and what other tasks might show."""
     if len(tasks) < 2:
         return ""
     means = [sum(task) / len(task) for task in tasks]
     text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}"
-    if (these.low > 0) != (such.low > 0) or (these.high < 0) != (such.high < 0):
+    if such.has_interval and decide(these, region) != decide(such, region):
         text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
     return text + "."
 

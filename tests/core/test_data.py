@@ -46,6 +46,10 @@ def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, [0, 1], ("a", "b")), "4 inputs but 2 labels"),
         (Dataset(TEXTS, [0, 1, 2, 1], ("a", "b")), r"label 2 is outside 0\.\.1"),
         (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside"),
+        (
+            Dataset(np.zeros((2, 1)), np.array([0.5, np.nan]), kind="regression"),
+            "the target of row 1 is no finite number",
+        ),
         (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 classes; classification needs two or more"),
     ],
 )

@@ -85,9 +85,13 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is no whole number"),
         ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is no whole number"),
         ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is no arm"),
-        ("task,arm,score,subsample\na,test,0.1,0\na,test,0.2,0\n", "row 2, column 'subsample': 0 stands twice"),
+        ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
         (
-            "task,arm,score,num_test,num_correct\na,test,0.5,100,49\n",
+            "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
+            "row 3, column 'subsample': 0 stands twice",
+        ),
+        (
+            "task,arm,score,num_test,num_correct\na,test,0.5,100,49\na,extra,0.5,100,50\n",
             "column 'num_correct': 49 is not score x num_test",
         ),
     ],

@@ -85,6 +85,7 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' stands twice"]),
         ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is no arm"]),
         ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2]: mix: 1.5 is not a share between 0 and 1"]),
+        ({"arms": ["extra", "test", {"mix": 1e-05}]}, ["arms[2]: mix: 1e-05 has more than 4 decimals; round it"]),
         ({"arms": ["extra", "test", {"mix": True}]}, ["arms[2]: mix: True is not a share"]),
         ({"analyses": ["summray"]}, ["analyses[0].use: no plugin 'summray' is installed (did you mean 'summary'?)"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: Input should be"]),

@@ -14,7 +14,7 @@ from peekbench.errors import StoreError
 from peekbench.execute import run
 from peekbench.plan import measure
 from peekbench.records import ArmResult, Draw, Trial, TrialFailure, TrialResult
-from peekbench.spec import ExperimentSpec
+from peekbench.spec import ExperimentSpec, MethodSpec
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
 
@@ -162,6 +162,15 @@ def test_any_other_change_is_an_error_that_lists_it(parts: dict[str, Any], line:
     assert "give the spec another name" in str(caught.value)
     assert content(summary.store) == before
     assert run(make_spec()).finished == 0
+
+
+def test_a_plugin_that_shares_its_base_otherwise_is_a_change(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(make_spec())
+    monkeypatch.setattr(MethodSpec, "base_key", lambda method: f"other {method.name}")
+    with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
+        run(make_spec())
 
 
 def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:

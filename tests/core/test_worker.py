@@ -150,6 +150,8 @@ def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
     ("fault", "message"),
     [
         ("raise", "RuntimeError: this method is broken"),
+        ("exit", "SystemExit: 0"),
+        ("surrogate", r"ValueError: bad text \ud83d"),
         ("nan", "ContractError: predictions hold NaN or infinity in 30 of 30 rows, the first is row 0"),
         ("shape", r"ContractError: predictions have shape (30, 2), wanted is (30, 3): one probability for each class"),
         ("sum", "ContractError: predictions in row 0 sum to 2, not to 1"),

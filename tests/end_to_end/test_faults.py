@@ -192,7 +192,7 @@ def test_workers_killed_from_outside_at_random_are_replaced() -> None:
     assert numbers("attacked") == numbers("calm")
 
 
-@pytest.mark.parametrize("fault", ["raise", "nan", "shape", "sum", "type"])
+@pytest.mark.parametrize("fault", ["raise", "exit", "surrogate", "nan", "shape", "sum", "type"])
 def test_faulty_trials_are_stored_the_others_go_on_and_the_report_says_so(fault: str) -> None:
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"fault": fault, "share": 0.5}}
     spec = write_spec(f"faulty-{fault}", methods=["toy.vote", faulty], analyses=["summary", "permutation"])

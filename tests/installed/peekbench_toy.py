@@ -113,7 +113,7 @@ def vote(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Vote,
 
 
 class Faulty(Options):
-    fault: Literal["raise", "nan", "shape", "sum", "type", "kill", "sleep", "none"] = "raise"
+    fault: Literal["raise", "exit", "surrogate", "nan", "shape", "sum", "type", "kill", "sleep", "none"] = "raise"
     share: float = 1.0  # of the trials, chosen by the fit's seed
     marker: str = ""  # a file that exists once the fault has happened: then all goes well
     seconds: float = 0.0
@@ -133,6 +133,10 @@ def faulty(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Fau
             Path(options.marker).touch()
         if options.fault == "raise":
             raise RuntimeError("this method is broken")
+        if options.fault == "exit":
+            raise SystemExit(0)
+        if options.fault == "surrogate":
+            raise ValueError("bad text \ud83d")
         if options.fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if options.fault == "type":

@@ -15,6 +15,7 @@ from peekbench.results import load_results, tidy
 from peekbench.spec import AnalysisSpec, make_use
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
+from peekbench_summary.verdict import judge
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -130,6 +131,14 @@ def test_what_other_tasks_may_show_is_said_where_it_differs(simulate: Simulate) 
     (verdict,) = summarise(simulate(bias, subsamples=100, num_test=2000)).verdicts
     assert verdict.decision == "biased up"
     assert "for other tasks like these the interval is -" in verdict.sentence
+
+
+def test_equivalence_on_average_does_not_hide_what_other_tasks_may_show() -> None:
+    rng = np.random.default_rng(0)
+    tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
+    verdict = judge("m", tasks, level=0.95, region=0.005, is_accuracy=True)
+    assert verdict.decision == "equivalent"
+    assert "for other tasks like these the interval is -12" in verdict.sentence
 
 
 def test_exact_zero_is_said_to_be_exact(simulate: Simulate) -> None:
