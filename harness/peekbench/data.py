@@ -97,8 +97,8 @@ def check(dataset: Dataset, use: str) -> None:
     Raises
     ------
     DataError
-        Where inputs and labels differ in number, labels are not among 0..C-1, or targets are not finite. What texts may look like is up to
-        the source.
+        Where inputs and labels differ in number, labels are not among 0..C-1, or targets are not finite. What texts
+        may look like is up to the source.
     """
     if len(dataset.inputs) != len(dataset.labels):
         raise DataError(

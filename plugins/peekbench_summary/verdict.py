@@ -51,25 +51,22 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         )
     else:
         span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
-        inside = -region <= these.low and these.high <= region
-        nonzero = these.low > 0 or these.high < 0
-        if inside:
-            decision = "equivalent"
-            but = ", though not zero" if nonzero else ""
+        decision = decide(these, region)
+        if decision == "equivalent":
+            but = ", though not zero" if these.low > 0 or these.high < 0 else ""
             sentence = (
                 f"{label}: seeing the test texts changed {show.noun} by less than {show.size(region)} {where}{but}: "
                 f"{show.signed(these.mean)}{show.unit} {span}."
             )
-        elif nonzero:
-            decision = "biased up" if these.low > 0 else "biased down"
-            verb = "raised" if these.low > 0 else "lowered"
-            sentence = (
-                f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
-            )
-        else:
+        elif decision == "inconclusive":
             sentence = (
                 f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
                 f"zero, or to call smaller than {show.size(region)}."
+            )
+        else:
+            verb = "raised" if decision == "biased up" else "lowered"
+            sentence = (
+                f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
             )
         sentence += _beyond(tasks, these, such, region, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
