@@ -9,13 +9,14 @@ from peekbench import plugins
 from peekbench.entries import Entry, MethodEntry, TaskGroupEntry
 from peekbench.errors import PluginError
 from peekbench.protocols import Options
+from peekbench.registration import options_schema
 
 KINDS = {"tasks": "data source", "methods": "method", "analyses": "analysis", "executors": "executor"}
 
 
 def list_plugins() -> Iterator[str]:
     """One line a plugin: its name and where it comes from. A broken one is listed with what is wrong."""
-    for name, point in plugins.installed().items():
+    for name, (point, *_) in plugins.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
             plugins.load(name)
@@ -88,7 +89,7 @@ def _describe_entry(use: str, kind: str, entry: Entry) -> str:
 
 
 def _options(model: type[Options]) -> Iterator[list[str]]:
-    properties: dict[str, Any] = model.model_json_schema()["properties"] if model.model_fields else {}
+    properties: dict[str, Any] = options_schema(model)["properties"] if model.model_fields else {}
     for name, field in model.model_fields.items():
         default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
         limits = _limits(properties[name])

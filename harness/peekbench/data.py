@@ -9,12 +9,12 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from peekbench import plugins
 from peekbench.entries import DataSourceEntry
 from peekbench.errors import ContractError, DataError, PeekbenchError
-from peekbench.records import Dataset, Folders, SourceRef, Task
+from peekbench.records import Dataset, Folders, SourceRef, Task, TaskKind
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec, TaskSpec
@@ -97,9 +97,10 @@ def check(dataset: Dataset, use: str) -> None:
     Raises
     ------
     DataError
-        Where inputs and labels differ in number, labels are not among 0..C-1, or targets are not finite. What texts
-        may look like is up to the source.
+        Where inputs are neither texts nor an array of features, or as many as labels; labels are not among 0..C-1, or
+        targets not finite; or details cannot be kept. What texts may look like is up to the source.
     """
+    _check_form(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
         raise DataError(
             f"{use}: {len(dataset.inputs)} inputs but {len(dataset.labels)} labels; each row needs one of each"
@@ -111,14 +112,46 @@ def check(dataset: Dataset, use: str) -> None:
                 f"{use}: the target of row {strange[0]} is no finite number; mend or drop {len(strange)} rows"
             )
         return
-    if len(dataset.class_names) < 2:
-        raise DataError(f"{use}: {len(dataset.class_names)} classes; classification needs two or more")
-    strays = sorted(set(class_counts(dataset)) - set(range(len(dataset.class_names))))
-    if strays:
-        raise DataError(
-            f"{use}: label {strays[0]} is outside 0..{len(dataset.class_names) - 1}, the indices of its class names; "
-            "name every class, or drop the rows"
-        )
+    names = list(dataset.class_names)
+    if len(names) < 2:
+        raise DataError(f"{use}: {len(names)} classes; classification needs two or more")
+    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"{use}: the class names {names} are not all different texts; rename some")
+    for label in class_counts(dataset):
+        if label not in range(len(names)):
+            raise DataError(
+                f"{use}: label {label!r} is outside 0..{len(names) - 1}, the indices of its class names; "
+                "name every class, or drop the rows"
+            )
+
+
+def _check_form(dataset: Dataset, use: str) -> None:
+    """Refuse what is no text, features, labels or details at all."""
+    inputs: Any = dataset.inputs
+    labels: Any = dataset.labels
+    if dataset.kind not in get_args(TaskKind):
+        raise DataError(f"{use}: kind {dataset.kind!r}; a task's kind is one of {', '.join(get_args(TaskKind))}")
+    if not _is_array(inputs, ndim=2):
+        if dataset.kind == "regression" or not isinstance(inputs, Sequence) or isinstance(inputs, str):
+            raise DataError(
+                f"{use}: inputs are a {type(inputs).__name__}; give a list of texts, or for regression an array of "
+                "numbers of shape (n, n_features)"
+            )
+        if isinstance(inputs, list | tuple):  # others may be large and on disk
+            for row, text in enumerate(inputs):
+                if not isinstance(text, str):
+                    raise DataError(f"{use}: the input of row {row} is {text!r}, no text; mend or drop the row")
+    if not _is_array(labels, ndim=1) and not isinstance(labels, Sequence):
+        raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape (n,)")
+    try:
+        json.dumps(dict(dataset.details))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{use}: details cannot be kept as JSON: {error}; give plain values") from error
+
+
+def _is_array(values: Any, ndim: int) -> bool:
+    """Whether that is a numpy array of numbers, which need not be imported to know it."""
+    return getattr(values, "ndim", None) == ndim and getattr(getattr(values, "dtype", None), "kind", "") in "biuf"
 
 
 def class_counts(dataset: Dataset) -> dict[int, int]:

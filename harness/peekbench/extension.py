@@ -40,4 +40,5 @@ def _differences(place: str, old: Any, new: Any) -> list[str]:
         return [
             line for key in sorted({*old, *new}) for line in _differences(f"{place}.{key}", old.get(key), new.get(key))
         ]
-    return [] if old == new else [f"{place}: {json.dumps(old)} before, {json.dumps(new)} now"]
+    was, now = json.dumps(old), json.dumps(new)
+    return [] if old == new or was == now else [f"{place}: {was} before, {now} now"]  # NaN is not equal to itself

@@ -61,7 +61,7 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
 
     if arm.kind == "base":
         return None
-    num_peeked = round(arm.mix * len(subsample.test))
+    num_peeked = arm.num_peeked(len(subsample.test))
     return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
 
 

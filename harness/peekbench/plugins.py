@@ -5,20 +5,20 @@ Only the plugin that is named gets imported, in a plugin manager of its own: a b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pluggy
 
 from peekbench import hookspecs
 from peekbench.entries import AnalyzerEntry, DataSourceEntry, Entry, ExecutorEntry, MethodEntry, TaskGroupEntry
 from peekbench.errors import PluginError
+from peekbench.registration import ENTRY_NAME, check_entries
 
 HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
     {
@@ -29,7 +29,6 @@ HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
     }
 )
 PLURALS = {"data source": "data sources", "method": "methods", "analysis": "analyses", "executor": "executors"}
-ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 
 E = TypeVar("E", bound=Entry)
 
@@ -44,23 +43,12 @@ class Plugin:
 
 
 @cache
-def installed() -> Mapping[str, EntryPoint]:
-    """Every installed plugin by name, none of them imported.
-
-    Raises
-    ------
-    PluginError
-        Where two distributions register different modules under one name.
-    """
-    found: dict[str, EntryPoint] = {}
+def installed() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Every installed plugin by name, none of them imported; two entry points where distributions share a name."""
+    found: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=hookspecs.GROUP):
-        other = found.setdefault(point.name, point)
-        if other.value != point.value:
-            raise PluginError(
-                f"two plugins are called {point.name!r}: {_origin(other)} and {_origin(point)}; uninstall one of them, "
-                "or rename it in the entry points of its pyproject.toml"
-            )
-    return MappingProxyType(dict(sorted(found.items())))
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return MappingProxyType({name: tuple(found[name].values()) for name in sorted(found)})
 
 
 def _origin(point: EntryPoint) -> str:
@@ -74,15 +62,25 @@ def load(name: str) -> Plugin:
     Raises
     ------
     PluginError
-        Where there is no such plugin, or it cannot be imported, implements an unknown hook, returns something other
-        than a list of entries of the hook's kind, or gives two entries one name.
+        Where there is no such plugin, or two; it cannot be imported, implements an unknown hook, returns something
+        other than a list of entries of the hook's kind, or entries that do not fit.
     """
     if name not in installed():
         raise PluginError(
             f"no plugin {name!r} is installed{_suggestion(name, installed())}; "
             f"installed: {', '.join(installed()) or 'none'}. Plugins come with `pip install`"
         )
-    point = installed()[name]
+    point, *others = installed()[name]
+    if others:
+        raise PluginError(
+            f"two plugins are called {name!r}: {_origin(point)} and {_origin(others[0])}; uninstall one of them, "
+            "or rename it in the entry points of its pyproject.toml"
+        )
+    if not ENTRY_NAME.fullmatch(name):
+        raise PluginError(
+            f"plugin {name!r} ({_origin(point)}) cannot be named in a spec; rename it in the entry points of its "
+            "pyproject.toml: names are made of letters, digits, '_' and '-'"
+        )
     try:
         module = point.load()
     except (Exception, SystemExit) as error:
@@ -101,13 +99,18 @@ def load(name: str) -> Plugin:
         ) from error
     offers: dict[str, dict[str, Entry]] = {}
     for hook, (kind, types) in HOOKS.items():
+        caller: pluggy.HookCaller = getattr(manager.hook, hook)
+        if callable(getattr(module, hook, None)) and not caller.get_hookimpls():
+            raise PluginError(f"plugin {name!r} ({_origin(point)}): {hook} is not marked; put @hookimpl above it")
         try:
-            answers = getattr(manager.hook, hook)()
+            answers = caller()
         except (Exception, SystemExit) as error:
             raise PluginError(
                 f"plugin {name!r} ({_origin(point)}): {hook} raised {type(error).__name__}: {error}; "
                 "hooks only register, and should have nothing to fail at"
             ) from error
+        if caller.get_hookimpls() and not answers:  # pluggy leaves out None
+            answers = [None]
         for returned in answers:
             _collect(returned, name, hook, types, offers.setdefault(kind, {}))
     return Plugin(name, point.value, MappingProxyType(offers))
@@ -121,20 +124,25 @@ def _collect(returned: object, plugin: str, hook: str, types: tuple[type[Entry],
     for entry in returned:
         if not isinstance(entry, types):
             raise PluginError(f"plugin {plugin!r}: {hook} must return a list of {wanted}, but one is {entry!r}")
-        if not ENTRY_NAME.fullmatch(entry.name):
+        name: Any = entry.name
+        if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
             raise PluginError(
-                f"plugin {plugin!r}: {hook} returns an entry named {entry.name!r}; "
+                f"plugin {plugin!r}: {hook} returns an entry named {name!r}; "
                 "names are made of letters, digits, '_' and '-'"
             )
-        if entry.name in into:
-            raise PluginError(f"plugin {plugin!r}: {hook} returns two entries named {entry.name!r}; rename one")
-        into[entry.name] = entry
+        if name in into:
+            raise PluginError(f"plugin {plugin!r}: {hook} returns two entries named {name!r}; rename one")
+        into[name] = entry
+    try:
+        check_entries(into)
+    except PluginError as error:
+        raise PluginError(f"plugin {plugin!r}: {hook} returns what does not fit: {error}") from error
 
 
 def split_use(use: str) -> tuple[str, str]:
     """Split `plugin.thing`; a plugin's name alone means its thing of the same name."""
-    plugin, _, thing = use.partition(".")
-    return plugin, thing or plugin
+    plugin, dot, thing = use.partition(".")
+    return plugin, thing if dot else plugin
 
 
 def find(use: str, kind: str, entry_type: type[E]) -> E:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -11,6 +11,7 @@ from peekbench import plugins
 from peekbench.entries import TaskGroupEntry
 from peekbench.errors import PluginError
 from peekbench.protocols import Options
+from peekbench.registration import options_schema
 from peekbench.spec import ExperimentSpec
 
 _PLACES = {"TaskSpec": "data source", "MethodSpec": "method", "AnalysisSpec": "analysis", "ExecutorSpec": "executor"}
@@ -20,7 +21,9 @@ def make_schema() -> dict[str, Any]:
     """Schema of a spec file, JSON Schema 2020-12, without the plugins that are broken."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
     definitions = schema["$defs"]
-    uses = {kind: _uses(kind, definitions) for kind in _PLACES.values()}
+    broken = broken_plugins()
+    sound = [plugin for plugin in plugins.installed() if plugin not in broken]
+    uses = {kind: _uses(kind, sound, definitions) for kind in _PLACES.values()}
     for model, kind in _PLACES.items():
         own = {name: part for name, part in definitions[model]["properties"].items() if name not in ("use", "options")}
         definitions[model] = {
@@ -57,7 +60,10 @@ def broken_plugins() -> dict[str, str]:
     broken: dict[str, str] = {}
     for plugin in plugins.installed():
         try:
-            plugins.load(plugin)
+            for entries in plugins.load(plugin).offers.values():
+                for entry in entries.values():
+                    if not isinstance(entry, TaskGroupEntry):
+                        options_schema(entry.options)
         except PluginError as error:
             broken[plugin] = str(error)
     return broken
@@ -66,19 +72,20 @@ def broken_plugins() -> dict[str, str]:
 class _Use:
     """A thing that a spec can name, under each of its names, and the schema of its options."""
 
-    def __init__(self, names: tuple[str, ...], summary: str, options: Mapping[str, Any] | None) -> None:
-        self.names, self.summary, self.options = names, summary, options
+    def __init__(
+        self, names: tuple[str, ...], summary: str, options: Mapping[str, Any], *, is_group: bool = False
+    ) -> None:
+        self.names, self.summary, self.options, self.is_group = names, summary, options, is_group
 
 
-def _uses(kind: str, definitions: dict[str, Any]) -> list[_Use]:
+def _uses(kind: str, sound: Sequence[str], definitions: dict[str, Any]) -> list[_Use]:
     found: list[_Use] = []
-    for plugin in plugins.installed():
-        if plugin in broken_plugins():
-            continue
+    for plugin in sound:
         for thing, entry in sorted(plugins.load(plugin).offers.get(kind, {}).items()):
             names = (f"{plugin}.{thing}", plugin) if thing == plugin else (f"{plugin}.{thing}",)
             if isinstance(entry, TaskGroupEntry):
-                found.append(_Use(names, entry.summary, None))
+                members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
+                found.append(_Use(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
             key = f"options of {plugin}.{thing}"
             definitions[key] = _self_contained(entry.options, key, definitions)
@@ -97,10 +104,14 @@ def _self_contained(options: type[Options], key: str, definitions: dict[str, Any
 
 
 def _with_options(use: _Use, own: Mapping[str, Any]) -> dict[str, Any]:
-    options = {} if use.options is None else {"options": use.options}
+    named = {name: part for name, part in own.items() if not (use.is_group and name == "name")}
     return {
         "type": "object",
         "additionalProperties": False,
         "required": ["use"],
-        "properties": {"use": {"enum": list(use.names), "description": use.summary}, **options, **own},
+        "properties": {
+            "use": {"enum": list(use.names), "description": use.summary},
+            "options": {"anyOf": [use.options, {"type": "null"}]},
+            **named,
+        },
     }

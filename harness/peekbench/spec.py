@@ -16,12 +16,14 @@ from pydantic import (
     Field,
     PrivateAttr,
     SerializeAsAny,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticSerializationError
 
 from peekbench import plugins
 from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
@@ -77,7 +79,12 @@ class Use(SpecModel):
         model = plugins.find(info.data["use"], cls.kind, cls.entry_type).options
         if isinstance(value, Options):
             value = value.model_dump()
-        return model.model_validate({} if value is None else value)
+        options = model.model_validate({} if value is None else value)
+        try:
+            options.model_dump_json()
+        except PydanticSerializationError as error:
+            raise ValueError(f"cannot be kept as JSON: {error}; give plain values") from error
+        return options
 
     def raw_options(self) -> dict[str, Any]:
         """Options as plain JSON values, defaults filled in."""
@@ -152,6 +159,9 @@ def _as_tuple(value: Any) -> Any:
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
 Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
+_ONE: TypeAdapter[int] = TypeAdapter(Count)
+_EACH: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
 
 
 class Design(SpecModel):
@@ -161,7 +171,7 @@ class Design(SpecModel):
     """Labeled train texts, one number or several; floor(num_train / classes) of each class are drawn."""
     num_test: Counts
     """Test texts, and just as many extra texts; one number or several."""
-    num_subsamples: Count | dict[Annotated[int, Field(ge=1)], Count]
+    num_subsamples: Repeats
     """Repeats; one number, or one for each `num_test`: {50: 100, 500: 20}."""
 
     @field_validator("num_train", "num_test")
@@ -170,6 +180,17 @@ class Design(SpecModel):
         if len(set(sizes)) < len(sizes):
             raise ValueError(f"{list(sizes)} has a number twice; remove one")
         return tuple(sorted(sizes))
+
+    @field_validator("num_subsamples", mode="before")
+    @classmethod
+    def _one_or_each(cls, repeats: Any) -> Any:
+        """One form or the other, so that a fault is described for the form that was written."""
+        if not isinstance(repeats, Mapping):
+            return _ONE.validate_python(repeats)
+        by_size = _EACH.validate_python(repeats)
+        if len(by_size) < len(repeats):
+            raise ValueError("two entries are for the same num_test; remove one of them")
+        return by_size
 
     @model_validator(mode="after")
     def _repeats_for_each_size(self) -> Design:
@@ -200,6 +221,10 @@ class Arm(SpecModel):
     def name(self) -> str:
         """As tables have it: 'base', 'extra', 'test' or 'mix-0.25'."""
         return f"mix-{self.mix:.{DOSE_DIGITS}f}".rstrip("0") if self.kind == "mix" else self.kind
+
+    def num_peeked(self, num_test: int) -> int:
+        """Test texts among the unlabeled ones, of which there are `num_test`."""
+        return round(self.mix * num_test)
 
     @model_serializer
     def _as_written(self) -> str | dict[str, float]:
@@ -242,21 +267,37 @@ def _expand_groups(tasks: Any) -> Any:
     if not isinstance(tasks, list | tuple):
         return tasks
     expanded: list[Any] = []
-    for position, task in enumerate(tasks):
-        use = task.get("use") if isinstance(task, Mapping) else task
-        group = _find_group(use) if isinstance(use, str) else None
-        if group is None:
-            expanded.append(task)
-            continue
-        if isinstance(task, Mapping) and "name" in task:
-            raise ValueError(f"[{position}].name: {use!r} is a group and its members keep their own names; remove it")
-        options = {"options": task["options"]} if isinstance(task, Mapping) and "options" in task else {}
-        plugin, _ = plugins.split_use(str(use))
-        expanded.extend({"use": f"{plugin}.{member}", **options} for member in group.members)
+    for task in tasks:
+        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use")) is not None:
+            raise ValueError(
+                f"[{len(expanded)}].name: {task['use']!r} is a group and its members keep their own names; remove it"
+            )
+        expanded += _members(task)
     return expanded
 
 
-def _find_group(use: str) -> TaskGroupEntry | None:
+def _members(task: Any) -> list[Any]:
+    """The tasks that an entry under `tasks` stands for, each with all that was written there."""
+    use: Any = task.get("use") if isinstance(task, Mapping) else task
+    group = _find_group(use)
+    if group is None:
+        return [task]
+    plugin, _ = plugins.split_use(use)
+    written = task if isinstance(task, Mapping) else {}
+    return [{**written, "use": f"{plugin}.{member}"} for member in group.members]
+
+
+def _written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Where under `tasks` each task came from, once groups are expanded."""
+    tasks = raw.get("tasks")
+    if not isinstance(tasks, list | tuple):
+        return {}
+    return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task)]}
+
+
+def _find_group(use: Any) -> TaskGroupEntry | None:
+    if not isinstance(use, str):
+        return None
     plugin, thing = plugins.split_use(use)
     try:
         entry = plugins.load(plugin).offers.get("data source", {}).get(thing)
@@ -315,6 +356,19 @@ class ExperimentSpec(SpecModel):
             if name not in names:
                 raise ValueError(f"arm {name!r} is missing: the bias is the score of test minus that of extra; add it")
         return arms
+
+    @model_validator(mode="after")
+    def _doses_differ_from_extra_and_test(self) -> ExperimentSpec:
+        for position, arm in enumerate(self.arms):
+            for num_test in self.design.num_test:
+                peeked = arm.num_peeked(num_test)
+                if arm.kind == "mix" and peeked in (0, num_test):
+                    same = TEST if peeked else EXTRA
+                    raise ValueError(
+                        f"arms[{position}].mix: {arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm "
+                        f"{same.name}; use a larger num_test, or another share"
+                    )
+        return self
 
     def task(self, name: str) -> TaskSpec:
         return next(task for task in self.tasks if task.name == name)
@@ -413,7 +467,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> 
     try:
         spec = ExperimentSpec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(f"{origin} does not fit:\n{describe(error)}") from error
+        raise SpecError(f"{origin} does not fit:\n{describe(error, written=_written_positions(raw))}") from error
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
     spec._folder = folder

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from peekbench.errors import SpecError
+
+MAX_DEPTH = 100  # levels; far deeper ones overflow the stack of the C parser, which ends the process
+MAX_BITS = 1024  # of a number; Python refuses to write much larger ones, in messages too
+MERGE = "tag:yaml.org,2002:merge"
 
 
 def read_yaml(text: str, origin: str) -> Any:
@@ -15,29 +20,72 @@ def read_yaml(text: str, origin: str) -> Any:
     Raises
     ------
     SpecError
-        Where it is no YAML, or has a key twice; says in which line of `origin`.
+        Where it is no YAML, has a key twice, or is nested or has numbers beyond reason; says in which line of `origin`.
     """
     try:
+        _check_depth(text)
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise SpecError(f"{origin} is not valid YAML: {error}") from error
+    except Exception as error:  # whatever a text makes the library raise: `!!bool x` is a KeyError
+        fault = str(error) if isinstance(error, yaml.YAMLError | ValueError) else f"{type(error).__name__}: {error}"
+        raise SpecError(f"{origin} is not valid YAML: {fault}") from error
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            line = event.start_mark.line + 1
+            raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close what is open")
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
     """Safe YAML in which a key that stands twice is an error, not the last one's victory."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def get_single_node(self) -> yaml.Node | None:
+        root: yaml.Node | None = super().get_single_node()
+        for node in _nodes(root):
+            if isinstance(node, yaml.MappingNode):
+                self._check_keys(node)
+        return root
+
+    def _check_keys(self, node: yaml.MappingNode) -> None:
+        """Refuse keys that stand twice as written: what a merge brings may be overruled."""
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key: Any = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
+            key: Any = "<<" if key_node.tag == MERGE else self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | bool | None):
                 raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
             if key in seen:
                 raise SpecError(f"line {line}: the key {key!r} stands in line {seen[key]} already; remove one of them")
             seen[key] = line
-        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value: int = super().construct_yaml_int(node)
+        if value.bit_length() > MAX_BITS:
+            line = node.start_mark.line + 1
+            raise SpecError(f"line {line}: a number of more than {MAX_BITS} bits; correct it")
+        return value
+
+
+_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", _UniqueKeyLoader.construct_yaml_int)
+
+
+def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
+    """Every node once, however many aliases it has."""
+    pending = [] if root is None else [root]
+    seen: set[int] = set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if isinstance(node, yaml.MappingNode):
+            pending += [part for pair in reversed(node.value) for part in reversed(pair)]
+        elif isinstance(node, yaml.SequenceNode):
+            pending += reversed(node.value)

@@ -84,7 +84,9 @@ class Worker:
                     elif base_missing:
                         base = base or self._run_arm(method, arm, draw, bench, subsample)
                         arms.append(base)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # SystemExit too, and what a Rust library's panic becomes
                 error.add_note(f"in the trial of {trial}; `use: {method.use}`")
                 outcomes.append(_failure(trial, error))
             else:
@@ -123,14 +125,15 @@ class Worker:
         predictions = predictor.predict(test_inputs)
         predicted = time.perf_counter()
         check_predictions(predictions, len(subsample.test), task)
-        kept = np.asarray(predictions, dtype=np.float32)
-        check_predictions(kept, len(subsample.test), task)  # what is too large for float32 is infinite now
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as such
+            kept = np.asarray(predictions, dtype=np.float32)
+        check_predictions(kept, len(subsample.test), task)
         return ArmResult(
             arm.name,
             *score(kept, bench.sampler.labels[subsample.test], task),
             fitted - started,
             predicted - fitted,
-            {name: float(value) for name, value in predictor.metrics.items()},
+            {str(name): float(value) for name, value in predictor.metrics.items()},
             kept,
         )
 
@@ -180,8 +183,9 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
 
 
 def _failure(trial: Trial, error: BaseException) -> TrialFailure:
-    text = "".join(traceback.format_exception(error))
-    return TrialFailure(trial, _storable(f"{type(error).__name__}: {error}"), _storable(text))
+    described = traceback.TracebackException.from_exception(error)  # its str does not fail where the error's own does
+    text = "".join(described.format())
+    return TrialFailure(trial, _storable(f"{type(error).__name__}: {described}"), _storable(text))
 
 
 def _storable(text: str) -> str:

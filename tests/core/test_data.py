@@ -50,6 +50,11 @@ def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
             Dataset(np.zeros((2, 1)), np.array([0.5, np.nan]), kind="regression"),
             "the target of row 1 is no finite number",
         ),
+        (Dataset("four", [0, 1, 0, 1], ("a", "b")), "inputs are a str; give a list of texts"),
+        (Dataset([*TEXTS[:3], None], [0, 1, 0, 1], ("a", "b")), "the input of row 3 is None, no text"),  # type: ignore[list-item]
+        (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not all different"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details cannot be kept as JSON"),
         (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 classes; classification needs two or more"),
     ],
 )

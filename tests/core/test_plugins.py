@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,6 +89,20 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
         ),
         ("wrong", GOOD.replace("return [", "return ['x', "), "must return a list of MethodEntry, but one is 'x'"),
         ("twice", GOOD.replace("return [", "return 2 * ["), "returns two entries named 'nothing'; rename one"),
+        ("unmarked", GOOD.replace("@hookimpl", ""), "peekbench_methods is not marked; put @hookimpl above it"),
+        ("empty", GOOD.replace("return [", "["), "must return a list of"),
+        (
+            "uncalled",
+            GOOD.replace("method=nothing", "method=7"),
+            "give a function",
+        ),
+        ("optionless", GOOD.replace("options=None_", "options=dict"), "a class derived from peekbench.Options"),
+        ("kinds", GOOD.replace("method=n", "task_kinds={'ranking'}, method=n"), "task_kinds is {'ranking'}; give a fr"),
+        (
+            "strangers",
+            GOOD.replace("method=n", "unlabeled_options=frozenset({'x'}), method=n"),
+            "give a frozenset of names of its options",
+        ),
         ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
     ],
 )
@@ -121,8 +136,11 @@ def test_a_broken_plugin_is_left_out_of_the_schema(install: Install) -> None:
 def test_two_plugins_of_one_name_are_an_error(install: Install) -> None:
     install("same", GOOD, distribution="one", module="plugin_one")
     install("same", GOOD, distribution="two", module="plugin_two")
-    with pytest.raises(PluginError, match="two plugins are called 'same': plugin_.* and plugin_.*; uninstall one"):
-        plugins.installed()
+    message = "two plugins are called 'same': plugin_.* and plugin_.*; uninstall one"
+    with pytest.raises(PluginError, match=message):
+        plugins.load("same")
+    assert any(re.search(message, line) for line in list_plugins()), "others are listed all the same"
+    assert plugins.load("classic").offers
 
 
 def test_a_plugins_name_alone_means_its_thing_of_that_name() -> None:

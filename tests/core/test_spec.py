@@ -87,6 +87,10 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2]: mix: 1.5 is not a share between 0 and 1"]),
         ({"arms": ["extra", "test", {"mix": 1e-05}]}, ["arms[2]: mix: 1e-05 has more than 4 decimals; round it"]),
         ({"arms": ["extra", "test", {"mix": True}]}, ["arms[2]: mix: True is not a share"]),
+        ({"arms": ["extra", "test", {"mix": 0.01}], "design": {"num_train": 6, "num_test": 20, "num_subsamples": 1}},
+         ["arms[2].mix: 0.01 of num_test 20 is 0 texts, as in the arm extra"]),
+        ({"tasks": ["toy.all", {"use": "toy.words", "name": "x", "options": {"num_rows": "x"}}]},
+         ["tasks[1].options.num_rows: Input should"]),
         ({"analyses": ["summray"]}, ["analyses[0].use: no plugin 'summray' is installed (did you mean 'summary'?)"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: Input should be"]),
         ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: Input should be 'text', 'markdown' or 'json'"]),
@@ -120,6 +124,10 @@ def test_keys_that_stand_twice_are_errors(text: str) -> None:
 def test_anchors_and_merges_work(tmp_path: Path) -> None:
     text = MINIMAL.replace("methods: [toy.vote]", "methods: [{<<: &v {use: toy.vote}, name: a}, {<<: *v, name: b}]")
     assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"]
+    text = MINIMAL.replace("methods: [toy.vote]", "methods: [&v {use: toy.vote, name: a}, {<<: *v, name: b}]")
+    assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"], "a merge is overruled"
+    text = MINIMAL.replace("methods: [toy.vote]", "methods: [{<<: [{use: toy.vote}, {use: x.y}]}, {use: toy.constant}]")
+    assert [method.use for method in parse_spec(text, folder=tmp_path).methods] == ["toy.vote", "toy.constant"]
 
 
 def test_groups_stand_for_their_members(make_raw: MakeRaw) -> None:

@@ -130,6 +130,9 @@ def test_the_unchanged_spec_is_valid() -> None:
         "name: x\ntasks: !!set {a, b}",
         "<<: x",
         "<<: [*a]",
+        "<<: {name: a}\n<<: {name: b}",
+        "name: " + "[" * 100_000,
+        "seed: !!bool x",
     ],
 )  # fmt: skip
 def test_traps_of_yaml_end_soon_in_a_clear_error(text: str) -> None:

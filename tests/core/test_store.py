@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import subprocess
@@ -130,6 +131,11 @@ def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:
         report={"formats": ["json"]},
     )
     assert run(changed).finished == 0
+
+
+def test_an_option_that_is_no_number_stays_what_it_was(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=[{"use": "toy.vote", "options": {"boldness": math.nan}}])
+    assert run(spec).planned == run(spec).planned
 
 
 @pytest.mark.parametrize(

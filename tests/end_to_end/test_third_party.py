@@ -100,9 +100,8 @@ def test_schema_has_the_options(installed: Environment) -> None:
     assert definitions["options of centroid.tfidf"]["properties"]["max_words"]["default"] == 1
     assert definitions["options of tickets.tickets"]["properties"]["hints"]["maximum"] == 1
     methods = definitions["MethodSpec"]["anyOf"]
-    assert {"$ref": "#/$defs/options of centroid.tfidf"} in [
-        use.get("properties", {}).get("options") for use in methods
-    ]
+    given = {"$ref": "#/$defs/options of centroid.tfidf"}
+    assert {"anyOf": [given, {"type": "null"}]} in [use.get("properties", {}).get("options") for use in methods]
     assert "win_rate" in definitions["AnalysisSpec"]["anyOf"][0]["enum"]
 
 
