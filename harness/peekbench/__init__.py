@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from peekbench.analysis import analyze
+    from peekbench.cache import read_cached, replacing, write_cached
     from peekbench.data import hash_rows, load_dataset
+    from peekbench.duplicates import group_duplicates, keep_first
     from peekbench.effects import Configuration, Configurations, configurations
     from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
     from peekbench.errors import DataError, PeekbenchError
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
         SourceRef,
         Table,
         Task,
+        TaskFacts,
+        TokenCounts,
         Trial,
         TrialFailure,
         TrialResult,
@@ -48,7 +52,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "analyze": "analysis",
+    **dict.fromkeys(("read_cached", "replacing", "write_cached"), "cache"),
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
+    **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
     **dict.fromkeys(("Configuration", "Configurations", "configurations"), "effects"),
     **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
     **dict.fromkeys(("DataError", "PeekbenchError"), "errors"),
@@ -58,8 +64,8 @@ _HOME = {
     **dict.fromkeys(
         (
             "Analysis", "Cell", "Column", "Context", "Dataset", "Decision", "FloatArray", "Folders", "Forest",
-            "Inputs", "IntArray", "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "Trial",
-            "TrialFailure", "TrialResult", "Unit", "Verdict", "WorkItem",
+            "Inputs", "IntArray", "Interval", "Labeled", "Predictor", "SourceRef", "Table", "Task", "TaskFacts",
+            "TokenCounts", "Trial", "TrialFailure", "TrialResult", "Unit", "Verdict", "WorkItem",
         ),
         "records",
     ),
@@ -98,7 +104,9 @@ __all__ = [
     "SourceRef",
     "Table",
     "Task",
+    "TaskFacts",
     "TaskGroupEntry",
+    "TokenCounts",
     "Trial",
     "TrialFailure",
     "TrialResult",
@@ -107,12 +115,17 @@ __all__ = [
     "WorkItem",
     "analyze",
     "configurations",
+    "group_duplicates",
     "hash_rows",
     "hookimpl",
+    "keep_first",
     "load_dataset",
     "load_results",
     "load_spec",
+    "read_cached",
+    "replacing",
     "run",
+    "write_cached",
     "write_report",
 ]
 

@@ -5,30 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from peekbench import plugins
+from peekbench.cache import cache_folder
 from peekbench.entries import DataSourceEntry
 from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.records import Dataset, Folders, SourceRef, Task, TaskKind
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec, TaskSpec
-
-CACHE_VARIABLE = "PEEKBENCH_CACHE"
-
-
-def cache_folder() -> Path:
-    """Where plugins keep what is dear to compute: $PEEKBENCH_CACHE, else the user's cache folder."""
-    if os.environ.get(CACHE_VARIABLE):
-        return Path(os.environ[CACHE_VARIABLE])
-    from platformdirs import user_cache_path
-
-    return user_cache_path("peekbench")
 
 
 def load_dataset(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from peekbench.protocols import Analyzer, DataSource, Executor, Method, Options
-from peekbench.records import TaskKind
+from peekbench.protocols import Analyzer, CountTokens, DataSource, Executor, Method, Options, Pin, Prefetch
+from peekbench.records import Folders, TaskFacts, TaskKind
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
@@ -20,6 +21,10 @@ class DataSourceEntry:
     summary: str
     options: type[Options] = Options
     """The model of what a spec may have under `options`; by default nothing."""
+    pin: Pin[Any] | None = None
+    """Where what is loaded can change by itself, such as a branch that moves on."""
+    facts: Callable[[Folders], TaskFacts] | None = None
+    """For lists of tasks; downloads nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,12 @@ class MethodEntry:
     base: str = ""
     """Methods of one plugin that name the same base, and agree in the options that matter there, do the very same thing
     where `unlabeled` is None: the core then computes that arm once. Empty: the method's own name."""
+    pin: Pin[Any] | None = None
+    """Where what the method downloads can change by itself, such as a model's newest revision."""
+    prefetch: Prefetch[Any] | None = None
+    """Where the method downloads something, such as a model."""
+    count_tokens: CountTokens[Any] | None = None
+    """Where the method cuts texts into tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

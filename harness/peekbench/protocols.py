@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,7 +12,7 @@ from peekbench.records import TrialFailure, TrialResult, WorkItem
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench.records import Analysis, Context, Dataset, Folders, Inputs, Labeled, Predictor, Task
+    from peekbench.records import Analysis, Context, Dataset, Folders, Inputs, Labeled, Predictor, Task, TokenCounts
 
 
 class Options(BaseModel):
@@ -28,6 +28,24 @@ class DataSource(Protocol[O_contra]):
     """Loads a task's labeled rows; the same rows in the same order every time."""
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Dataset: ...
+
+
+class Pin(Protocol[O_contra]):
+    """Says which options tie a thing to the version that is used here and now, such as `{"revision": "<full SHA>"}`."""
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]: ...
+
+
+class Prefetch(Protocol[O_contra]):
+    """Downloads whatever is going to be needed, so that it is there without a network."""
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> None: ...
+
+
+class CountTokens(Protocol[O_contra]):
+    """Counts a method's tokens in each text."""
+
+    def __call__(self, texts: Sequence[str], *, options: O_contra, folders: Folders) -> TokenCounts: ...
 
 
 class Method(Protocol[O_contra]):

@@ -83,6 +83,27 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What a list of tasks shows, without loading any; None or empty where it is not known."""
+
+    num_classes: int | None = None
+    num_rows: int | None = None
+    characters: tuple[int, int] | None = None
+    """25th and 75th percentile of the texts' lengths."""
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """How long texts are for a method."""
+
+    counts: Sequence[int]
+    """Tokens of each text, before any are cut off."""
+    limit: int | None = None
+    """Tokens that the method can see; those behind are cut off."""
+
+
+@dataclass(frozen=True, slots=True)
 class Labeled:
     """Inputs with their labels, of equal length."""
 

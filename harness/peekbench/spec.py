@@ -392,7 +392,7 @@ class ExperimentSpec(SpecModel):
         return self.model_copy(update={"executor": executor})
 
     def folders(self) -> Folders:
-        from peekbench.data import cache_folder
+        from peekbench.cache import cache_folder
 
         return Folders(spec=self.folder, cache=cache_folder())
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from peekbench import DataError, Dataset, Folders, Options, hash_rows
-from peekbench_docstrings import cache
+from peekbench import DataError, Dataset, Folders, Options, hash_rows, read_cached, write_cached
 
 if TYPE_CHECKING:
     from peekbench_docstrings.recipes import Recipe
@@ -57,10 +56,10 @@ def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Data
     """
     package = locate(recipe)
     path = folders.cache / "docstrings" / f"{recipe.task}-{_key(package, options)}.json"
-    content = cache.read(path)
+    content = read_cached(path)
     if content is None:
         content = _make(recipe, package, options)
-        cache.write(path, content)
+        write_cached(path, content)
     return Dataset(
         inputs=tuple(content["texts"]),
         labels=tuple(content["labels"]),

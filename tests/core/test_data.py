@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from peekbench import plugins
-from peekbench.data import cache_folder, class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
+from peekbench.cache import cache_folder
+from peekbench.data import class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
 from peekbench.entries import DataSourceEntry
 from peekbench.errors import ContractError, DataError
 from peekbench.records import Dataset, SourceRef

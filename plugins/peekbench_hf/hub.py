@@ -1,0 +1,257 @@
+"""Finds a task's files on the Hub, at one commit, and downloads them.
+
+`datasets.load_dataset` is not used: it refuses repositories with a loading script, silently joins all configurations of
+the conversion branch, and offline returns the newest cached copy whatever revision is asked for. A file that is named
+with its commit's full SHA has none of these ways to go wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from peekbench import DataError
+from peekbench_hf.definition import HubFiles, Place, WebFile
+
+FULL_SHA = re.compile(r"[0-9a-f]{40}")
+SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
+TIMEOUT = 10.0  # seconds until a server that does not answer counts as unreachable
+
+
+class GoneError(Exception):
+    """A place no longer has what it is said to have; another one may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Files that are known to be there, at one commit, and not downloaded yet."""
+
+    place: Place
+    revision: str
+    """Full SHA of the commit; empty where there is none to know."""
+    identity: str
+    """Differs where the files may differ."""
+    fetch: Callable[[], list[Path]]
+    """Downloads what is not cached; the files in order."""
+
+
+def locate(place: Place, revision: str, cache: Path) -> Located:
+    """Find the files of a place, asking the Hub only what this machine does not know yet.
+
+    Parameters
+    ----------
+    revision
+        Full SHA, or a branch, in the place of the recorded one; may be empty.
+    cache
+        Where the answers are kept, so that the next time the same commit is found, and without a network too.
+
+    Raises
+    ------
+    GoneError
+        Where repository, revision or files do not exist.
+    DataError
+        Where the Hub cannot be asked, or asks for an account.
+    """
+    if isinstance(place, WebFile):
+        return _locate_on_the_web(place, cache)
+    wanted = revision or place.revision or place.branch
+    with _explained(place):
+        sha = wanted if FULL_SHA.fullmatch(wanted) else _resolve(place.repository, wanted, cache)
+        chosen = place.choose(_list_files(place.repository, sha, cache))
+    if not chosen:
+        raise GoneError(f"{place}: no such file; {_partial(place, sha, cache)}")
+    _check_shards(place, chosen)
+    return Located(place, sha, f"{place.repository}@{sha} {chosen}", partial(_download, place, sha, chosen))
+
+
+def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
+    """Find the files of a place in a local mirror.
+
+    Raises
+    ------
+    GoneError
+        Where they are not there.
+    DataError
+        Where some of them are missing.
+    """
+    if isinstance(place, WebFile):
+        return _from_disk(place, [mirror / "web" / place.address.partition("://")[2]])
+    branch = revision or place.branch
+    folders = [mirror / "datasets" / place.repository / name.replace("/", "@") for name in (place.revision, branch)]
+    for folder in folders if place.revision and not revision else folders[1:]:
+        inside = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        if chosen := place.choose(inside):
+            _check_shards(place, chosen)
+            return _from_disk(place, [folder / name for name in chosen])
+    raise GoneError(f"{folders[-1] / place.files}: no such file")
+
+
+def _from_disk(place: Place, paths: list[Path]) -> Located:
+    try:
+        states = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    except FileNotFoundError as error:
+        raise GoneError(f"{error.filename}: no such file") from error
+    return Located(place, "", repr(states), lambda: paths)
+
+
+def _partial(place: HubFiles, sha: str, cache: Path) -> str:
+    """Why there are none, where the conversion branch says so."""
+    config, split, *_ = [*place.files.split("/"), "", ""]
+    files = _list_files(place.repository, sha, cache)
+    if any(file.startswith(f"{config}/partial-{split}/") for file in files):
+        return (
+            f"the Hub's copy is truncated ({config}/partial-{split} has the first rows only), and part of a dataset is "
+            "never taken for the whole"
+        )
+    configs = sorted({file.split("/")[0] for file in files if file.count("/") == 2 and file.endswith(".parquet")})
+    return f"there are configurations {', '.join(configs)}" if configs else f"there are {len(files)} other files"
+
+
+def _check_shards(place: Place, files: tuple[str, ...]) -> None:
+    counts = [match.groups() for match in map(SHARD.search, files) if match]
+    if counts and len(counts) != int(counts[0][1]):
+        raise DataError(f"{place}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
+
+
+# What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit.
+
+
+def _memo(cache: Path, *key: str) -> Path:
+    digest = hashlib.sha256("\n".join(key).encode()).hexdigest()[:16]
+    return cache / "hf" / "known" / f"{key[-1].replace('/', '@')[:60]}-{digest}.json"
+
+
+def _resolve(repository: str, branch: str, cache: Path) -> str:
+    from huggingface_hub import HfApi
+
+    memo = _memo(cache, _endpoint(), repository, branch)
+    if memo.is_file():
+        known: str = json.loads(memo.read_text(encoding="utf-8"))["sha"]
+        return known
+    sha = HfApi().dataset_info(repository, revision=branch, timeout=TIMEOUT).sha
+    if sha is None:
+        raise GoneError(f"{repository}: the Hub names no commit of {branch}")
+    _keep(memo, {"repository": repository, "branch": branch, "sha": sha})
+    return sha
+
+
+def _list_files(repository: str, sha: str, cache: Path) -> list[str]:
+    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoFile
+
+    memo = _memo(cache, _endpoint(), repository, sha)
+    if memo.is_file():
+        known: list[str] = json.loads(memo.read_text(encoding="utf-8"))["files"]
+        return known
+    api = HfApi()
+    api.dataset_info(
+        repository, revision=sha, timeout=TIMEOUT
+    )  # fails at once where listing would try for half a minute
+    tree = api.list_repo_tree(repository, revision=sha, repo_type="dataset", recursive=True)
+    files = [item.path for item in tree if isinstance(item, RepoFile)]
+    _keep(memo, {"repository": repository, "sha": sha, "files": files})
+    return files
+
+
+def _endpoint() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)
+
+
+def _keep(path: Path, value: dict[str, object]) -> None:
+    from peekbench import write_atomically
+
+    write_atomically(path, json.dumps(value).encode())
+
+
+def _download(place: HubFiles, sha: str, files: tuple[str, ...]) -> list[Path]:
+    from huggingface_hub import hf_hub_download
+
+    with _explained(place):
+        return [
+            Path(hf_hub_download(place.repository, file, repo_type="dataset", revision=sha, etag_timeout=TIMEOUT))
+            for file in files
+        ]
+
+
+def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
+    folder = cache / "hf" / "web" / hashlib.sha256(place.address.encode()).hexdigest()[:16]
+    return Located(place, "", place.address, partial(_download_from_the_web, place, folder))
+
+
+def _download_from_the_web(place: WebFile, folder: Path) -> list[Path]:
+    import pooch
+    from huggingface_hub import is_offline_mode
+
+    name = place.address.rpartition("/")[2]
+    if not (folder / name).is_file():
+        if is_offline_mode():
+            raise _not_cached(place)
+        pooch.get_logger().setLevel("WARNING")
+        try:
+            pooch.retrieve(
+                place.address,
+                known_hash=None,
+                fname=name,
+                path=folder,
+                downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
+            )
+        except OSError as error:
+            if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
+                raise GoneError(f"{place}: {error}") from error
+            raise _unreachable(place, error) from error
+    return [folder / name]
+
+
+@contextmanager
+def _explained(place: HubFiles) -> Iterator[None]:
+    """Turn what the client library raises into what a user can act on."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise DataError(
+            f"{place}: the repository is gated. Ask for access on its page, "
+            f"huggingface.co/datasets/{place.repository}, then log in with `hf auth login` or set HF_TOKEN"
+        ) from error
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        from huggingface_hub import is_offline_mode
+
+        raise (_not_cached(place) if is_offline_mode() else _unreachable(place, error)) from error
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError) as error:
+        raise GoneError(f"{place}: {_first_line(error)}") from error
+    except (OSError, _connection_errors()) as error:
+        raise _unreachable(place, error) from error
+
+
+def _connection_errors() -> type[Exception]:
+    import httpx2
+
+    return httpx2.HTTPError
+
+
+def _not_cached(place: Place) -> DataError:
+    return DataError(
+        f"{place}: not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there "
+        "is a network, or set `data_dir` to a local mirror"
+    )
+
+
+def _unreachable(place: Place, error: Exception) -> DataError:
+    return DataError(
+        f"{place}: cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
+        "HF_HUB_OFFLINE=1 only what is cached is used"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)
