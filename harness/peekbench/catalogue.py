@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from peekbench import plugins
-from peekbench.entries import Entry, MethodEntry, TaskGroupEntry
+from peekbench.cache import cache_folder
+from peekbench.data import class_counts, load_dataset
+from peekbench.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry
 from peekbench.errors import PluginError
+from peekbench.prompts import render_prompt
 from peekbench.protocols import Options
+from peekbench.records import Folders, TaskFacts
 from peekbench.registration import options_schema
+from peekbench.spec import TaskSpec, make_use
 
 KINDS = {"tasks": "data source", "methods": "method", "analyses": "analysis", "executors": "executor"}
 
@@ -54,24 +61,90 @@ def _things_of(plugin: str, kind: str) -> Iterator[str]:
         yield f"  {_use(plugin, thing):<26} {entry.summary}"
 
 
+TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
+
+
+def list_tasks() -> Iterator[str]:
+    """One line a task: what it is called, its size, how long its texts are, its licence. Nothing is downloaded."""
+    folders = Folders(spec=Path.cwd(), cache=cache_folder())
+    yield TASK_LINE.format("", "classes", "rows", "characters", "licence")
+    others = []
+    for plugin in plugins.installed():
+        try:
+            offers = plugins.load(plugin).offers.get("data source", {})
+        except PluginError as error:
+            others.append(f"  ({error})")
+            continue
+        for thing, entry in sorted(offers.items()):
+            use = _use(plugin, thing)
+            if isinstance(entry, DataSourceEntry) and entry.facts is not None:
+                yield _task_line(use, entry.facts(folders)).rstrip()
+            else:
+                others.append(f"  {use:<34} {entry.summary}")
+    yield "  characters: a quarter of the texts are shorter than the first number, a quarter longer than the second"
+    yield "  -: not known before it is loaded, which `peekbench show TASK` does"
+    yield "others:"
+    yield from others
+
+
+def _task_line(use: str, facts: TaskFacts) -> str:
+    rows = "-" if facts.num_rows is None else f"{facts.num_rows:,}"
+    lengths = "-" if facts.characters is None else "{:,}-{:,}".format(*facts.characters)
+    return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.licence or "-")
+
+
 def _use(plugin: str, thing: str) -> str:
     return plugin if thing == plugin else f"{plugin}.{thing}"
 
 
-def describe(use: str) -> str:
-    """What a thing is, and its options with types, defaults and meaning.
+def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Paragraphs on what a thing is and its options with types, defaults and meaning; on a task also some texts.
+
+    Parameters
+    ----------
+    options
+        Of a data source: its data are loaded with them. By default without any, where it needs none.
 
     Raises
     ------
     PluginError
         Where no plugin offers it.
+    DataError, SpecError
+        Where its data cannot be loaded.
     """
     plugin, thing = plugins.split_use(use)
     found = [(kind, things[thing]) for kind, things in plugins.load(plugin).offers.items() if thing in things]
     if not found:
         offered = sorted(_use(plugin, name) for things in plugins.load(plugin).offers.values() for name in things)
         raise PluginError(f"plugin {plugin!r} offers no {thing!r}; it offers: {', '.join(offered)}")
-    return "\n\n".join(_describe_entry(_use(plugin, thing), kind, entry) for kind, entry in found)
+    for kind, entry in found:
+        yield _describe_entry(_use(plugin, thing), kind, entry)
+        if isinstance(entry, DataSourceEntry):
+            yield _describe_data(_use(plugin, thing), entry, options)
+
+
+def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] | None) -> str:
+    """What is loaded, with three texts of different classes and the prompt of the first."""
+    if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
+        return "Its data are shown with --options, for example --options '{...}'."
+    dataset = load_dataset(use, {} if options is None else make_use(TaskSpec, use, options).raw_options())
+    lines = [f"{len(dataset.labels):,} rows"]
+    if dataset.kind == "classification":
+        counts = class_counts(dataset)
+        lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(dataset.class_names)]
+    lines += [f"{name}: {_in_words(value)}" for name, value in dataset.details.items() if value not in ("", None)]
+    if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
+        first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
+        rows = sorted(first.values())[:3]
+        lines.append("texts:")
+        lines += [f"  [{dataset.class_names[dataset.labels[row]]}] {dataset.inputs[row]}" for row in rows]
+        lines.append("the prompt for the first:")
+        lines.append(indent(render_prompt(dataset.inputs[rows[0]], dataset.class_names, dataset.instruction), "  "))
+    return "\n".join(lines)
+
+
+def _in_words(value: Any) -> str:
+    return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
 def _describe_entry(use: str, kind: str, entry: Entry) -> str:

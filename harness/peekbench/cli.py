@@ -151,6 +151,69 @@ def validate(
 
 
 @app.command()
+def describe(
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML files.")],
+) -> None:
+    """Describe the tasks' texts as the design draws them: lengths, tokens, duplicates between train, extra and test.
+
+    Example: peekbench describe specs/quickstart.yaml
+    """
+    from peekbench.report import render_tables, text_tables
+    from peekbench.texts import describe_texts
+
+    for path in specs:
+        experiment = _load(path)
+        tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
+        render_tables(tables, _console())
+
+
+@app.command()
+def prefetch(
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML files.")],
+) -> None:
+    """Download all data and models of specs, so that they run without a network.
+
+    Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
+    """
+    from peekbench.prefetch import prefetch as fetch
+
+    for path in specs:
+        for line in fetch(_load(path)):
+            typer.echo(line)
+
+
+@app.command()
+def lock(
+    spec: SpecArgument,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
+    ] = False,
+) -> None:
+    """Write SPEC's lock file: the revisions that its data and models have, for the same numbers elsewhere.
+
+    Example: peekbench lock specs/hub.yaml
+    """
+    from tempfile import TemporaryDirectory
+
+    from peekbench.locking import lock_path, make_lock, write_lock
+    from peekbench.records import Folders
+    from peekbench.spec import load_spec
+
+    experiment = load_spec(spec, locked=False)
+    with TemporaryDirectory() as empty:
+        folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
+        content = make_lock(experiment, folders)
+    if not content:
+        typer.echo(f"{spec}: nothing to lock: no task or method loads what changes by itself")
+        return
+    write_lock(content, lock_path(spec))
+    for group in content.values():
+        for name, entry in group.items():
+            typer.echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
+    typer.echo(f"written: {lock_path(spec)}")
+
+
+@app.command()
 def analyze(
     path: Annotated[Path, typer.Argument(help="A store, a CSV or Parquet file, or a folder mM/nN/MODEL/TASK/.")],
     analyses: Annotated[
@@ -224,22 +287,30 @@ def list_things(
 
     Example: peekbench list methods
     """
-    from peekbench.catalogue import list_plugins, list_things
+    from peekbench.catalogue import list_plugins, list_tasks, list_things
 
-    lines = list_plugins() if what == "plugins" else list_things(what)
+    lines = list_plugins() if what == "plugins" else list_tasks() if what == "tasks" else list_things(what)
     for line in lines:
         typer.echo(line)
 
 
 @app.command()
-def show(use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="As in a spec's `use`.")]) -> None:
-    """Show one task, method, analysis or executor with its options.
+def show(
+    use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="As in a spec's `use`.")],
+    options: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Of a task: load its data with these, as YAML: '{path: reviews.csv}'."),
+    ] = None,
+) -> None:
+    """Show one task, method, analysis or executor with its options; of a task also texts and a prompt.
 
-    Example: peekbench show classic.lsa
+    Example: peekbench show hf.trec
     """
     from peekbench.catalogue import describe
+    from peekbench.spec import parse_options
 
-    typer.echo(describe(use))
+    for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
+        typer.echo(("\n" if number else "") + paragraph)
 
 
 @app.command()

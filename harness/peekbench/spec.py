@@ -29,6 +29,7 @@ from peekbench import plugins
 from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
 from peekbench.errors import PluginError, SpecError
 from peekbench.faults import describe
+from peekbench.locking import lock_path, pinned_options, read_lock
 from peekbench.protocols import Options
 from peekbench.records import Folders, SourceRef
 from peekbench.strict_yaml import read_yaml
@@ -329,6 +330,7 @@ class ExperimentSpec(SpecModel):
     report: ReportSpec = ReportSpec()
 
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _pinned: dict[tuple[str, str], Options] = PrivateAttr(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -378,7 +380,18 @@ class ExperimentSpec(SpecModel):
 
     def source(self, task: TaskSpec) -> SourceRef:
         """How to load that task's data."""
-        return SourceRef(task.use, task.raw_options(), self.folder)
+        options = self._pinned.get(("tasks", task.name), task.options)
+        return SourceRef(task.use, options.model_dump(mode="json"), self.folder)
+
+    def options(self, method: MethodSpec) -> Options:
+        """What the method is called with: its options, and what the lock file pins."""
+        return self._pinned.get(("methods", method.name), method.options)
+
+    def _pin(self, lock: Mapping[str, Any], origin: Path) -> None:
+        """Load and fit with the versions of a lock file."""
+        for group, things in (("tasks", self.tasks), ("methods", self.methods)):
+            for thing in things:
+                self._pinned[group, thing.name] = pinned_options(lock, group, thing, origin)
 
     def with_executor_options(self, **options: Any) -> ExperimentSpec:
         """The same experiment with other settings of its executor, which no number depends on.
@@ -397,13 +410,19 @@ class ExperimentSpec(SpecModel):
         return Folders(spec=self.folder, cache=cache_folder())
 
 
-def load_spec(path: str | Path) -> ExperimentSpec:
+def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     """Read and validate a YAML spec.
+
+    Parameters
+    ----------
+    locked
+        Whether a lock file beside it counts.
 
     Raises
     ------
     SpecError
-        Where the file cannot be read, is no YAML, or does not fit; the message lists every fault with its place.
+        Where the file cannot be read, is no YAML, or does not fit, the message lists every fault with its place; or
+        where there is a lock file beside it which does not fit.
     """
     path = Path(path)
     try:
@@ -411,7 +430,10 @@ def load_spec(path: str | Path) -> ExperimentSpec:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SpecError(f"cannot read the spec {path}: {reason}; give the path of a YAML file in UTF-8") from error
-    return parse_spec(text, folder=path.absolute().parent, origin=str(path))
+    spec = parse_spec(text, folder=path.absolute().parent, origin=str(path))
+    if locked and (lock := read_lock(lock_path(path))):
+        spec._pin(lock, lock_path(path))
+    return spec
 
 
 def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:

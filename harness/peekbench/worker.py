@@ -116,7 +116,7 @@ class Worker:
         random.seed(seed)
         np.random.seed(seed)
         started = time.perf_counter()
-        predictor = method.entry.method(unlabeled, train, task, options=method.options, context=context)
+        predictor = method.entry.method(unlabeled, train, task, options=self._spec.options(method), context=context)
         fitted = time.perf_counter()
         if not isinstance(predictor, Predictor):
             raise ContractError(

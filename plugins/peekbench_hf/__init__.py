@@ -6,7 +6,7 @@ from functools import partial
 
 from peekbench import DataSourceEntry, TaskGroupEntry, hookimpl
 from peekbench_hf.options import HubDatasetOptions, HubOptions
-from peekbench_hf.source import load_dataset, load_task, pin_dataset, pin_task
+from peekbench_hf.source import facts, load_dataset, load_task, pin_dataset, pin_task
 from peekbench_hf.tasks import TASKS
 
 
@@ -19,6 +19,7 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
             options=HubOptions,
             load=partial(load_task, task=task),
             pin=partial(pin_task, task=task),
+            facts=partial(facts, task=task),
             summary=task.instruction.partition(". ")[0] + ".",
         )
         for task in TASKS

@@ -26,7 +26,7 @@ class HubFiles:
     """The label column, where it has another name here."""
 
     def __str__(self) -> str:
-        return f"{self.files} in the dataset repository {self.repository}, {self.revision or self.branch}"
+        return f"{self.files} in the dataset repository {self.repository}, branch {self.branch}"
 
     def choose(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of the repository's files that are meant, sorted."""

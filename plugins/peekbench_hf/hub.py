@@ -8,7 +8,6 @@ with its commit's full SHA has none of these ways to go wrong.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from peekbench import DataError
+from peekbench import DataError, read_cached, write_cached
 from peekbench_hf.definition import HubFiles, Place, WebFile
 
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
@@ -33,6 +32,8 @@ class Located:
     """Files that are known to be there, at one commit, and not downloaded yet."""
 
     place: Place
+    origin: str
+    """Where from, in words."""
     revision: str
     """Full SHA of the commit; empty where there is none to know."""
     identity: str
@@ -67,7 +68,8 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
     if not chosen:
         raise GoneError(f"{place}: no such file; {_partial(place, sha, cache)}")
     _check_shards(place, chosen)
-    return Located(place, sha, f"{place.repository}@{sha} {chosen}", partial(_download, place, sha, chosen))
+    origin = f"{place.files} in the dataset repository {place.repository} at commit {sha}"
+    return Located(place, origin, sha, f"{place.repository}@{sha} {chosen}", partial(_download, place, sha, chosen))
 
 
 def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
@@ -97,7 +99,7 @@ def _from_disk(place: Place, paths: list[Path]) -> Located:
         states = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     except FileNotFoundError as error:
         raise GoneError(f"{error.filename}: no such file") from error
-    return Located(place, "", repr(states), lambda: paths)
+    return Located(place, f"{place}, in a local mirror", "", repr(states), lambda: paths)
 
 
 def _partial(place: HubFiles, sha: str, cache: Path) -> str:
@@ -131,13 +133,12 @@ def _resolve(repository: str, branch: str, cache: Path) -> str:
     from huggingface_hub import HfApi
 
     memo = _memo(cache, _endpoint(), repository, branch)
-    if memo.is_file():
-        known: str = json.loads(memo.read_text(encoding="utf-8"))["sha"]
-        return known
+    if known := read_cached(memo):
+        return str(known["sha"])
     sha = HfApi().dataset_info(repository, revision=branch, timeout=TIMEOUT).sha
     if sha is None:
         raise GoneError(f"{repository}: the Hub names no commit of {branch}")
-    _keep(memo, {"repository": repository, "branch": branch, "sha": sha})
+    write_cached(memo, {"repository": repository, "branch": branch, "sha": sha})
     return sha
 
 
@@ -146,16 +147,13 @@ def _list_files(repository: str, sha: str, cache: Path) -> list[str]:
     from huggingface_hub.hf_api import RepoFile
 
     memo = _memo(cache, _endpoint(), repository, sha)
-    if memo.is_file():
-        known: list[str] = json.loads(memo.read_text(encoding="utf-8"))["files"]
-        return known
+    if known := read_cached(memo):
+        return list(known["files"])
     api = HfApi()
-    api.dataset_info(
-        repository, revision=sha, timeout=TIMEOUT
-    )  # fails at once where listing would try for half a minute
+    api.dataset_info(repository, revision=sha, timeout=TIMEOUT)  # fails at once; listing would try for half a minute
     tree = api.list_repo_tree(repository, revision=sha, repo_type="dataset", recursive=True)
     files = [item.path for item in tree if isinstance(item, RepoFile)]
-    _keep(memo, {"repository": repository, "sha": sha, "files": files})
+    write_cached(memo, {"repository": repository, "sha": sha, "files": files})
     return files
 
 
@@ -163,12 +161,6 @@ def _endpoint() -> str:
     from huggingface_hub import constants
 
     return str(constants.ENDPOINT)
-
-
-def _keep(path: Path, value: dict[str, object]) -> None:
-    from peekbench import write_atomically
-
-    write_atomically(path, json.dumps(value).encode())
 
 
 def _download(place: HubFiles, sha: str, files: tuple[str, ...]) -> list[Path]:
@@ -183,7 +175,7 @@ def _download(place: HubFiles, sha: str, files: tuple[str, ...]) -> list[Path]:
 
 def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
     folder = cache / "hf" / "web" / hashlib.sha256(place.address.encode()).hexdigest()[:16]
-    return Located(place, "", place.address, partial(_download_from_the_web, place, folder))
+    return Located(place, place.address, "", place.address, partial(_download_from_the_web, place, folder))
 
 
 def _download_from_the_web(place: WebFile, folder: Path) -> list[Path]:

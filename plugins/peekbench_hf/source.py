@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from peekbench import DataError, Dataset, Folders
+from peekbench import DataError, Dataset, Folders, TaskFacts, read_cached, write_cached
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.hub import GoneError, Located, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
@@ -34,6 +34,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     if prepared is None:
         prepared = _prepare(task, located, options)
         keep(prepared, path)
+        _note_facts(task, prepared, folders)
         prepared = find(path) or prepared
     return Dataset(
         inputs=ArrowTexts(prepared.table["text"]),
@@ -59,6 +60,31 @@ def pin_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Mapping
 def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
     """As `pin_task`."""
     return pin_task(options=options, folders=folders, task=options.task())
+
+
+def facts(folders: Folders, task: HubTask) -> TaskFacts:
+    """What its record says, and what was seen when it was last loaded."""
+    known = read_cached(_facts_path(task, folders)) or {}
+    return TaskFacts(
+        num_classes=known.get("num_classes", len(task.classes or ()) or None),
+        num_rows=known.get("num_rows", task.num_rows),
+        characters=tuple(known["characters"]) if known else None,
+        licence=task.licence,
+    )
+
+
+def _note_facts(task: HubTask, prepared: Prepared, folders: Folders) -> None:
+    characters = prepared.details["characters"]
+    seen = {
+        "num_classes": len(prepared.class_names),
+        "num_rows": prepared.table.num_rows,
+        "characters": [characters["25"], characters["75"]],
+    }
+    write_cached(_facts_path(task, folders), seen)
+
+
+def _facts_path(task: HubTask, folders: Folders) -> Path:
+    return folders.cache / "hf" / "facts" / f"{task.name}.json"
 
 
 def _mirror(options: HubOptions, folders: Folders) -> Path | None:
@@ -125,7 +151,7 @@ def _prepare(task: HubTask, located: Located, options: HubOptions) -> Prepared:
     except DataError as error:
         raise DataError(f"{_use(task)}: {place}: {error}") from error
     details = {
-        "from": str(place),
+        "from": located.origin,
         "repository": place.repository if isinstance(place, HubFiles) else "",
         "revision": located.revision,
         "licence": task.licence,

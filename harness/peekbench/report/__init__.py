@@ -2,6 +2,16 @@
 
 from peekbench.report.content import Report, report_of_run, report_of_table
 from peekbench.report.files import export_svg, write_report
-from peekbench.report.terminal import render_text
+from peekbench.report.terminal import render_tables, render_text
+from peekbench.report.texts import text_tables
 
-__all__ = ["Report", "export_svg", "render_text", "report_of_run", "report_of_table", "write_report"]
+__all__ = [
+    "Report",
+    "export_svg",
+    "render_tables",
+    "render_text",
+    "report_of_run",
+    "report_of_table",
+    "text_tables",
+    "write_report",
+]

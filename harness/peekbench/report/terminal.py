@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import takewhile
 from textwrap import wrap
 
@@ -45,6 +46,13 @@ def render_text(report: Report, console: Console, *, complete: bool = False) -> 
         _print_heading("Provenance", console)
         for name, text in report.provenance.items():
             console.print(Padding(Text.assemble((f"{name}: ", "bold"), text), (0, 0, 0, 2)))
+
+
+def render_tables(tables: Iterable[Table], console: Console) -> None:
+    """Print tables that are no part of a report."""
+    for table in tables:
+        _print_table(table, console, None)
+        console.print()
 
 
 def render_top(report: Report, console: Console) -> None:

@@ -1,0 +1,77 @@
+"""Tables on the tasks' texts: lengths, tokens, duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from peekbench.duplicates import SIMILARITY
+from peekbench.records import Column, Table
+
+SHARES = ("5", "25", "50", "75", "95")
+PAIRS = ("test-extra", "test-train", "extra-train", "test-test", "extra-extra", "train-train")
+
+
+def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """What `peekbench.texts.describe_texts` says of each task, as tables."""
+    described = {task: texts for task, texts in descriptions.items() if texts}
+    if not described:
+        return []
+    tables = [_length_table(described), _overlap_table(described)]
+    return tables if not any(texts["tokens"] for texts in described.values()) else [*tables, _token_table(described)]
+
+
+def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [(task, texts["num_texts"], *_lengths(texts["characters"])) for task, texts in described.items()]
+    columns = (Column("task"), Column("texts", "count"), *(Column(f"{share}%", "number") for share in SHARES))
+    return Table(
+        "Lengths of the texts, characters", columns, tuple(rows), f"Percentiles of the texts drawn. {_drawn(described)}"
+    )
+
+
+def _token_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [
+        (task, method, *_lengths(counted), counted["limit"], counted["cut"])
+        for task, texts in described.items()
+        for method, counted in texts["tokens"].items()
+    ]
+    lengths = (Column(f"{share}%", "number") for share in SHARES)
+    columns = (Column("task"), Column("method"), *lengths, Column("limit", "number"), Column("cut", "fraction"))
+    return Table(
+        "Lengths of the texts, tokens",
+        columns,
+        tuple(rows),
+        "As each method counts. The limit is what it can see of a text; cut is the share of texts that are longer.",
+    )
+
+
+def _overlap_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [
+        (task, likeness, *(shares[pair] for pair in PAIRS))
+        for task, texts in described.items()
+        for likeness, shares in texts["overlap"].items()
+        if any(texts["overlap"]["near"].values())
+    ]
+    without = [task for task, texts in described.items() if not any(texts["overlap"]["near"].values())]
+    names = ("test in extra", "test in train", "extra in train", "within test", "within extra", "within train")
+    columns = (Column("task"), Column("duplicates"), *(Column(name, "fraction") for name in names))
+    note = (
+        "Share of the first set's texts that stand, exactly or nearly (Jaccard similarity of five-character runs at "
+        f"least {SIMILARITY}), in the second too, or a second time in the same set. Texts that stand in extra and in "
+        f"test are seen in both arms, which hides bias. {_drawn(described)}"
+    )
+    if without:
+        note += f" None at all: {', '.join(without)}."
+    return Table("Texts that stand in two sets", columns, tuple(rows), note)
+
+
+def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(percentiles[share] for share in SHARES)
+
+
+def _drawn(described: Mapping[str, Mapping[str, Any]]) -> str:
+    one = next(iter(described.values()))
+    return (
+        f"Drawn were {one['num_train']} train, {one['num_test']} extra and {one['num_test']} test texts "
+        f"{one['num_subsamples']} times."
+    )
