@@ -13,6 +13,7 @@ from peekbench.provenance import describe_session
 from peekbench.records import Trial, TrialFailure
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
+from peekbench.texts import describe_texts, is_described
 from peekbench.worker import Worker
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         finished = failed = 0
         if pending:
             opened.add_session(describe_session(spec.folder))
+            _describe_texts(spec, opened)
             with closing(_outcomes(spec, pending, opened)) as outcomes:
                 for outcome in outcomes:
                     opened.save(outcome)
@@ -92,6 +94,14 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
                     failed += isinstance(outcome, TrialFailure)
                     finished += not isinstance(outcome, TrialFailure)
     return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
+
+
+def _describe_texts(spec: ExperimentSpec, store: Store) -> None:
+    """Say of each task's texts what its report is to show, unless that is known."""
+    known = store.texts()
+    for task in spec.tasks:
+        if not is_described(spec, known.get(task.name)):
+            store.save_texts(task.name, describe_texts(spec, task))
 
 
 def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Generator[Outcome, None, None]:

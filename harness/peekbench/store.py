@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 1
+VERSION = 2
 
 SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL);
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE methods (
     name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, base_key TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -277,6 +278,19 @@ class Store:
         with _explained(self.path):
             rows = self._connection.execute("SELECT name, data FROM tasks ORDER BY position").fetchall()
         return {name: json.loads(data) for name, data in rows}
+
+    def texts(self) -> dict[str, dict[str, Any]]:
+        """What `peekbench.texts.describe_texts` said of the tasks that have been described."""
+        with _explained(self.path):
+            query = "SELECT task, description FROM texts JOIN tasks ON tasks.name = texts.task ORDER BY position"
+            return {task: json.loads(description) for task, description in self._connection.execute(query)}
+
+    def save_texts(self, task: str, description: Mapping[str, Any]) -> None:
+        """Keep what was said of a task's texts."""
+        with _explained(self.path), self._transaction():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO texts VALUES (?, ?)", (task, json.dumps(dict(description), sort_keys=True))
+            )
 
     def sessions(self) -> list[dict[str, Any]]:
         """Provenance of each session that added to the store, oldest first."""

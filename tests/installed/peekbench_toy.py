@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +28,7 @@ from peekbench import (
     Table,
     Task,
     TaskGroupEntry,
+    TokenCounts,
     hookimpl,
 )
 
@@ -83,6 +85,34 @@ def constant(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: C
 
     shares = np.bincount(train.labels.astype(int), minlength=task.num_classes) / len(train.labels)
     return Predictor(lambda inputs: np.tile(shares, (len(inputs), 1)))
+
+
+class Short(Options):
+    revision: int = 0  # of what would be downloaded; 0 is the newest
+
+
+def short(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Short, context: Context) -> Predictor:
+    """As constant; tells which revision it works with."""
+    predictor = constant(unlabeled, train, task, options=Constant(), context=context)
+    return Predictor(predictor.predict, {"revision": float(options.revision)})
+
+
+def count_words(texts: Sequence[str], *, options: Short, folders: Folders) -> TokenCounts:
+    return TokenCounts([len(text.split()) for text in texts], limit=10)
+
+
+def pin_short(*, options: Short, folders: Folders) -> dict[str, int]:
+    """The newest revision is what the file `newest` says, or else 7; it is looked up once and kept."""
+    kept = folders.cache / "toy-revision"
+    if not kept.exists():
+        newest = folders.spec / "newest"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(newest.read_text() if newest.exists() else "7")
+    return {"revision": options.revision or int(kept.read_text())}
+
+
+def prefetch_short(*, options: Short, folders: Folders) -> None:
+    (folders.cache / "toy-model").write_text(f"revision {options.revision}")
 
 
 class Vote(Options):
@@ -199,6 +229,15 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(name="constant", options=Constant, method=constant, summary="class shares of train"),
         MethodEntry(
             name="vote", options=Vote, method=vote, summary="votes of words", unlabeled_options=frozenset({"boldness"})
+        ),
+        MethodEntry(
+            name="short",
+            options=Short,
+            method=short,
+            summary="sees ten words",
+            count_tokens=count_words,
+            pin=pin_short,
+            prefetch=prefetch_short,
         ),
         MethodEntry(name="reckless", options=Reckless, method=reckless, summary="guesses, against the rules"),
         MethodEntry(name="faulty", options=Faulty, method=faulty, summary="goes wrong as asked"),

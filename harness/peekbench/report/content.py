@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.analysis import analyze
 from peekbench.plan import make_trials
 from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
+from peekbench.report.texts import text_tables
 from peekbench.results import load_results
 from peekbench.spec import canonical, make_spec
 from peekbench.store import Store
@@ -81,7 +82,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     with Store.open(path) as store:
         spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
-        metrics = store.metrics()
+        metrics, texts = store.metrics(), store.texts()
     results = load_results(path)
     planned = list(make_trials(spec))
     analyses = () if results.empty else analyze(
@@ -89,8 +90,10 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     )  # fmt: skip
     done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     headline = f"{done:,} of {len(planned):,} trials done" + (f", {len(failures):,} failed" if failures else "")
-    tables = (_task_table(tasks), _method_table(spec), *_cost_table(results), *_metric_table(metrics))
-    record = {"spec": canonical(spec), "data": tasks, "sessions": sessions}
+    tables = (
+        _task_table(tasks), *text_tables(texts), _method_table(spec), *_cost_table(results), *_metric_table(metrics)
+    )  # fmt: skip
+    record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": sessions}
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions), record)
     return report, spec.report.formats
 

@@ -50,11 +50,11 @@ def _overlap_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
         (task, likeness, *(shares[pair] for pair in PAIRS))
         for task, texts in described.items()
         for likeness, shares in texts["overlap"].items()
-        if any(texts["overlap"]["near"].values())
+        if any(shares.values())
     ]
     without = [task for task, texts in described.items() if not any(texts["overlap"]["near"].values())]
     names = ("test in extra", "test in train", "extra in train", "within test", "within extra", "within train")
-    columns = (Column("task"), Column("duplicates"), *(Column(name, "fraction") for name in names))
+    columns = (Column("task"), Column("kind"), *(Column(name, "fraction") for name in names))
     note = (
         "Share of the first set's texts that stand, exactly or nearly (Jaccard similarity of five-character runs at "
         f"least {SIMILARITY}), in the second too, or a second time in the same set. Texts that stand in extra and in "
