@@ -74,7 +74,7 @@ class Sampler:
         self.labels = np.asarray(dataset.labels)
         self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
         self._seed, self._task = seed, task
-        self._largest = max(design.num_train)
+        self._largest, self._largest_test = max(design.num_train), max(design.num_test)
         self._order = lru_cache(maxsize=4)(self._make_order)
 
     def draw(self, draw: Draw) -> Subsample:
@@ -92,13 +92,20 @@ class Sampler:
 
         rng = np.random.default_rng(derive_seed(self._seed, self._task, subsample, bits=128))
         order = rng.permutation(len(self.labels))
-        if self._num_classes:
-            wanted = per_class(self._largest, self._num_classes)
-            labels = self.labels[order]
-            front = np.stack([order[np.flatnonzero(labels == c)[:wanted]] for c in range(self._num_classes)])
-        else:
-            front = order[None, : self._largest]
-        reserved = np.zeros(len(order), dtype=bool)
-        reserved[front.ravel()] = True
-        backwards = order[::-1]
-        return front, backwards[~reserved[backwards]]
+        front = self._front(order) if self._num_classes else order[None, : self._largest].copy()
+        # The front may reach into the back, but takes no more than its own size from there.
+        backwards = order[: -(2 * self._largest_test + front.size) - 1 : -1]
+        return front, backwards[~np.isin(backwards, front)]
+
+    def _front(self, order: IntArray) -> IntArray:
+        """The first rows of each class, looked for no further than it takes."""
+        import numpy as np
+
+        wanted = per_class(self._largest, self._num_classes)
+        looked_at = 4 * self._largest
+        while True:
+            labels = self.labels[order[:looked_at]]
+            found = [np.flatnonzero(labels == label)[:wanted] for label in range(self._num_classes)]
+            if looked_at >= len(order) or min(map(len, found)) == wanted:
+                return np.stack([order[places] for places in found])
+            looked_at *= 4

@@ -26,7 +26,7 @@ class Rows:
     """`text`, large strings, and `label`, int64 from 0."""
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
-    """What was left out and why, and what is left."""
+    """What was left out, and why."""
 
 
 def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str) -> Rows:
@@ -51,7 +51,8 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     texts = _join([_texts(columns.table.column(name), name) for name in task.text])
     table = pa.table({"text": texts, "label": columns.table.column(label)})
     dropped = {"missing": 0, "long": 0, "duplicate": 0}
-    missing = pc.fill_null(pc.or_(pc.equal(pc.utf8_trim_whitespace(table["text"]), ""), table["label"].is_null()), True)
+    blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
+    missing = pc.fill_null(pc.or_(blank, table["label"].is_null()), True)
     if pc.any(missing).as_py():
         if not task.drop_missing:
             raise DataError(_say_missing(missing, task, label))
@@ -75,10 +76,19 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
             "rows_read": num_read,
             "dropped": dropped,
             "drop_duplicates": drop_duplicates,
-            "exact_duplicates": table.num_rows - pc.count_distinct(table["text"]).as_py(),
-            "characters": _percentiles(table["text"]),
         },
     )
+
+
+def measure(texts: pa.ChunkedArray) -> dict[str, Any]:
+    """How many texts stand there already, and how long texts are."""
+    import pyarrow.compute as pc
+
+    lengths = pc.quantile(pc.utf8_length(texts), q=[share / 100 for share in PERCENTILES]).to_pylist()
+    return {
+        "exact_duplicates": len(texts) - pc.count_distinct(texts).as_py(),
+        "characters": {str(share): round(length) for share, length in zip(PERCENTILES, lengths, strict=True)},
+    }
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -196,11 +206,3 @@ def _check_classes(labels: NDArray[np.int64], names: tuple[str, ...], task: HubT
         raise DataError(f"no row has the class {empty[0]!r}, one of {len(names)}; leave it out of class_names")
     if len(names) < 2:
         raise DataError(f"there is one class, {names[0]!r}, in column {task.label!r}; classification needs two or more")
-
-
-def _percentiles(texts: pa.ChunkedArray) -> dict[str, int]:
-    import pyarrow.compute as pc
-
-    lengths = pc.utf8_length(texts)
-    values = pc.quantile(lengths, q=[share / 100 for share in PERCENTILES]).to_pylist()
-    return {str(share): round(value) for share, value in zip(PERCENTILES, values, strict=True)}

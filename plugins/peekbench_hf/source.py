@@ -14,7 +14,7 @@ from peekbench import DataError, Dataset, Folders, TaskFacts, read_cached, write
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.hub import GoneError, Located, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
-from peekbench_hf.prepared import ArrowTexts, Prepared, find, keep, prepare
+from peekbench_hf.prepared import Prepared, find, prepare
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 FORM = 1  # of what is kept; raise it where the same record and files would give other rows
@@ -32,13 +32,11 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     path = _kept(task, located, options, folders)
     prepared = find(path)
     if prepared is None:
-        prepared = _prepare(task, located, options)
-        keep(prepared, path)
+        prepared = _prepare(task, located, options, path)
         _note_facts(task, prepared, folders)
-        prepared = find(path) or prepared
     return Dataset(
-        inputs=ArrowTexts(prepared.table["text"]),
-        labels=prepared.table["label"].to_numpy(),
+        inputs=prepared.texts,
+        labels=prepared.labels,
         class_names=prepared.class_names,
         instruction=task.instruction,
         fingerprint=prepared.fingerprint,
@@ -77,7 +75,7 @@ def _note_facts(task: HubTask, prepared: Prepared, folders: Folders) -> None:
     characters = prepared.details["characters"]
     seen = {
         "num_classes": len(prepared.class_names),
-        "num_rows": prepared.table.num_rows,
+        "num_rows": len(prepared.labels),
         "characters": [characters["25"], characters["75"]],
     }
     write_cached(_facts_path(task, folders), seen)
@@ -137,7 +135,7 @@ DECISIVE = ("text", "label", "max_characters", "drop_missing")
 """What rows depend on besides classes and files."""
 
 
-def _prepare(task: HubTask, located: Located, options: HubOptions) -> Prepared:
+def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -> Prepared:
     from peekbench_hf.reading import read
     from peekbench_hf.rows import make_rows
 
@@ -157,4 +155,4 @@ def _prepare(task: HubTask, located: Located, options: HubOptions) -> Prepared:
         "licence": task.licence,
         "citation": task.citation,
     }
-    return prepare(rows, details)
+    return prepare(rows, details, path)
