@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from peekbench import DataError, read_cached, write_cached
-from peekbench_hf.definition import HubFiles, Place, WebFile
+from peekbench_hf.definition import CONVERSION, HubFiles, Place, WebFile
 
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
@@ -62,14 +62,17 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
     if isinstance(place, WebFile):
         return _locate_on_the_web(place, cache)
     wanted = revision or place.revision or place.branch
-    with _explained(place):
+    sought = f"{place.files} in the dataset repository {place.repository}, {wanted}"
+    with _explained(place, sought):
         sha = wanted if FULL_SHA.fullmatch(wanted) else _resolve(place.repository, wanted, cache)
-        chosen = place.choose(_list_files(place.repository, sha, cache))
+        files = _list_files(place.repository, sha, cache)
+    chosen = place.choose(files)
     if not chosen:
-        raise GoneError(f"{place}: no such file; {_partial(place, sha, cache)}")
-    _check_shards(place, chosen)
-    origin = f"{place.files} in the dataset repository {place.repository} at commit {sha}"
-    return Located(place, origin, sha, f"{place.repository}@{sha} {chosen}", partial(_download, place, sha, chosen))
+        raise GoneError(f"{sought}: no such file; {_instead(place, files)}")
+    _check_shards(sought, chosen)
+    origin = f"{place.files} in the dataset repository {place.repository}, commit {sha}"
+    fetch = partial(_download, place, sha, chosen, origin)
+    return Located(place, origin, sha, f"{place.repository}@{sha} {chosen}", fetch)
 
 
 def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
@@ -83,42 +86,43 @@ def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
         Where some of them are missing.
     """
     if isinstance(place, WebFile):
-        return _from_disk(place, [mirror / "web" / place.address.partition("://")[2]])
+        return _from_disk(place, [mirror / "web" / place.address.partition("://")[2]], f"{place}, in a local mirror")
     branch = revision or place.branch
     folders = [mirror / "datasets" / place.repository / name.replace("/", "@") for name in (place.revision, branch)]
     for folder in folders if place.revision and not revision else folders[1:]:
         inside = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
         if chosen := place.choose(inside):
-            _check_shards(place, chosen)
-            return _from_disk(place, [folder / name for name in chosen])
+            _check_shards(str(folder), chosen)
+            return _from_disk(place, [folder / name for name in chosen], f"{place}, in a local mirror")
     raise GoneError(f"{folders[-1] / place.files}: no such file")
 
 
-def _from_disk(place: Place, paths: list[Path]) -> Located:
+def _from_disk(place: Place, paths: list[Path], origin: str) -> Located:
     try:
         states = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     except FileNotFoundError as error:
         raise GoneError(f"{error.filename}: no such file") from error
-    return Located(place, f"{place}, in a local mirror", "", repr(states), lambda: paths)
+    return Located(place, origin, "", repr(states), lambda: paths)
 
 
-def _partial(place: HubFiles, sha: str, cache: Path) -> str:
-    """Why there are none, where the conversion branch says so."""
+def _instead(place: HubFiles, files: list[str]) -> str:
+    """What there is where there are none."""
     config, split, *_ = [*place.files.split("/"), "", ""]
-    files = _list_files(place.repository, sha, cache)
     if any(file.startswith(f"{config}/partial-{split}/") for file in files):
         return (
             f"the Hub's copy is truncated ({config}/partial-{split} has the first rows only), and part of a dataset is "
             "never taken for the whole"
         )
-    configs = sorted({file.split("/")[0] for file in files if file.count("/") == 2 and file.endswith(".parquet")})
-    return f"there are configurations {', '.join(configs)}" if configs else f"there are {len(files)} other files"
+    if place.branch == CONVERSION:
+        splits = sorted({file.rpartition("/")[0] for file in files if file.endswith(".parquet")})
+        return f"there are, as configuration/split, {', '.join(splits) or 'none'}"
+    return f"there are {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
 
 
-def _check_shards(place: Place, files: tuple[str, ...]) -> None:
+def _check_shards(sought: str, files: tuple[str, ...]) -> None:
     counts = [match.groups() for match in map(SHARD.search, files) if match]
     if counts and len(counts) != int(counts[0][1]):
-        raise DataError(f"{place}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
+        raise DataError(f"{sought}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
 
 
 # What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit.
@@ -163,10 +167,10 @@ def _endpoint() -> str:
     return str(constants.ENDPOINT)
 
 
-def _download(place: HubFiles, sha: str, files: tuple[str, ...]) -> list[Path]:
+def _download(place: HubFiles, sha: str, files: tuple[str, ...], sought: str) -> list[Path]:
     from huggingface_hub import hf_hub_download
 
-    with _explained(place):
+    with _explained(place, sought):
         return [
             Path(hf_hub_download(place.repository, file, repo_type="dataset", revision=sha, etag_timeout=TIMEOUT))
             for file in files
@@ -174,18 +178,15 @@ def _download(place: HubFiles, sha: str, files: tuple[str, ...]) -> list[Path]:
 
 
 def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
-    folder = cache / "hf" / "web" / hashlib.sha256(place.address.encode()).hexdigest()[:16]
-    return Located(place, place.address, "", place.address, partial(_download_from_the_web, place, folder))
-
-
-def _download_from_the_web(place: WebFile, folder: Path) -> list[Path]:
+    """Download the file, if it is not here yet: there is no other way to find out whether it is there."""
     import pooch
     from huggingface_hub import is_offline_mode
 
+    folder = cache / "hf" / "web" / hashlib.sha256(place.address.encode()).hexdigest()[:16]
     name = place.address.rpartition("/")[2]
     if not (folder / name).is_file():
         if is_offline_mode():
-            raise _not_cached(place)
+            raise _not_cached(place.address)
         pooch.get_logger().setLevel("WARNING")
         try:
             pooch.retrieve(
@@ -197,13 +198,13 @@ def _download_from_the_web(place: WebFile, folder: Path) -> list[Path]:
             )
         except OSError as error:
             if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
-                raise GoneError(f"{place}: {error}") from error
-            raise _unreachable(place, error) from error
-    return [folder / name]
+                raise GoneError(f"{place}: no such file") from error
+            raise _unreachable(place.address, error) from error
+    return _from_disk(place, [folder / name], place.address)
 
 
 @contextmanager
-def _explained(place: HubFiles) -> Iterator[None]:
+def _explained(place: HubFiles, sought: str) -> Iterator[None]:
     """Turn what the client library raises into what a user can act on."""
     from huggingface_hub import errors
 
@@ -211,17 +212,21 @@ def _explained(place: HubFiles) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         raise DataError(
-            f"{place}: the repository is gated. Ask for access on its page, "
+            f"{sought}: the repository is gated. Ask for access on its page, "
             f"huggingface.co/datasets/{place.repository}, then log in with `hf auth login` or set HF_TOKEN"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         from huggingface_hub import is_offline_mode
 
-        raise (_not_cached(place) if is_offline_mode() else _unreachable(place, error)) from error
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError) as error:
-        raise GoneError(f"{place}: {_first_line(error)}") from error
+        raise (_not_cached(sought) if is_offline_mode() else _unreachable(sought, error)) from error
+    except errors.RepositoryNotFoundError as error:
+        raise GoneError(f"{sought}: no such repository, or a private one") from error
+    except errors.RevisionNotFoundError as error:
+        raise GoneError(f"{sought}: no such commit or branch") from error
+    except errors.RemoteEntryNotFoundError as error:
+        raise GoneError(f"{sought}: no such file") from error
     except (OSError, _connection_errors()) as error:
-        raise _unreachable(place, error) from error
+        raise _unreachable(sought, error) from error
 
 
 def _connection_errors() -> type[Exception]:
@@ -230,16 +235,16 @@ def _connection_errors() -> type[Exception]:
     return httpx2.HTTPError
 
 
-def _not_cached(place: Place) -> DataError:
+def _not_cached(sought: str) -> DataError:
     return DataError(
-        f"{place}: not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there "
+        f"{sought}: not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there "
         "is a network, or set `data_dir` to a local mirror"
     )
 
 
-def _unreachable(place: Place, error: Exception) -> DataError:
+def _unreachable(sought: str, error: Exception) -> DataError:
     return DataError(
-        f"{place}: cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
+        f"{sought}: cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
         "HF_HUB_OFFLINE=1 only what is cached is used"
     )
 

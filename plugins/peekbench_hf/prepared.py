@@ -6,6 +6,7 @@ import hashlib
 import json
 import mmap
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +31,7 @@ class KeptTexts(Sequence[str]):
 
     def __init__(self, file: BinaryIO, bounds: NDArray[np.int64], start: int) -> None:
         self._file = file
+        weakref.finalize(self, file.close)
         self._bounds = bounds
         self._start = start
 

@@ -108,8 +108,8 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> Located:
     raise DataError(
         f"{_use(task)}: its files are in none of the places where they were sought:\n"
         + "".join(f"  {place}\n" for place in sought)
-        + "If you have the file, load it with the data source `files`:\n"
-        + _by_hand(task)
+        + "The option `revision` names another commit or branch to look at. A file that you have is loaded by the data "
+        "source `files`:\n" + _by_hand(task)
     )
 
 

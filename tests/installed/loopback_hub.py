@@ -75,6 +75,10 @@ class LoopbackHub:
         shutil.copytree(self.branch(repository, branch), self.folder / "kept" / sha)
         return sha
 
+    def serve_as(self, sha: str, repository: str, branch: str = "main") -> None:
+        """Serve a branch's content under a commit that it would have on the real Hub."""
+        self.kept[f"{repository}@{sha}"] = self.branch(repository, branch)
+
     def find(self, repository: str, revision: str) -> tuple[str, Path] | None:
         """Commit and content of a revision."""
         if FULL_SHA.fullmatch(revision):
@@ -139,6 +143,8 @@ def _handler(hub: LoopbackHub) -> type[BaseHTTPRequestHandler]:
                 self.about(f"{parts[2]}/{parts[3]}", parts[4:])
             elif parts[0] == "datasets" and len(parts) >= 6 and parts[3] == "resolve":
                 self.file(f"{parts[1]}/{parts[2]}", parts[4], "/".join(parts[5:]))
+            elif parts[0] == "web" and (hub.folder / path.strip("/")).is_file():
+                self.send((hub.folder / path.strip("/")).read_bytes(), "application/octet-stream")
             else:
                 self.fail(404, "EntryNotFound")
 

@@ -1,0 +1,83 @@
+"""Real rows of thirteen of the 25 tasks, in their repositories' layout, where they are beside the project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loopback_hub import LoopbackHub
+
+from peekbench import load_dataset
+from peekbench.execute import run
+from peekbench.results import load_results
+from peekbench.spec import make_spec
+from peekbench_hf.definition import HubFiles
+from peekbench_hf.tasks import TASKS
+
+MIRROR = Path(__file__).parents[3] / "shared" / "data" / "hub"
+ROWS = {
+    "ag_news": 6000, "amazon_counterfactual_en": 6000, "clickbait_notclickbait_dataset": 6000, "climate_fever": 1535,
+    "disaster_response_messages": 5182, "emotion": 6000, "financial_phrasebank": 2264, "limit": 6000,
+    "massive": 6000, "movie_rationales": 1600, "mtop_domain": 6000, "rotten_tomatoes": 6000, "trec": 5452,
+}  # fmt: skip
+KNOWN = {  # text and class of a row
+    "trec": ("How did serfdom develop in and then leave Russia ?", "description"),
+    "massive": ("wake me up at nine am on friday", "alarm"),
+    "mtop_domain": ("how long did Faye work for Kohls", "people"),
+}
+LOAD = """
+import json, sys
+from peekbench import load_dataset
+for task in sys.argv[1:]:
+    dataset = load_dataset(f"hf.{task}")
+    print(json.dumps([task, dataset.fingerprint, dataset.details["revision"]]))
+"""
+pytestmark = pytest.mark.skipif(not MIRROR.is_dir(), reason="real rows of Hub datasets are not beside the repository")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+def test_real_rows_load_from_a_mirror_and_through_the_client_alike(tmp_path: Path) -> None:
+    prints = {}
+    for task, rows in ROWS.items():
+        dataset = load_dataset(f"hf.{task}", {"data_dir": str(MIRROR)})
+        assert len(dataset.inputs) == rows, task
+        assert set(dataset.labels) == set(range(len(dataset.class_names))), task
+        prints[task] = dataset.fingerprint
+        if task in KNOWN:
+            row = list(dataset.inputs).index(KNOWN[task][0])
+            assert dataset.class_names[dataset.labels[row]] == KNOWN[task][1]
+    with LoopbackHub(MIRROR) as hub:
+        for record in TASKS:
+            place = record.places[0]
+            if record.name in ROWS and isinstance(place, HubFiles) and place.revision:
+                hub.serve_as(place.revision, place.repository, place.branch)
+        done = hub.python(LOAD, tmp_path / "client", *ROWS)
+    assert done.returncode == 0, done.stderr
+    loaded = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {task: fingerprint for task, fingerprint, _ in loaded} == prints
+    assert all(len(revision) == 40 for _, _, revision in loaded)
+
+
+def test_a_spec_runs_on_them(tmp_path: Path) -> None:
+    spec = make_spec(
+        {
+            "name": "real",
+            "seed": 1,
+            "tasks": [{"use": f"hf.{task}", "options": {"data_dir": str(MIRROR)}} for task in ROWS],
+            "methods": [{"use": "classic.lsa", "options": {"num_components": 10}}],
+            "design": {"num_train": 100, "num_test": 100, "num_subsamples": 4},
+            "executor": {"use": "local", "options": {"workers": 2}},
+        },
+        folder=tmp_path,
+    )
+    summary = run(spec)
+    assert (summary.finished, summary.failed) == (52, 0)
+    accuracy = load_results(summary.store).groupby("task")["score"].mean()
+    chance = {f"hf.{task}": 1 / len(load_dataset(f"hf.{task}", {"data_dir": str(MIRROR)}).class_names) for task in ROWS}
+    better = [task for task in chance if accuracy[task] > chance[task]]
+    assert len(better) == len(ROWS), "classes can be told by words"
