@@ -44,6 +44,8 @@ def load_dataset(
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd())
     key = _key(source)
+    if key in _remembered:
+        return _remembered[key]
     if key not in _loaded:
         _loaded[key] = _load(*key)
     return _loaded[key]
@@ -51,10 +53,16 @@ def load_dataset(
 
 def remember(source: SourceRef, dataset: Dataset) -> None:
     """Serve these rows for that source in this process, instead of loading them."""
-    _loaded[_key(source)] = dataset
+    _remembered[_key(source)] = dataset
+
+
+def forget() -> None:
+    """Load rows anew from now on, in case their files have changed; what was to be remembered is."""
+    _loaded.clear()
 
 
 _loaded: dict[tuple[str, str, Path], Dataset] = {}
+_remembered: dict[tuple[str, str, Path], Dataset] = {}
 
 
 def _key(source: SourceRef) -> tuple[str, str, Path]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from peekbench.circumstances import own_generators
+from peekbench.data import forget
 from peekbench.plan import group, make_trials
 from peekbench.provenance import describe_session
 from peekbench.records import Trial, TrialFailure
@@ -76,9 +78,10 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         On Ctrl-C; what is done is stored.
     """
     progress = progress or Silence()
+    forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
-    with Store.for_run(path, spec, tasks) as opened:
+    with Store.for_run(path, spec, tasks) as opened, own_generators():
         trials = list(make_trials(spec))
         done = opened.done()
         pending = [trial for trial in trials if trial not in done]
@@ -87,7 +90,8 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         if pending:
             opened.add_session(describe_session(spec.folder))
             _describe_texts(spec, opened)
-            with closing(_outcomes(spec, pending, opened)) as outcomes:
+            worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
+            with closing(_outcomes(spec, pending, opened, worker)) as outcomes:
                 for outcome in outcomes:
                     opened.save(outcome)
                     progress.advance(outcome)
@@ -104,11 +108,13 @@ def _describe_texts(spec: ExperimentSpec, store: Store) -> None:
             store.save_texts(task.name, describe_texts(spec, task))
 
 
-def _outcomes(spec: ExperimentSpec, pending: list[Trial], store: Store) -> Generator[Outcome, None, None]:
+def _outcomes(
+    spec: ExperimentSpec, pending: list[Trial], store: Store, worker: Worker
+) -> Generator[Outcome, None, None]:
     base_keys = {method.name: method.base_key() for method in spec.methods}
     items = group(pending, base_keys, store.bases())
     executor = spec.executor
-    batches = executor.entry.execute(items, Worker(spec), options=executor.options)
+    batches = executor.entry.execute(items, worker, options=executor.options)
     with closing(batches):
         for batch in batches:
             yield from batch

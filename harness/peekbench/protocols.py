@@ -75,7 +75,8 @@ class Executor(Protocol[O_contra]):
     """Does the work items, in any order and anywhere, and yields the outcomes as they come.
 
     `work` can be pickled, takes one item and returns its outcomes; it never raises for a method's faults. An item whose
-    worker dies for good is yielded as one `TrialFailure` a trial. Closing the iterator stops all work.
+    worker dies for good is yielded as one `TrialFailure` a trial. Closing the iterator stops all work. `work` itself
+    holds BLAS and OpenMP to one thread, wherever it is called.
     """
 
     def __call__(

@@ -79,7 +79,8 @@ class Dataset:
     fingerprint: str = ""
     """Identifies the content; where it is empty, the core hashes inputs and labels."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever a reader of the run should know: versions, licence, what was dropped. JSON-serialisable."""
+    """Whatever a reader of the run should know, JSON-serialisable. Reports show `dropped`, rows left out by reason,
+    and `version`, or else `revision`, a commit."""
 
 
 @dataclass(frozen=True, slots=True)

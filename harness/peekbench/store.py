@@ -41,8 +41,8 @@ CREATE TABLE draws (
     subsample INTEGER NOT NULL, test_labels BLOB, UNIQUE (task, num_train, num_test, subsample)
 );
 CREATE TABLE trials (
-    draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods, error TEXT, traceback TEXT,
-    PRIMARY KEY (draw, method)
+    draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
+    session INTEGER NOT NULL REFERENCES sessions, error TEXT, traceback TEXT, PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is a method's name, or for a base arm the base key that methods may share.
 CREATE TABLE arms (
@@ -102,6 +102,7 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = lock
+        self._session: int | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -298,6 +299,15 @@ class Store:
             rows = self._connection.execute("SELECT provenance FROM sessions ORDER BY id").fetchall()
         return [json.loads(row[0]) for row in rows]
 
+    def session_sizes(self) -> list[int]:
+        """How many of the trials each session made, in the order of `sessions`."""
+        with _explained(self.path):
+            query = (
+                "SELECT count(trials.draw) FROM sessions LEFT JOIN trials ON trials.session = sessions.id "
+                "GROUP BY sessions.id ORDER BY sessions.id"
+            )
+            return [int(size) for (size,) in self._connection.execute(query)]
+
     def done(self) -> set[Trial]:
         """Finished trials."""
         with _explained(self.path):
@@ -371,12 +381,12 @@ class Store:
     def add_session(self, provenance: Mapping[str, Any]) -> None:
         """Note who is about to add trials, on what machine."""
         with _explained(self.path), self._transaction():
-            self._connection.execute(
+            self._session = self._connection.execute(
                 "INSERT INTO sessions (provenance) VALUES (?)", (json.dumps(dict(provenance), sort_keys=True),)
-            )
+            ).lastrowid
 
     def save(self, outcome: TrialResult | TrialFailure) -> None:
-        """Store one trial, whole.
+        """Store one trial, whole, as made by the session that was added last.
 
         Raises
         ------
@@ -386,11 +396,12 @@ class Store:
         with _explained(self.path), self._transaction():
             draw = self._draw_id(outcome.trial.draw)
             method = outcome.trial.method
+            fault = (outcome.error, outcome.traceback) if isinstance(outcome, TrialFailure) else (None, None)
+            self._connection.execute(
+                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", (draw, method, self._session, *fault)
+            )
             if isinstance(outcome, TrialFailure):
-                row = (draw, method, outcome.error, outcome.traceback)
-                self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?)", row)
                 return
-            self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, NULL, NULL)", (draw, method))
             labels = outcome.test_labels.astype("<f8" if outcome.test_labels.dtype.kind == "f" else "<i4").tobytes()
             self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, draw))
             for arm in outcome.arms:

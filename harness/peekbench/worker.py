@@ -6,12 +6,15 @@ import os
 import random
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from peekbench.circumstances import one_thread_pools
 from peekbench.contract import check_predictions
-from peekbench.data import load_dataset, make_task
-from peekbench.errors import ContractError
+from peekbench.data import fingerprint, load_dataset, make_task
+from peekbench.errors import ContractError, DataError
 from peekbench.plan import unlabeled_rows
 from peekbench.protocols import THREADS_VARIABLE
 from peekbench.records import (
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from peekbench.spec import Arm, ExperimentSpec, MethodSpec
 
 
+NOT_CHECKED: Mapping[str, str] = MappingProxyType({})
+
+
 def available_threads() -> int:
     """Threads that one fit may keep busy: what the executor grants by $PEEKBENCH_THREADS, else every core."""
     return int(os.environ.get(THREADS_VARIABLE) or os.cpu_count() or 1)
@@ -55,18 +61,35 @@ class _Bench:
 class Worker:
     """Does work items of one spec; callable, and picklable before and after its first item."""
 
-    def __init__(self, spec: ExperimentSpec) -> None:
+    def __init__(self, spec: ExperimentSpec, fingerprints: Mapping[str, str] = NOT_CHECKED) -> None:
+        """Work on a spec.
+
+        Parameters
+        ----------
+        fingerprints
+            Of the tasks' data, by name, as they were when the run began.
+        """
         self._spec = spec
+        self._fingerprints = dict(fingerprints)
         self._benches: dict[str, _Bench] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Worker, (self._spec,)
+        return Worker, (self._spec, self._fingerprints)
 
     def __call__(self, item: WorkItem) -> list[Outcome]:
         """Run an item's trials; what a method raises becomes a `TrialFailure`.
 
         The base arm is fitted with the first trial's method and comes with the first trial that succeeds.
+
+        Raises
+        ------
+        DataError
+            Where the task's data cannot be had, or are no longer what they were when the run began.
         """
+        with one_thread_pools():
+            return self._run_item(item)
+
+    def _run_item(self, item: WorkItem) -> list[Outcome]:
         outcomes: list[Outcome] = []
         draw = item.trials[0].draw
         bench = self._bench(draw.task)
@@ -98,6 +121,11 @@ class Worker:
         if name not in self._benches:
             task_spec = self._spec.task(name)
             dataset = load_dataset(self._spec.source(task_spec))
+            if self._fingerprints.get(name, "") not in ("", fingerprint(dataset)):
+                raise DataError(
+                    f"task {name}: its data have changed since the run began; put them back, or run the spec again "
+                    "under another name"
+                )
             sampler = Sampler(dataset, self._spec.design, self._spec.seed, name)
             self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
         return self._benches[name]

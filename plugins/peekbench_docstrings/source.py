@@ -115,9 +115,11 @@ def _make(recipe: Recipe, package: Package, options: DocstringOptions) -> dict[s
             "package": recipe.title,
             "version": package.version,
             "python": _python_version(),
-            "dropped_too_short": made.too_short,
-            "dropped_duplicates": made.duplicates,
-            "dropped_in_several_classes": made.in_several_classes,
+            "dropped": {
+                "too short": made.too_short,
+                "duplicate": made.duplicates,
+                "in several classes": made.in_several_classes,
+            },
         },
     }
 

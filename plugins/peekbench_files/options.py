@@ -77,8 +77,8 @@ class FileOptions(Options):
     """Between the texts of several columns."""
     drop_missing: bool = False
     """Leave out rows without a text or a label, which are an error otherwise."""
-    drop_duplicates: bool = False
-    """Keep the first of the rows that have the same text, and none where their labels differ."""
+    drop_duplicates: Literal["none", "exact", "near"] = "none"
+    """Keep the first of rows with the same text (exact) or nearly the same (near), none where their labels differ."""
 
     @field_validator("encoding")
     @classmethod

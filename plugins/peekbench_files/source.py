@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short
+from typing import Literal
 
-from peekbench import DataError, Dataset, Folders, hash_rows
+from peekbench import DataError, Dataset, Folders, group_duplicates, hash_rows, keep_first
 from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import Row, read
@@ -29,10 +30,16 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     class_names, labels = assign_classes(
         [example.key for example in examples], [example.place for example in examples], options.class_names
     )
-    details = {"file": options.path.name, "rows": len(rows), "dropped_missing": len(rows) - len(texts)}
-    if options.drop_duplicates:
-        texts, labels, dropped = _without_duplicates(texts, labels)
-        details.update(dropped)
+    dropped = {"missing": len(rows) - len(texts), "duplicate": 0}
+    if options.drop_duplicates != "none":
+        texts, labels = _without_duplicates(texts, labels, options.drop_duplicates)
+        dropped["duplicate"] = len(rows) - dropped["missing"] - len(texts)
+    details = {
+        "file": options.path.name,
+        "rows_read": len(rows),
+        "dropped": dropped,
+        "drop_duplicates": options.drop_duplicates,
+    }
     if len(set(labels)) < 2:
         raise DataError(
             f"{path}: {len(labels)} rows of {len(set(labels))} classes by column {options.label!r}; classification "
@@ -91,15 +98,11 @@ def _is_missing(value: object) -> bool:
     return value is None or value != value or (isinstance(value, str) and not value.strip())  # the second is NaN
 
 
-def _without_duplicates(texts: list[str], labels: list[int]) -> tuple[list[str], list[int], dict[str, int]]:
-    """The first row of each text, unless its labels differ, and how many rows were left out for either reason."""
-    labels_of: dict[str, set[int]] = {}
-    for text, label in zip(texts, labels, strict=True):
-        labels_of.setdefault(text, set()).add(label)
-    clear = {text: next(iter(of_text)) for text, of_text in labels_of.items() if len(of_text) == 1}
-    unclear = sum(len(labels_of[text]) > 1 for text in texts)
-    dropped = {
-        "dropped_duplicates": len(texts) - unclear - len(clear),
-        "dropped_in_several_classes": unclear,
-    }
-    return list(clear), list(clear.values()), dropped
+def _without_duplicates(
+    texts: list[str], labels: list[int], likeness: Literal["exact", "near"]
+) -> tuple[list[str], list[int]]:
+    """The first row of each text, unless its labels differ."""
+    import numpy as np
+
+    rows = np.flatnonzero(keep_first(group_duplicates(texts, likeness), np.asarray(labels))).tolist()
+    return [texts[row] for row in rows], [labels[row] for row in rows]

@@ -154,5 +154,6 @@ def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -
         "revision": located.revision,
         "licence": task.licence,
         "citation": task.citation,
+        "note": task.note,
     }
     return prepare(rows, details, path)

@@ -69,6 +69,7 @@ TASKS: tuple[HubTask, ...] = (
         label="label",
         classes={"0": "not clickbait", "1": "clickbait"},
         instruction="The text is a headline. Answer with whether it is clickbait.",
+        licence="apache-2.0",
     ),
     HubTask(
         name="climate_fever",
@@ -102,6 +103,8 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a conversation between a seller and a buyer. Answer with what is for sale.",
         drop_missing=True,
         citation="he2018decoupling",
+        note="The repository does not say what its labels mean; the names are the six categories of the original "
+        "dataset in alphabetical order.",
     ),
     HubTask(
         name="disaster_response_messages",
@@ -168,16 +171,25 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a sentence from financial news. Answer with its sentiment as an investor sees it.",
         num_rows=2_264,
         citation="malo2014good",
+        licence="cc-by-nc-sa-3.0",
     ),
     HubTask(
         name="frenk_hate_en",
-        places=(HubFiles("classla/FRENK-hate-en", "binary/train/*.parquet", CONVERSION),),
+        places=(
+            HubFiles(
+                "classla/FRENK-hate-en",
+                "binary/train/*.parquet",
+                CONVERSION,
+                "e8f1dbf1002071532b201128e4df696a97749df7",
+            ),
+        ),
         text=("text",),
         label="topic",
         classes={"lgbt": "LGBT", "migrants": "migrants"},
         instruction="The text is a comment on a news post. Answer with what the comment is about.",
         max_characters=SHORT,
         citation="ljubesic2019frenk",
+        licence="other",
     ),
     HubTask(
         name="hyperpartisan_news_detection",
@@ -209,6 +221,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a sentence. Answer with whether it describes the motion of something.",
         num_rows=23_559,
         citation="manotas2020limit",
+        licence="cc-by-sa-4.0",
     ),
     HubTask(
         name="massive",
@@ -238,6 +251,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a request to a voice assistant. Answer with its scenario.",
         num_rows=11_514,
         citation="fitzgerald2023massive",
+        licence="cc-by-4.0",
     ),
     HubTask(
         name="movie_rationales",

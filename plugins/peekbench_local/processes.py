@@ -1,8 +1,7 @@
 """Work items in this process, or in workers that may die without taking the run along.
 
-BLAS and OpenMP pools get one thread each, whatever the number of workers: how they split a sum decides how it is
-rounded, and the numbers must not depend on the number of workers. The cores are divided among the workers through
-`Context.threads`, for methods whose threads leave numbers alone.
+The cores are divided among the workers through `Context.threads`, for methods whose threads leave numbers alone; BLAS
+and OpenMP pools have one thread each anyway.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
 
     Work = Callable[[WorkItem], Sequence[Outcome]]
 
-POOL_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 GRACE = 5.0  # seconds that a process gets to end
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
     """Do the items and yield their outcomes as they come; see `peekbench.protocols.Executor`."""
     if options.workers == 1:
-        with _one_thread_pools(threads=os.cpu_count() or 1):
+        with _granted(threads=os.cpu_count() or 1):
             for item in items:
                 yield work(item)
     else:
@@ -43,26 +41,17 @@ def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generat
 
 
 @contextmanager
-def _one_thread_pools(threads: int) -> Iterator[None]:
-    """Limit thread pools of libraries loaded by now, and by the environment those loaded later."""
-    from threadpoolctl import threadpool_limits
-
-    before = {name: os.environ.get(name) for name in (*POOL_VARIABLES, THREADS_VARIABLE)}
-    _set_environment(threads)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _set_environment(threads: int) -> None:
-    os.environ.update(dict.fromkeys(POOL_VARIABLES, "1"))
+def _granted(threads: int) -> Iterator[None]:
+    """Tell fits in this process how many threads they may keep busy."""
+    before = os.environ.get(THREADS_VARIABLE)
     os.environ[THREADS_VARIABLE] = str(threads)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[THREADS_VARIABLE]
+        else:
+            os.environ[THREADS_VARIABLE] = before
 
 
 class _Worker:
@@ -125,7 +114,7 @@ def _serve(connection: Connection[Any, Any], pickled: bytes, threads: int) -> No
     """What a worker does until its parent closes the pipe or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _set_environment(threads)  # before anything loads numpy
+    os.environ[THREADS_VARIABLE] = str(threads)
     work: Work | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:

@@ -156,12 +156,12 @@ def test_a_thing_of_another_kind_is_pointed_out() -> None:
 
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:
-    text = describe("controls.leak")
+    text = "\n".join(describe("controls.leak"))
     assert "share: float (>= 0, <= 1), default 0.25" in text
     assert "Share of the unlabeled texts whose labels the method knows." in text
-    assert "stands for: docstrings.stdlib" in describe("docstrings.all")
+    assert "stands for: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
     with pytest.raises(PluginError, match="plugin 'classic' offers no 'lda'; it offers: classic.lsa"):
-        describe("classic.lda")
+        "\n".join(describe("classic.lda"))
 
 
 def test_list_knows_its_headings() -> None:

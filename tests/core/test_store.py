@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from peekbench.errors import StoreError
 from peekbench.execute import run
 from peekbench.plan import measure
 from peekbench.records import ArmResult, Draw, Trial, TrialFailure, TrialResult
+from peekbench.report import report_of_run
 from peekbench.spec import ExperimentSpec, MethodSpec
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
@@ -24,7 +26,9 @@ DRAW = Draw("a", 12, 30, 0)
 
 
 def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> Store:
-    return Store.for_run(path, spec, describe_tasks(spec))
+    store = Store.for_run(path, spec, describe_tasks(spec))
+    store.add_session({})
+    return store
 
 
 def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extra", "test")) -> TrialResult:
@@ -121,6 +125,15 @@ def test_running_again_does_nothing_and_growing_does_only_what_is_new(make_spec:
     assert run(make_spec(design=design, methods=methods, tasks=tasks)).finished == 15
     run(make_spec(name="whole", design=design, methods=methods, tasks=tasks))
     assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
+
+
+def test_each_trial_belongs_to_the_session_that_made_it(make_spec: MakeSpec) -> None:
+    summary = run(make_spec())
+    run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
+    with Store.open(summary.store) as store:
+        assert store.session_sizes() == [12, 8]
+    report, _ = report_of_run(summary.store)
+    assert re.fullmatch(r"2, begun \S+ \(12 trials\), \S+ \(8 trials\)", report.provenance["sessions"])
 
 
 def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:
@@ -224,7 +237,7 @@ def test_a_store_of_another_version(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for act in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 1"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 2"):
             act()
 
 

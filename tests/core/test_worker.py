@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import os
 import pickle
+import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from peekbench.contract import check_predictions
-from peekbench.errors import ContractError
+from peekbench.data import forget
+from peekbench.errors import ContractError, DataError, StoreError
+from peekbench.execute import run
 from peekbench.plan import group, make_trials, measure, unlabeled_rows
 from peekbench.records import Draw, SourceRef, Subsample, Task, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec import EXTRA, TEST, Arm, ExperimentSpec
+from peekbench.store import Store
 from peekbench.worker import Worker, score
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -228,3 +235,60 @@ def test_predictions_within_rounding_are_good() -> None:
     check_predictions(np.array([1.5, -2.0]), 2, NUMBERS)
     with pytest.raises(ContractError, match="one number for each input"):
         check_predictions(np.array([[1.5], [2.0]]), 2, NUMBERS)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_thread_pools_have_one_thread_wherever_the_work_is_done(workers: int, make_spec: MakeSpec) -> None:
+    before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
+    summary = run(make_spec(methods=["toy.look"], executor={"use": "local", "options": {"workers": workers}}))
+    with Store.open(summary.store) as store:
+        found = store.metrics()["toy.look"]
+    assert {by_arm["threads"] for by_arm in found.values()} == {1.0}
+    assert min(by_arm["pools"] for by_arm in found.values()) >= 1
+    assert dict(os.environ) == before[0]
+    if workers == 2:
+        assert [pool["num_threads"] for pool in threadpool_info()] == before[1]
+
+
+def test_the_callers_own_generators_are_left_alone(make_spec: MakeSpec) -> None:
+    random.seed(5)
+    np.random.seed(5)
+    expected = [random.random(), np.random.random()]
+    random.seed(5)
+    np.random.seed(5)
+    run(make_spec(methods=["toy.reckless"]))
+    assert [random.random(), np.random.random()] == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_data_that_change_during_a_run_end_it(
+    workers: int, make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
+    spec = make_spec(
+        tasks=[{"use": "files", "options": {"path": "rows.csv"}}],
+        executor={"use": "local", "options": {"workers": workers}},
+    )
+    worker = Worker(spec, {"files": "what it was before"})
+    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+        worker(items(spec)[0])
+
+    def change(trials: Any) -> Any:  # between the look at the data and the first trial
+        rows.write_text(rows.read_text().replace("text 7,", "other text,"))
+        forget()
+        return make_trials(trials)
+
+    monkeypatch.setattr("peekbench.execute.make_trials", change)
+    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+        run(spec)
+
+
+def test_data_that_change_between_two_runs_of_a_process_are_noticed(make_spec: MakeSpec, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
+    spec = make_spec(tasks=[{"use": "files", "options": {"path": "rows.csv"}}])
+    run(spec)
+    rows.write_text(rows.read_text().replace("text 7,", "other text,"))
+    with pytest.raises(StoreError, match="data of task files: fingerprint"):
+        run(spec)

@@ -87,6 +87,16 @@ def constant(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: C
     return Predictor(lambda inputs: np.tile(shares, (len(inputs), 1)))
 
 
+def look(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
+    """As constant; tells how many threads the thread pools have."""
+    import scipy.linalg  # noqa: F401 - comes with a pool of its own
+    from threadpoolctl import threadpool_info
+
+    predictor = constant(unlabeled, train, task, options=Constant(), context=context)
+    pools = [pool["num_threads"] for pool in threadpool_info()]
+    return Predictor(predictor.predict, {"pools": len(pools), "threads": max(pools)})
+
+
 class Short(Options):
     revision: int = 0  # of what would be downloaded; 0 is the newest
 
@@ -230,6 +240,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="vote", options=Vote, method=vote, summary="votes of words", unlabeled_options=frozenset({"boldness"})
         ),
+        MethodEntry(name="look", method=look, summary="tells what it finds"),
         MethodEntry(
             name="short",
             options=Short,

@@ -85,7 +85,7 @@ def test_tasks_are_large_enough_and_clean(recipe: Recipe, folders: Folders) -> N
         assert not text.startswith(".. ")
     assert dataset.fingerprint == hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
     assert dataset.details["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert dataset.details["dropped_duplicates"] > 0
+    assert dataset.details["dropped"]["duplicate"] > 0
 
 
 def test_no_text_names_its_own_part_of_the_package(folders: Folders) -> None:

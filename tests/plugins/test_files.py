@@ -59,7 +59,12 @@ def test_csv_with_derived_classes(read: Callable[..., Dataset]) -> None:
     assert dataset.labels == (1, 0, 1)
     assert dataset.class_names == ("neg", "pos")
     assert dataset.instruction == "The text is a review. Answer with its sentiment."
-    assert dataset.details == {"file": "rows.csv", "rows": 3, "dropped_missing": 0}
+    assert dataset.details == {
+        "file": "rows.csv",
+        "rows_read": 3,
+        "dropped": {"missing": 0, "duplicate": 0},
+        "drop_duplicates": "none",
+    }
 
 
 def test_every_format_gives_the_same_rows(read: Callable[..., Dataset], read_parquet: Callable[..., Dataset]) -> None:
@@ -136,15 +141,13 @@ def test_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> No
 def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
     content = "text,label\na,x\n,x\nb,y\na,x\nc,\nd,x\nd,y\n"
     assert read(content, drop_missing=True).inputs == ("a", "b", "a", "d", "d")
-    dataset = read(content, drop_missing=True, drop_duplicates=True)
+    dataset = read(content, drop_missing=True, drop_duplicates="exact")
     assert (dataset.inputs, dataset.labels) == (("a", "b"), (0, 1))
-    assert dataset.details == {
-        "file": "rows.csv",
-        "rows": 7,
-        "dropped_missing": 2,
-        "dropped_duplicates": 1,
-        "dropped_in_several_classes": 2,
-    }
+    assert dataset.details["rows_read"] == 7
+    assert dataset.details["dropped"] == {"missing": 2, "duplicate": 3}
+    similar = "text,label\na long enough text,x\nA long enough  text,x\nanother text of that length,y\n"
+    assert len(read(similar, drop_duplicates="exact").inputs) == 3
+    assert read(similar, drop_duplicates="near").inputs == ("a long enough text", "another text of that length")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_same_rows_whatever_the_hash_seed_and_light_to_import(tmp_path: Path) ->
     (tmp_path / "rows.csv").write_text(content)
     program = (
         "import sys; from peekbench import load_dataset; "
-        "d = load_dataset('files', {'path': 'rows.csv', 'drop_duplicates': True}); "
+        "d = load_dataset('files', {'path': 'rows.csv'}); "
         "print(d.fingerprint, d.class_names, len(d.inputs), {'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
     )
     outputs = {
@@ -252,8 +255,8 @@ def test_same_rows_whatever_the_hash_seed_and_light_to_import(tmp_path: Path) ->
         ).stdout
         for seed in ("1", "2")
     }
-    dataset = load_dataset("files", {"path": "rows.csv", "drop_duplicates": True}, folder=tmp_path)
-    assert outputs == {f"{dataset.fingerprint} {dataset.class_names} 90 set()\n"}
+    dataset = load_dataset("files", {"path": "rows.csv"}, folder=tmp_path)
+    assert outputs == {f"{dataset.fingerprint} {dataset.class_names} 180 set()\n"}
 
 
 def test_fingerprint_follows_the_content(read: Callable[..., Dataset]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hub_repositories import LAYOUTS, LONG, ROWS, Layout, sentence, write_file, write_repository
 from loopback_hub import LoopbackHub
 
+import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.entries import DataSourceEntry
 from peekbench.plugins import find
@@ -287,6 +289,9 @@ def test_a_file_of_the_web_serves_where_the_hub_has_none(tmp_path: Path) -> None
 
 
 def test_records_are_complete() -> None:
+    references = Path(peekbench_hf.__file__).with_name("references.bib").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^@\w+{(\w+),$", references, re.MULTILINE))
+    assert {task.citation for task in TASKS} - {""} == keys
     for task in TASKS:
         assert task.instruction.startswith("The text is ")
         assert ". Answer with " in task.instruction

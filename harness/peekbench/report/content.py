@@ -82,7 +82,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     with Store.open(path) as store:
         spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
-        metrics, texts = store.metrics(), store.texts()
+        metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
     results = load_results(path)
     planned = list(make_trials(spec))
     analyses = () if results.empty else analyze(
@@ -93,8 +93,9 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     tables = (
         _task_table(tasks), *text_tables(texts), _method_table(spec), *_cost_table(results), *_metric_table(metrics)
     )  # fmt: skip
-    record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": sessions}
-    report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions), record)
+    made = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
+    record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": made}
+    report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions, sizes), record)
     return report, spec.report.formats
 
 
@@ -123,13 +124,22 @@ def _gather(
 def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
         (name, data["rows"], len(data["class_names"]) or None, min(data["class_counts"], default=None),
-         max(data["class_counts"], default=None), data["fingerprint"][:12])
+         max(data["class_counts"], default=None), _left_out(data["details"]), _version(data["details"]),
+         data["fingerprint"][:12])
         for name, data in tasks.items()
     ]  # fmt: skip
     counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
-    return Table(
-        "Tasks", (Column("task"), *counts, Column("fingerprint")), tuple(rows), "JSON has class names and counts."
-    )
+    columns = (Column("task"), *counts, Column("left out"), Column("version"), Column("fingerprint"))
+    return Table("Tasks", columns, tuple(rows), "JSON has class names, counts, and where the data come from.")
+
+
+def _left_out(details: Mapping[str, Any]) -> str:
+    """Rows that the data source left out, by reason."""
+    return ", ".join(f"{number:,} {reason}" for reason, number in details.get("dropped", {}).items() if number)
+
+
+def _version(details: Mapping[str, Any]) -> str:
+    return str(details.get("version") or details.get("revision", "")[:12])
 
 
 def _method_table(spec: ExperimentSpec) -> Table:
@@ -167,7 +177,7 @@ def _metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]]) -> l
     return [Table("Means of what methods recorded, by arm", columns, tuple(rows))] if rows else []
 
 
-def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> dict[str, str]:
     """The last session's circumstances, and whether earlier ones differed."""
     if not sessions:
         return {}
@@ -182,7 +192,7 @@ def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]]) -> 
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         "command": " ".join(last["command"]),
-        "sessions": f"{len(sessions)}, begun {', '.join(session['started'] for session in sessions[-3:])}",
+        "sessions": _in_sessions(sessions, sizes),
     }
     differing = [
         key for key in ("peekbench", "python", "packages", "machine") if any(s[key] != last[key] for s in sessions)
@@ -190,3 +200,9 @@ def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]]) -> 
     if differing:
         lines["caution"] = f"sessions differ in {', '.join(differing)}; report.json has each"
     return lines
+
+
+def _in_sessions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
+    """When the last ones began, and how many trials each made."""
+    made = [f"{session['started']} ({size:,} trials)" for session, size in zip(sessions, sizes, strict=True)]
+    return f"{len(sessions)}, begun {', '.join(made[-3:])}"
