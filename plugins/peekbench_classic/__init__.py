@@ -8,6 +8,7 @@ from peekbench import MethodEntry, Options, hookimpl
 from peekbench_classic.lsa import lsa
 from peekbench_classic.self_training import self_training
 from peekbench_classic.word2vec import word2vec
+from peekbench_classic.words import count_word2vec_words, count_words
 
 
 class Lsa(Options):
@@ -46,12 +47,14 @@ def peekbench_methods() -> list[MethodEntry]:
             name="lsa",
             options=Lsa,
             method=lsa,
+            count_tokens=count_words,
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
         ),
         MethodEntry(
             name="self_training",
             options=SelfTraining,
             method=self_training,
+            count_tokens=count_words,
             summary="tf-idf, logistic regression, soft pseudo-labels on the unlabeled texts",
             unlabeled_options=frozenset({"rounds", "unlabeled_weight", "temperature"}),
         ),
@@ -59,6 +62,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="word2vec",
             options=Word2Vec,
             method=word2vec,
+            count_tokens=count_word2vec_words,
             summary="mean of word2vec vectors trained on the texts, logistic regression",
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench_classic.words import fit_tfidf
 
 if TYPE_CHECKING:
     from peekbench_classic import Lsa
@@ -16,14 +17,13 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
     Source: Deerwester et al. (1990), https://doi.org/10.1002/(SICI)1097-4571(199009)41:6<391::AID-ASI1>3.0.CO;2-9
     """
     from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer
 
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
-    vectorizer = TfidfVectorizer(sublinear_tf=True)
-    matrix = vectorizer.fit_transform(texts)
+    vectorizer = fit_tfidf(texts)
+    matrix = vectorizer.transform(texts)
     num_components = min(options.num_components, *matrix.shape)
     svd = TruncatedSVD(num_components, random_state=context.seed).fit(matrix)
     # Unit length, as customary after an SVD of texts: the cosine counts, not how many known words a text has.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench_classic.words import fit_tfidf
 
 if TYPE_CHECKING:
     from peekbench_classic import SelfTraining
@@ -20,11 +21,10 @@ def self_training(
     """
     import numpy as np
     from scipy.sparse import vstack
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
     texts = () if unlabeled is None else unlabeled
-    vectorizer = TfidfVectorizer(sublinear_tf=True).fit([*train.inputs, *texts])
+    vectorizer = fit_tfidf([*train.inputs, *texts])
     known = vectorizer.transform(train.inputs)
     classifier = LogisticRegression(C=options.regularisation, max_iter=1000).fit(known, train.labels)
     if unlabeled is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Context, DataError, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench_classic.words import NO_WORDS
 
 if TYPE_CHECKING:
     from peekbench_classic import Word2Vec
@@ -22,6 +23,8 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
     from sklearn.linear_model import LogisticRegression
 
     sentences = [simple_preprocess(text) for text in [*train.inputs, *(() if unlabeled is None else unlabeled)]]
+    if not any(sentences):
+        raise DataError(NO_WORDS)
     embedding = Embedding(
         sentences,
         vector_size=options.num_dimensions,

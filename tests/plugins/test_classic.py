@@ -4,13 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from peekbench.records import Draw, Trial, TrialResult, WorkItem
+from peekbench.errors import DataError
+from peekbench.records import Draw, Folders, Labeled, Trial, TrialResult, WorkItem
 from peekbench.spec import MethodSpec, make_spec, make_use
 from peekbench.testing import check_method, make_case
 from peekbench.worker import Worker
@@ -32,6 +34,26 @@ def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: P
     assert (base.argmax(axis=1) == labels).mean() > 0.5  # chance is 1/3
     assert (extra.argmax(axis=1) == labels).mean() > 0.5
     assert not np.allclose(base, extra)
+
+
+@pytest.mark.parametrize("use", METHODS)
+def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use)
+    case = make_case(use, spec.entry, spec.options, tmp_path)
+    wordless = replace(case, train=Labeled(tuple("a ! 1" for _ in case.train.inputs), case.train.labels))
+    for unlabeled in (None, ("? b", "c 2")):
+        with pytest.raises(DataError, match="the texts hold no word of two letters or more"):
+            wordless.predict(unlabeled)
+
+
+@pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
+def test_tokens_are_counted_as_the_method_makes_them(use: str, expected: list[int], tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use)
+    assert spec.entry.count_tokens is not None
+    counted = spec.entry.count_tokens(
+        ["It has 12 words.", "a b"], options=spec.options, folders=Folders(tmp_path, tmp_path)
+    )
+    assert (list(counted.counts), counted.limit) == (expected, None)
 
 
 def _labels_of(texts: Any) -> Any:
