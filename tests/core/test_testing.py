@@ -201,7 +201,7 @@ PREDICTING = {BASE, EXTRA, SEED, REFIT, GLOBAL, UNTOUCHED} | {
 @pytest.mark.parametrize(
     ("fault", "checks"),
     [
-        (needs_unlabeled, PREDICTING - {EXTRA, GLOBAL, UNTOUCHED}),
+        (needs_unlabeled, (PREDICTING - {EXTRA, UNTOUCHED}) | {EARLIER, BATCH, ORDER}),
         (unseeded, {SEED, REFIT}),
         (starts_where_it_left_off, {SEED, REFIT}),
         (shares_a_model, {EARLIER}),
@@ -221,6 +221,27 @@ def test_each_fault_is_caught_by_the_checks_that_it_breaks_and_no_other(
 ) -> None:
     MEMORY.clear()
     assert set(failed(make(fault), tmp_path)) == checks
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        (unseeded, SEED),
+        (unseeded, REFIT),
+        (adapts_to_the_batch, BATCH),
+        (looks_at_the_neighbour, ORDER),
+        (uses_global_numpy, GLOBAL),
+    ],
+)
+def test_a_fault_in_one_arm_alone_is_caught_and_the_arm_named(fault: Any, check: str, tmp_path: Path) -> None:
+    def in_base(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        return (fault if unlabeled is None else honest)(unlabeled, train, task, options=options, context=context)
+
+    def in_extra(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        return (honest if unlabeled is None else fault)(unlabeled, train, task, options=options, context=context)
+
+    for method, arm in ((in_base, "without"), (in_extra, "with")):
+        assert failed(make(method), tmp_path)[check].startswith(f"{arm} unlabeled inputs: ")
 
 
 def test_checks_leave_the_global_generators_alone(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 
 from peekbench import data
@@ -135,3 +137,17 @@ def _num_train(dataset: Dataset) -> int:
     counts = data.class_counts(dataset)
     smallest = min(counts.get(label, 0) for label in range(num_classes))
     return num_classes * max(1, min(max(2, MOST_TRAIN // num_classes), smallest // 2))
+
+
+def in_both_arms(check: Callable[[Case, Inputs | None], None]) -> Callable[[Case], None]:
+    """Make a check of one arm a check of both, which says in which of them it found a fault."""
+
+    @wraps(check)
+    def check_both(case: Case) -> None:
+        for arm, unlabeled in (("with", case.unlabeled), ("without", None)):
+            try:
+                check(case, unlabeled)
+            except ContractError as error:
+                raise ContractError(f"{arm} unlabeled inputs: {error}") from error
+
+    return check_both

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from peekbench.errors import ContractError
-from peekbench.testing.case import Case
+from peekbench.records import Inputs
+from peekbench.testing.case import Case, in_both_arms
 
 
-def check_random_state(case: Case) -> None:
+@in_both_arms
+def check_random_state(case: Case, unlabeled: Inputs | None) -> None:
     """Global random generators are neither used nor changed."""
     import numpy as np
 
@@ -21,7 +23,7 @@ def check_random_state(case: Case) -> None:
         for seed in (1, 2, 1):
             _seed(seed)
             before = _states()
-            seen.append(case.predict(case.unlabeled))
+            seen.append(case.predict(unlabeled))
             after = _states()
             changed = [name for name, state in before.items() if after[name] != state]
             if changed:

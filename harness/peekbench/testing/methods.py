@@ -15,9 +15,9 @@ from peekbench import plugins
 from peekbench.entries import MethodEntry
 from peekbench.errors import ContractError
 from peekbench.protocols import Options
-from peekbench.records import Dataset, FloatArray
+from peekbench.records import Dataset, FloatArray, Inputs
 from peekbench.spec import MethodSpec, make_use
-from peekbench.testing.case import Case, make_case
+from peekbench.testing.case import Case, in_both_arms, make_case
 from peekbench.testing.generators import check_random_state
 
 HEAVY = (
@@ -93,42 +93,45 @@ def check_extra_arm(case: Case) -> None:
     case.predict(case.unlabeled)
 
 
-def check_same_seed(case: Case) -> None:
+@in_both_arms
+def check_same_seed(case: Case, unlabeled: Inputs | None) -> None:
     """The same seed gives the same numbers, to the last bit."""
-    for unlabeled in (None, case.unlabeled):
-        if not _same(case.predict(unlabeled), case.predict(unlabeled)):
-            raise ContractError(
-                "two fits with one seed give different predictions; draw all random numbers from context.seed"
-            )
+    if not _same(case.predict(unlabeled), case.predict(unlabeled)):
+        raise ContractError(
+            "two fits with one seed give different predictions; draw all random numbers from context.seed"
+        )
 
 
-def check_refit(case: Case) -> None:
+@in_both_arms
+def check_refit(case: Case, unlabeled: Inputs | None) -> None:
     """A fit leaves nothing behind for the next one."""
-    first = case.predict(case.unlabeled)
+    first = case.predict(unlabeled)
     case.predict(case.other, seed=2)
     case.predict(None, seed=3)
-    if not _same(first, case.predict(case.unlabeled)):
+    if not _same(first, case.predict(unlabeled)):
         raise ContractError(
             "a fit gives other predictions after another fit; keep no state between fits, in the module or in a model"
         )
 
 
-def check_earlier_predictor(case: Case) -> None:
+@in_both_arms
+def check_earlier_predictor(case: Case, unlabeled: Inputs | None) -> None:
     """A later fit leaves an earlier predictor alone."""
     import numpy as np
 
-    predictor = case.fit(case.unlabeled)
+    predictor = case.fit(unlabeled)
     before = np.array(predictor.predict(case.test), dtype=np.float64)
     case.fit(case.other, seed=2)
     if not _same(before, np.array(predictor.predict(case.test), dtype=np.float64)):
         raise ContractError("a predictor changes when the method is fitted again; give each fit a model of its own")
 
 
-def check_subset_invariance(case: Case) -> None:
+@in_both_arms
+def check_subset_invariance(case: Case, unlabeled: Inputs | None) -> None:
     """What is predicted for an input does not depend on which others are predicted with it."""
     import numpy as np
 
-    predictor = case.fit(case.unlabeled)
+    predictor = case.fit(unlabeled)
     together = np.array(predictor.predict(case.test), dtype=np.float64)
     half = len(case.test) // 2
     apart = np.concatenate([predictor.predict(part) for part in (case.test[:half], case.test[half:])])
@@ -140,11 +143,12 @@ def check_subset_invariance(case: Case) -> None:
         )
 
 
-def check_order_invariance(case: Case) -> None:
+@in_both_arms
+def check_order_invariance(case: Case, unlabeled: Inputs | None) -> None:
     """What is predicted for an input does not depend on its place."""
     import numpy as np
 
-    predictor = case.fit(case.unlabeled)
+    predictor = case.fit(unlabeled)
     forwards = np.array(predictor.predict(case.test), dtype=np.float64)
     backwards = np.array(predictor.predict(case.test[::-1]), dtype=np.float64)[::-1]
     if not _same(forwards, backwards, TOLERANCE):
