@@ -141,13 +141,22 @@ def validate(
     """
     from peekbench.tasks import check_tasks
 
+    bad = 0
     for path in specs:
-        experiment = _load(path)
-        if data:
-            check_tasks(experiment)
+        try:
+            experiment = _load(path)
+            if data:
+                check_tasks(experiment)
+        except PeekbenchError as error:
+            place = "" if str(path) in str(error) else f"{path}: "
+            typer.echo(f"peekbench: {place}{error}", err=True)
+            bad += 1
+            continue
         trials = sum(experiment.design.repeats(num_test) for _, num_test in experiment.design.points())
         trials *= len(experiment.tasks) * len(experiment.methods)
         typer.echo(f"{path}: good, {len(experiment.tasks)} tasks, {len(experiment.methods)} methods, {trials:,} trials")
+    if bad:
+        raise typer.Exit(2)
 
 
 @app.command()

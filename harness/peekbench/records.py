@@ -248,6 +248,8 @@ class Interval:
     estimate: float
     low: float
     high: float
+    is_average: bool = False
+    """Whether it sums up the others of its group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from functools import partial
 
 from peekbench import DataSourceEntry, TaskGroupEntry, hookimpl
 from peekbench_docstrings.recipes import RECIPES
-from peekbench_docstrings.source import DocstringOptions, load
+from peekbench_docstrings.source import DocstringOptions, facts, load
 
 
 @hookimpl
@@ -17,6 +17,7 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
             name=recipe.task,
             options=DocstringOptions,
             load=partial(load, recipe=recipe),
+            facts=partial(facts, recipe=recipe),
             summary=f"docstrings of {recipe.title} by subject, {len(recipe.classes)} classes",
         )
         for recipe in RECIPES

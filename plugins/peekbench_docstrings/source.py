@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from peekbench import DataError, Dataset, Folders, Options, hash_rows, read_cached, write_cached
+from peekbench import DataError, Dataset, Folders, Options, TaskFacts, hash_rows, read_cached, write_cached
 
 if TYPE_CHECKING:
     from peekbench_docstrings.recipes import Recipe
@@ -55,7 +55,7 @@ def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Data
         Where the package is not installed, or its sources are missing or damaged.
     """
     package = locate(recipe)
-    path = folders.cache / "docstrings" / f"{recipe.task}-{_key(package, options)}.json"
+    path = _kept(recipe, package, options, folders)
     content = read_cached(path)
     if content is None:
         content = _make(recipe, package, options)
@@ -68,6 +68,25 @@ def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Data
         fingerprint=content["fingerprint"],
         details=content["details"],
     )
+
+
+def facts(folders: Folders, recipe: Recipe) -> TaskFacts:
+    """What there is to say without making the task."""
+    from statistics import quantiles
+
+    nothing = TaskFacts(num_classes=len(recipe.classes), licence=recipe.licence)
+    try:
+        content = read_cached(_kept(recipe, locate(recipe), DocstringOptions(), folders))
+    except DataError:  # it is not installed
+        return nothing
+    if content is None:
+        return nothing
+    quarter, _, three_quarters = quantiles(map(len, content["texts"]), n=4, method="inclusive")
+    return replace(nothing, num_rows=len(content["texts"]), characters=(round(quarter), round(three_quarters)))
+
+
+def _kept(recipe: Recipe, package: Package, options: DocstringOptions, folders: Folders) -> Path:
+    return folders.cache / "docstrings" / f"{recipe.task}-{_key(package, options)}.json"
 
 
 def locate(recipe: Recipe) -> Package:

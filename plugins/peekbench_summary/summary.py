@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from peekbench_summary import Summary
 
+AVERAGE = "average of these tasks"
 NOTE = (
     "boost = extra - base, bias = test - extra. 'These tasks': standard error and interval for further subsamples of "
     "the same data sets. 'Such tasks': for other tasks, of which these are taken as a sample (a paired t over tasks)."
@@ -114,9 +115,9 @@ def _forests(found: Configurations, level: float) -> tuple[Forest, ...]:
         tasks = one.scores["bias"]
         estimates = {task: of_one_task(values, level) for task, values in tasks.items()}
         if len(tasks) > 1:
-            estimates["average of these tasks"] = of_these_tasks(list(tasks.values()), level)
+            estimates[AVERAGE] = of_these_tasks(list(tasks.values()), level)
         intervals = tuple(
-            Interval(label, estimate.mean, estimate.low, estimate.high)
+            Interval(label, estimate.mean, estimate.low, estimate.high, is_average=label == AVERAGE)
             for label, estimate in estimates.items()
             if estimate.has_interval
         )

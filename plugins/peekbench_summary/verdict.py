@@ -93,7 +93,7 @@ class _Shown:
 
     def signed(self, value: float) -> str:
         text = f"{value * self._factor:+.{self._digits}f}"
-        return text if float(text) else text.replace("-", "+")
+        return text if float(text) else text[1:]  # zero has no sign
 
     def size(self, value: float) -> str:
         return f"{value * self._factor:.{self._digits}f}{self.unit}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,10 @@ import yaml
 
 import peekbench
 
-COMMANDS = ["run", "plan", "validate", "analyze", "report", "list", "show", "check", "schema", "version"]
+COMMANDS = [
+    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "report", "list", "show", "check", "schema",
+    "version",
+]  # fmt: skip
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -45,6 +49,72 @@ def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
     content = json.loads(files["report.json"])
     assert content["schema_version"] == 1
     assert content["spec"]["seed"] == 7
+
+
+def test_validate_goes_through_all_specs(spec: str) -> None:
+    Path("bad.yaml").write_text("name: bad")
+    Path("small-data.yaml").write_text(Path(spec).read_text().replace("num_test: 30", "num_test: 3000"))
+    done = peek("validate", "bad.yaml", spec, "small-data.yaml", status=2)
+    assert f"{spec}: good, 2 tasks, 2 methods, 12 trials" in done.stdout
+    assert "bad.yaml does not fit" in done.stderr
+    assert "small-data.yaml: task a: 400 rows, but" in done.stderr
+
+
+def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
+    Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
+    printed = peek("describe", spec).stdout
+    for part in ("Lengths of the texts, characters", "Lengths of the texts, tokens", "Texts that stand in two sets"):
+        assert part in printed
+    assert "toy.short" in printed
+    assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed
+
+
+def test_lock_and_prefetch_name_what_they_do(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
+    assert "nothing to lock" in peek("lock", spec).stdout
+    Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
+    assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
+    lines = peek("prefetch", spec).stdout.splitlines()
+    assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    done"]
+    assert Path("cache/toy-model").read_text() == "revision 7", "the one that is locked"
+    Path("newest").write_text("8")
+    assert "revision 7" in peek("lock", spec).stdout
+    assert "revision 8" in peek("lock", spec, "--newest").stdout
+
+
+def test_tasks_are_listed_with_what_is_known_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from hub_repositories import write_repository
+
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+    before = peek("list", "tasks").stdout
+    assert re.search(r"^  hf\.trec +6 +5,452  - +see its card$", before, re.MULTILINE)
+    assert re.search(r"^  hf\.limit +2 +23,559  - +cc-by-sa-4\.0$", before, re.MULTILINE)
+    assert re.search(r"^  files +texts and labels in a CSV", before, re.MULTILINE)
+    write_repository("trec", tmp_path / "mirror")
+    monkeypatch.setenv("PEEKBENCH_HUB_MIRROR", str(tmp_path / "mirror"))
+    shown = peek("show", "hf.trec").stdout
+    for part in (
+        "revision: str",
+        "40 rows",
+        "description",
+        "in a local mirror",
+        "[abbreviation] trec says in sentence 0",
+        "  ### Text: trec says in sentence 0",
+        "  ### Answer:",
+    ):
+        assert part in shown
+    assert shown.count("] trec says") == 3
+    after = peek("list", "tasks").stdout
+    assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
+
+
+def test_show_says_what_is_missing_after_what_there_is(tmp_path: Path) -> None:
+    Path("rows.csv").write_text("text,label\nGood fun.,pos\nDull.,neg\n")
+    assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
+    assert "Its data are shown with --options" in peek("show", "files").stdout
+    gone = peek("show", "files", "--options", "{path: gone.csv}", status=2)
+    assert "drop_missing: bool" in gone.stdout
+    assert "gone.csv" in gone.stderr
 
 
 def test_places_can_be_chosen(spec: str) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from peekbench import analyze
 from peekbench.errors import PeekbenchError
 from peekbench.records import Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
-from peekbench.report import Report, export_svg, render_text, report_of_table, write_report
+from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import escaped, render_markdown
@@ -65,6 +65,21 @@ def test_every_number_is_whole_at_every_width(width: int, report: Report) -> Non
                     assert shown(cell, column.unit) in words
     for verdict in report.verdicts:
         assert " ".join(verdict.sentence.split()[:4]) in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_numbers_stand_beside_long_names(width: int) -> None:
+    names = [f"community-datasets.disaster_response_messages_{number}" for number in range(3)]
+    columns = (Column("task"), Column("method"), Column("num_train", "count"), Column("num_test", "count"))
+    values = tuple(Column(f"value {number}", "difference") for number in range(5))
+    rows: Any = tuple((name, name, 50, 100, *(0.1 + number / 50 for number in range(5))) for name in names)
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    render_tables([Table("Long", (*columns, *values), rows)], console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) <= width
+    for number in range(5):
+        assert text.count(f"+{10 + 2 * number}.00") == len(names)
+    assert "…" not in text
 
 
 def test_verdicts_come_first(report: Report) -> None:

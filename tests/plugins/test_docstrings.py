@@ -25,7 +25,7 @@ from peekbench_docstrings.extract import extract
 from peekbench_docstrings.names import telling_names, without_names
 from peekbench_docstrings.prose import sentences
 from peekbench_docstrings.recipes import NUMPY, RECIPES, Recipe
-from peekbench_docstrings.source import DocstringOptions, load
+from peekbench_docstrings.source import DocstringOptions, facts, load
 
 OPTIONS = DocstringOptions()
 SMALL = Recipe(
@@ -33,6 +33,7 @@ SMALL = Recipe(
     title="the small package",
     package="small",
     distribution="small",
+    licence="free",
     instruction="",
     classes={"air": ("air", "wind/_gust"), "water": ("water",)},
     aliases=frozenset({"sm"}),
@@ -289,3 +290,15 @@ def test_registered_with_a_group_of_all() -> None:
     group = offers["all"]
     assert isinstance(group, TaskGroupEntry)
     assert set(group.members) == tasks == {"stdlib", "numpy", "scipy", "pandas", "sklearn"}
+
+
+def test_facts_are_what_is_known_without_making_a_task(folders: Folders, recipe: Recipe, tmp_path: Path) -> None:
+    dataset = load(options=OPTIONS, folders=folders, recipe=recipe)
+    known = facts(folders, recipe)
+    assert (known.num_classes, known.num_rows) == (len(dataset.class_names), len(dataset.inputs))
+    lengths = sorted(map(len, dataset.inputs))
+    assert known.characters is not None
+    assert known.characters[0] == pytest.approx(lengths[len(lengths) // 4], abs=1)
+    assert known.characters[1] == pytest.approx(lengths[3 * len(lengths) // 4], abs=1)
+    unknown = facts(Folders(tmp_path, tmp_path / "empty"), recipe)
+    assert (unknown.num_classes, unknown.num_rows, unknown.licence) == (known.num_classes, None, known.licence)

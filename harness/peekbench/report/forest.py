@@ -42,7 +42,7 @@ def draw(forest: Forest, width: int) -> list[Line]:
         lines.append(Line(heading, axis.empty(), "", "heading"))
         for interval in group:
             label = "  " + _cut(interval.label, label_width - 3)
-            kind = "average" if interval.label.startswith("average") else "row"
+            kind = "average" if interval.is_average else "row"
             lines.append(
                 Line(label.ljust(label_width), axis.draw(interval), numbers[id(interval)].rjust(number_width), kind)
             )

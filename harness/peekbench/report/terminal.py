@@ -28,6 +28,7 @@ STYLES = {
 KEYS = ("text", "count")  # units of the columns that say what a row is
 GAP = 3  # between columns
 FOLDED = 26  # width from which text is folded
+NARROWEST = 8  # to which it may be folded
 MOST_ROWS = 30  # of a table in a terminal; the files have all
 MOST_FAILURES = 10
 
@@ -133,9 +134,19 @@ def _width(column: Column, cells: list[str]) -> int:
 
 
 def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
-    """Split the columns into groups that fit the width, each beginning with those that say what a row is."""
+    """Split the columns into groups that fit the width, each beginning with those that say what a row is.
+
+    Where these leave too little room for any other, their texts are folded further: `widths` is changed.
+    """
     leading = list(takewhile(lambda position: table.columns[position].unit in KEYS, range(len(table.columns))))
-    room = width - sum(widths[position] + GAP for position in leading)
+    others = [widths[position] + GAP for position in range(len(leading), len(table.columns))]
+    texts = [position for position in leading if table.columns[position].unit == "text"]
+    while True:
+        room = width - sum(widths[position] + GAP for position in leading)
+        widest = max(texts, key=lambda position: widths[position], default=None)
+        if room >= max(others, default=0) or widest is None or widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
     panels: list[list[int]] = [[]]
     taken = 0
     for position in range(len(leading), len(table.columns)):
