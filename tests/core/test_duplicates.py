@@ -8,7 +8,7 @@ import pytest
 
 from peekbench.duplicates import group_duplicates, keep_first
 
-WORDS = [f"{a}{b}" for a in ("mor", "tel", "vin", "sa", "kup", "dre") for b in ("an", "ost", "ek", "ila", "uf")]
+WORDS = [f"{a}{b}" for a in ("bor", "tel", "vin", "sa", "kup", "dre") for b in ("an", "ost", "ek", "ila", "uf")]
 
 
 def sentence(rng: random.Random, length: int = 40) -> list[str]:
