@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from peekbench.duplicates import SIMILARITY
-from peekbench.records import Column, Table
+from peekbench.records import Cell, Column, Table
 
 SHARES = ("5", "25", "50", "75", "95")
 PAIRS = ("test-extra", "test-train", "extra-train", "test-test", "extra-extra", "train-train")
@@ -30,19 +30,17 @@ def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _token_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
-    rows = [
-        (task, method, *_lengths(counted), counted["limit"], counted["cut"])
-        for task, texts in described.items()
-        for method, counted in texts["tokens"].items()
+    counts = [
+        (task, method, counted) for task, texts in described.items() for method, counted in texts["tokens"].items()
     ]
-    lengths = (Column(f"{share}%", "number") for share in SHARES)
-    columns = (Column("task"), Column("method"), *lengths, Column("limit", "number"), Column("cut", "fraction"))
-    return Table(
-        "Lengths of the texts, tokens",
-        columns,
-        tuple(rows),
-        "As each method counts. The limit is what it can see of a text; cut is the share of texts that are longer.",
-    )
+    columns = [Column("task"), Column("method"), *(Column(f"{share}%", "number") for share in SHARES)]
+    rows: list[tuple[Cell, ...]] = [(task, method, *_lengths(counted)) for task, method, counted in counts]
+    note = "As each method counts."
+    if any(counted["limit"] is not None for _, _, counted in counts):
+        columns += [Column("limit", "number"), Column("cut", "fraction")]
+        rows = [(*row, counted["limit"], counted["cut"]) for row, (_, _, counted) in zip(rows, counts, strict=True)]
+        note += " The limit is what it can see of a text; cut is the share of texts that are longer."
+    return Table("Lengths of the texts, tokens", tuple(columns), tuple(rows), note)
 
 
 def _overlap_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
