@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, get_args
 
-from peekbench.data import load_dataset
+from peekbench.data import class_counts, load_dataset
 from peekbench.duplicates import Likeness, group_duplicates
 from peekbench.records import Draw
 from peekbench.sampling import Sampler
@@ -31,6 +31,7 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     -------
     dict
         `num_train`, `num_test`, `num_subsamples`, `num_texts`: what was looked at.
+        `classes`: rows of each class in the whole data set, by name.
         `characters`: length percentiles, by percentile.
         `tokens`: for each method that counts them, percentiles, `limit`, and `cut`, the share of texts over the limit.
         `overlap`: 'exact' and 'near' (see `peekbench.duplicates`) to pairs of sets such as 'test-extra' to the share of
@@ -47,11 +48,13 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     subsamples = [sampler.draw(Draw(task.name, num_train, num_test, number)) for number in numbers]
     rows = np.unique(np.concatenate([getattr(subsample, name) for subsample in subsamples for name in SETS]))
     texts = [dataset.inputs[row] for row in rows.tolist()]
+    counts = class_counts(dataset)
     return {
         "num_train": num_train,
         "num_test": num_test,
         "num_subsamples": len(subsamples),
         "num_texts": len(texts),
+        "classes": {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)},
         "characters": _percentiles([len(text) for text in texts]),
         "tokens": {method.name: _tokens(spec, method, texts) for method in spec.methods if method.entry.count_tokens},
         "overlap": {

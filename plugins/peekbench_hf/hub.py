@@ -7,7 +7,9 @@ with its commit's full SHA has none of these ways to go wrong.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,9 +65,8 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
         return _locate_on_the_web(place, cache)
     wanted = revision or place.revision or place.branch
     sought = f"{place.files} in the dataset repository {place.repository}, {wanted}"
-    with _explained(place, sought):
-        sha = wanted if FULL_SHA.fullmatch(wanted) else _resolve(place.repository, wanted, cache)
-        files = _list_files(place.repository, sha, cache)
+    sha = wanted if FULL_SHA.fullmatch(wanted) else _resolve(place.repository, wanted, cache, sought)
+    files = _list_files(place.repository, sha, cache, sought)
     chosen = place.choose(files)
     if not chosen:
         raise GoneError(f"{sought}: no such file; {_instead(place, files)}")
@@ -125,7 +126,8 @@ def _check_shards(sought: str, files: tuple[str, ...]) -> None:
         raise DataError(f"{sought}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
 
 
-# What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit.
+# What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit, and
+# without importing the client library, which takes its time and some memory in every worker.
 
 
 def _memo(cache: Path, *key: str) -> Path:
@@ -133,44 +135,44 @@ def _memo(cache: Path, *key: str) -> Path:
     return cache / "hf" / "known" / f"{key[-1].replace('/', '@')[:60]}-{digest}.json"
 
 
-def _resolve(repository: str, branch: str, cache: Path) -> str:
-    from huggingface_hub import HfApi
-
+def _resolve(repository: str, branch: str, cache: Path, sought: str) -> str:
     memo = _memo(cache, _endpoint(), repository, branch)
     if known := read_cached(memo):
         return str(known["sha"])
-    sha = HfApi().dataset_info(repository, revision=branch, timeout=TIMEOUT).sha
+    from huggingface_hub import HfApi
+
+    with _explained(repository, sought):
+        sha = HfApi().dataset_info(repository, revision=branch, timeout=TIMEOUT).sha
     if sha is None:
         raise GoneError(f"{repository}: the Hub names no commit of {branch}")
     write_cached(memo, {"repository": repository, "branch": branch, "sha": sha})
     return sha
 
 
-def _list_files(repository: str, sha: str, cache: Path) -> list[str]:
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
-
+def _list_files(repository: str, sha: str, cache: Path, sought: str) -> list[str]:
     memo = _memo(cache, _endpoint(), repository, sha)
     if known := read_cached(memo):
         return list(known["files"])
+    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoFile
+
     api = HfApi()
-    api.dataset_info(repository, revision=sha, timeout=TIMEOUT)  # fails at once; listing would try for half a minute
-    tree = api.list_repo_tree(repository, revision=sha, repo_type="dataset", recursive=True)
-    files = [item.path for item in tree if isinstance(item, RepoFile)]
+    with _explained(repository, sought):
+        api.dataset_info(repository, revision=sha, timeout=TIMEOUT)  # fails at once; listing would try half a minute
+        tree = api.list_repo_tree(repository, revision=sha, repo_type="dataset", recursive=True)
+        files = [item.path for item in tree if isinstance(item, RepoFile)]
     write_cached(memo, {"repository": repository, "sha": sha, "files": files})
     return files
 
 
 def _endpoint() -> str:
-    from huggingface_hub import constants
-
-    return str(constants.ENDPOINT)
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/")
 
 
 def _download(place: HubFiles, sha: str, files: tuple[str, ...], sought: str) -> list[Path]:
     from huggingface_hub import hf_hub_download
 
-    with _explained(place, sought):
+    with _explained(place.repository, sought):
         return [
             Path(hf_hub_download(place.repository, file, repo_type="dataset", revision=sha, etag_timeout=TIMEOUT))
             for file in files
@@ -204,8 +206,9 @@ def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
 
 
 @contextmanager
-def _explained(place: HubFiles, sought: str) -> Iterator[None]:
+def _explained(repository: str, sought: str) -> Iterator[None]:
     """Turn what the client library raises into what a user can act on."""
+    import httpx2
     from huggingface_hub import errors
 
     try:
@@ -213,7 +216,7 @@ def _explained(place: HubFiles, sought: str) -> Iterator[None]:
     except errors.GatedRepoError as error:
         raise DataError(
             f"{sought}: the repository is gated. Ask for access on its page, "
-            f"huggingface.co/datasets/{place.repository}, then log in with `hf auth login` or set HF_TOKEN"
+            f"huggingface.co/datasets/{repository}, then log in with `hf auth login` or set HF_TOKEN"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         from huggingface_hub import is_offline_mode
@@ -225,14 +228,12 @@ def _explained(place: HubFiles, sought: str) -> Iterator[None]:
         raise GoneError(f"{sought}: no such commit or branch") from error
     except errors.RemoteEntryNotFoundError as error:
         raise GoneError(f"{sought}: no such file") from error
-    except (OSError, _connection_errors()) as error:
+    except (OSError, httpx2.HTTPError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise DataError(
+                f"{sought}: cannot be kept: {error}; make room, or set HF_HOME to a folder that can be written"
+            ) from error
         raise _unreachable(sought, error) from error
-
-
-def _connection_errors() -> type[Exception]:
-    import httpx2
-
-    return httpx2.HTTPError
 
 
 def _not_cached(sought: str) -> DataError:

@@ -1,4 +1,4 @@
-"""Keeps a task's rows as an Arrow file, which every later process maps into memory instead of reading it."""
+"""Keeps a task's rows as an Arrow file, in which every later process finds the few texts that it draws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, overload
@@ -66,10 +66,11 @@ class Prepared:
 def prepare(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared:
     """Keep rows in a file; where it cannot be written they stay in memory, and every process reads the data anew."""
     with ThreadPoolExecutor() as pool:  # each goes once through all texts, without Python's lock
-        pool.submit(_write, rows.table, path)
+        written = pool.submit(_write, rows.table, path)
         measured = pool.submit(measure, rows.table["text"])
         fingerprint = _fingerprint(rows)
         said = {**details, **rows.details, **measured.result()}
+        written.result()
     write_cached(_said_path(path), {"fingerprint": fingerprint, "class_names": rows.class_names, "details": said})
     return find(path) or Prepared(
         rows.table["text"].to_pylist(),
@@ -99,13 +100,15 @@ def find(path: Path) -> Prepared | None:
     said = read_cached(_said_path(path))
     if said is None:
         return None
-    try:
-        file = path.open("rb")
-        mapped = pa.py_buffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
-        table = pa.ipc.open_file(mapped).read_all()
-        (texts,) = table["text"].chunks  # as it was written
-    except (OSError, ValueError, pa.ArrowException):  # the second where the file is empty
-        return None
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(path.open("rb"))
+            mapped = pa.py_buffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+            table = pa.ipc.open_file(mapped).read_all()
+            (texts,) = table["text"].chunks  # as it was written
+        except (OSError, ValueError, pa.ArrowException):  # the second where the file is empty
+            return None
+        stack.pop_all()  # the texts close it
     _, bounds, data = texts.buffers()
     return Prepared(
         KeptTexts(file, np.frombuffer(bounds, np.int64, len(texts) + 1), data.address - mapped.address),

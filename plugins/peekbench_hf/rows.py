@@ -200,6 +200,8 @@ def _groups(texts: pa.ChunkedArray, likeness: str) -> NDArray[np.int64]:
 def _check_classes(labels: NDArray[np.int64], names: tuple[str, ...], task: HubTask) -> None:
     import numpy as np
 
+    if not len(labels):
+        raise DataError("no rows are left; see that max_characters and the columns are what they should be")
     counts = np.bincount(labels, minlength=len(names))
     empty = [name for name, count in zip(names, counts, strict=True) if count == 0]
     if empty:

@@ -33,7 +33,8 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     prepared = find(path)
     if prepared is None:
         prepared = _prepare(task, located, options, path)
-        _note_facts(task, prepared, folders)
+        if not isinstance(options, HubDatasetOptions) and options.drop_duplicates == "none":
+            _note_facts(task, prepared, folders)
     return Dataset(
         inputs=prepared.texts,
         labels=prepared.labels,

@@ -34,6 +34,7 @@ def test_texts_that_are_all_different_overlap_nowhere(make_spec: MakeSpec) -> No
     described = describe(make_spec, [text(row) for row in range(400)])
     assert set(described["overlap"]["near"].values()) == {0.0}
     assert described["num_subsamples"] == 3
+    assert described["classes"] == {"a": 200, "b": 200}
     assert 140 < described["num_texts"] <= 3 * 140
 
 
@@ -64,6 +65,7 @@ def test_tokens_are_counted_by_the_methods_that_can(make_spec: MakeSpec) -> None
     assert counted["toy.short"]["cut"] == 1.0
     titles = [table.title for table in text_tables({"toy.words": described})]
     assert titles == [
+        "Classes",
         "Lengths of the texts, characters",
         "Texts that stand in two sets",
         "Lengths of the texts, tokens",

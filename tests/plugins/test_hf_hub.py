@@ -109,6 +109,18 @@ def test_offline_the_same_rows_come_from_the_cache_or_it_is_said_that_they_are_n
     assert "not in this machine's cache" in gone["error"]
 
 
+def test_what_is_known_is_found_without_the_client_library(hub: LoopbackHub, tmp_path: Path) -> None:
+    write_repository("limit", hub.folder)
+    load(hub, tmp_path, "hf.limit")
+    code = (
+        "import sys; from peekbench import load_dataset; load_dataset('hf.limit'); "
+        "print('huggingface_hub' in sys.modules)"
+    )
+    hub.requests.clear()
+    assert hub.python(code, tmp_path).stdout == "False\n"
+    assert hub.requests == []
+
+
 def test_a_branch_that_moves_is_not_followed(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("emo", hub.folder)
     before = hub.keep("aladar/emo")

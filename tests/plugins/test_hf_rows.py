@@ -127,6 +127,7 @@ def test_labels_of_every_kind_become_classes(
         (rows(["a", "b"]), {"class_names": ["a", "b", "c"]}, "no row has the class 'c', one of 3"),
         (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "1 rows have a label that is no class, the first of them"),
         (rows([0, 1, 2]), {"class_names": ["a", "b"]}, "of them '2' in column 'label'; the labels are '0', '1'"),
+        (rows(["a", "b"]), {"max_characters": 1}, "no rows are left"),
         (rows(["a", "a"]), {}, "there is one class, 'a', in column 'label'"),
     ],
 )  # fmt: skip

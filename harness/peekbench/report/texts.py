@@ -17,8 +17,20 @@ def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
     described = {task: texts for task, texts in descriptions.items() if texts}
     if not described:
         return []
-    tables = [_length_table(described), _overlap_table(described)]
+    tables = [_class_table(described), _length_table(described), _overlap_table(described)]
     return tables if not any(texts["tokens"] for texts in described.values()) else [*tables, _token_table(described)]
+
+
+def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [
+        (task, name, count, count / sum(texts["classes"].values()))
+        for task, texts in described.items()
+        for name, count in texts["classes"].items()
+    ]
+    columns = (Column("task"), Column("class"), Column("rows", "count"), Column("share", "fraction"))
+    return Table(
+        "Classes", columns, tuple(rows), "Train sets hold as many rows of each class; extra and test sets do not."
+    )
 
 
 def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
