@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from peekbench.records import Column, Table, TrialFailure, Verdict
+from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
 from peekbench.report.content import Report, printable
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.numbers import shown
@@ -25,10 +25,9 @@ STYLES = {
     "equivalent": "bold green",
     "inconclusive": "bold yellow",
 }
-KEYS = ("text", "count")  # units of the columns that say what a row is
 GAP = 3  # between columns
 FOLDED = 26  # width from which text is folded
-NARROWEST = 8  # to which it may be folded
+NARROW, NARROWEST = 20, 8  # to which it may be folded, the second only if nothing else helps
 MOST_ROWS = 30  # of a table in a terminal; the files have all
 MOST_FAILURES = 10
 
@@ -133,20 +132,35 @@ def _width(column: Column, cells: list[str]) -> int:
     return max(longest_word, min(longest_cell, FOLDED) if column.unit == "text" else longest_cell)
 
 
+def _leading(units: list[Unit]) -> list[int]:
+    """Columns that say what a row is: texts, then counts; of nothing else, the first."""
+    num_texts = len(list(takewhile(lambda unit: unit == "text", units)))
+    num_counts = len(list(takewhile(lambda unit: unit == "count", units[num_texts:])))
+    return list(range(num_texts + num_counts)) if num_texts + num_counts < len(units) else [0]
+
+
 def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
     """Split the columns into groups that fit the width, each beginning with those that say what a row is.
 
-    Where these leave too little room for any other, their texts are folded further: `widths` is changed.
+    Where these leave too little room for any other, their texts are folded further, for which `widths` is changed, and
+    the last counts among them stand in one group only.
     """
-    leading = list(takewhile(lambda position: table.columns[position].unit in KEYS, range(len(table.columns))))
-    others = [widths[position] + GAP for position in range(len(leading), len(table.columns))]
+    leading = _leading([column.unit for column in table.columns])
     texts = [position for position in leading if table.columns[position].unit == "text"]
     while True:
         room = width - sum(widths[position] + GAP for position in leading)
+        needed = max((widths[position] + GAP for position in range(len(leading), len(table.columns))), default=0)
         widest = max(texts, key=lambda position: widths[position], default=None)
-        if room >= max(others, default=0) or widest is None or widths[widest] <= NARROWEST:
+        if room >= needed:
             break
-        widths[widest] -= 1
+        if widest is not None and widths[widest] > NARROW:
+            widths[widest] -= 1
+        elif leading and table.columns[leading[-1]].unit == "count":
+            leading.pop()
+        elif widest is not None and widths[widest] > NARROWEST:
+            widths[widest] -= 1
+        else:
+            break
     panels: list[list[int]] = [[]]
     taken = 0
     for position in range(len(leading), len(table.columns)):

@@ -29,7 +29,10 @@ def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     ]
     columns = (Column("task"), Column("class"), Column("rows", "count"), Column("share", "fraction"))
     return Table(
-        "Classes", columns, tuple(rows), "Train sets hold as many rows of each class; extra and test sets do not."
+        "Classes",
+        columns,
+        tuple(rows),
+        "Of the whole data set. Train sets hold as many rows of each; others are drawn as they come.",
     )
 
 
