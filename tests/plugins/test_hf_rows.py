@@ -187,6 +187,21 @@ def test_duplicates_are_counted_and_dropped_if_asked(load: Load) -> None:
     assert len({kept.fingerprint, exact.fingerprint, near.fingerprint}) == 3
 
 
+def test_what_is_kept_depends_on_the_options(load: Load, tmp_path: Path) -> None:
+    load(rows(["a", "b"] * 3, "text"))
+    entry = find("hf.dataset", "data source", DataSourceEntry)
+
+    def again(**options: Any) -> int:
+        made = HubDatasetOptions.model_validate({"id": "some/body", "data_dir": tmp_path / "mirror", **options})
+        return len(entry.load(options=made, folders=Folders(tmp_path, tmp_path / "cache")).inputs)
+
+    assert again() == again(max_characters=10) == 6
+    with pytest.raises(DataError, match="no rows are left"):
+        again(drop_duplicates="exact")
+    with pytest.raises(DataError, match="no rows are left"):
+        again(max_characters=2)
+
+
 def test_a_filter_keeps_what_is_shorter_and_says_what_it_left_out(load: Load) -> None:
     records = [{"text": "x" * size, "label": "ab"[size % 2]} for size in (1, 2, 10, 11)] + [{"text": "", "label": "a"}]
     dataset = load(records, max_characters=10, drop_missing=True)
