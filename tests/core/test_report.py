@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from peekbench import analyze
 from peekbench.errors import PeekbenchError
 from peekbench.records import Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
+from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import escaped, render_markdown
@@ -80,6 +83,66 @@ def test_numbers_stand_beside_long_names(width: int) -> None:
     for number in range(5):
         assert text.count(f"+{10 + 2 * number}.00") == len(names)
     assert "…" not in text
+
+
+LONG = ("community-datasets/disaster_response_messages", "short", "数据集/很长的名字" * 4)
+LABELS = ("classic.lsa (num_components 100, regularisation 0.5, a third option of which much is said)", "controls.null")
+
+
+@pytest.fixture
+def long_report(simulate: Callable[..., Any]) -> Report:
+    """Long names of tasks and methods, two of each design's sizes."""
+    parts = [
+        simulate(0.02, tasks=3, subsamples=4, num_test=num_test, method=label)
+        for label in LABELS
+        for num_test in (100, 200)
+    ]
+    results = pd.concat(parts, ignore_index=True).replace({"task": {f"task{n}": name for n, name in enumerate(LONG)}})
+    made = report_of_table(Path("scores.csv"), results, analyze(results))
+    methods = Table(
+        "Methods",
+        tuple(map(Column, ("method", "use", "options", "what it is"))),
+        tuple((label, "classic.lsa", "num_components 100", "latent semantic analysis (tf-idf)") for label in LABELS),
+    )
+    return replace(made, tables=(*made.tables, methods))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+def test_nothing_is_cropped_at_any_width(width: int, long_report: Report) -> None:
+    text = as_text(long_report, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "…" not in text
+    sections = text.split("─" * width + "\n")
+    for table in long_report.tables:
+        (section,) = (part for part in sections if part.startswith(table.title[:20]))
+        for position, column in enumerate(table.columns):
+            cells = [str(row[position]) for row in table.rows if column.unit == "text"]
+            assert set(column.name.split()) <= set(section.split())
+            for word in {word for cell in cells for word in re.findall(r"[a-z]{3,}", cell)}:
+                assert section.count(word) >= sum(word in cell for cell in cells), (word, section)
+    figure = sections[[part.startswith("Bias by task: ") for part in sections].index(True)]
+    assert figure.count("disaster_") == figure.count("messages") == figure.count("short") == 4
+    assert figure.count("much is said)") == figure.count("controls.null") == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 160])
+def test_rows_can_be_told_apart_in_every_panel(width: int, long_report: Report) -> None:
+    text = as_text(long_report, width)
+    start = text.index("over tasks", text.index("Boost and bias over tasks"))
+    section = text[start : text.index("boost = extra - base", start)]
+    panels = section.count(" num_test ")
+    assert section.count(" effect ") == panels == section.count(" method ")
+    assert (panels > 1) == (width < 100)
+    assert section.count(" bias ") == section.count(" boost ") == panels * 4
+
+
+def test_names_are_folded_where_a_reader_would_break_them() -> None:
+    assert fold(LONG[0], 20) == ["community-datasets/", "disaster_response_", "messages"]
+    assert fold(LONG[0], 7) == ["communi", "ty-", "dataset", "s/", "disaste", "r_", "respons", "e_", "message", "s"]
+    assert fold("num_components 100, scale 0.5, -0.25", 14) == ["num_components", "100, scale", "0.5, -0.25"]
+    assert fold("数据集", 4) == ["数据", "集"]
+    assert fold("one\n\ntwo", 9) == ["one", "", "two"]
+    assert fold("", 9) == [""]
 
 
 def test_verdicts_come_first(report: Report) -> None:
@@ -190,7 +253,7 @@ def test_forest_puts_marks_where_the_axis_says(width: int) -> None:
     )
     lines = draw(Forest("f", (("method", intervals),)), width)
     assert all(len(line.text()) <= width for line in lines)
-    heading, zero, up, down, long, axis = lines
+    heading, zero, up, down, long, *below, axis = lines
     origin = column_of(heading.plot, ZERO)
     assert column_of(zero.plot, ESTIMATE) == origin
     assert column_of(up.plot, ESTIMATE) > origin > column_of(down.plot, ESTIMATE)
@@ -200,7 +263,8 @@ def test_forest_puts_marks_where_the_axis_says(width: int) -> None:
     assert ZERO not in down.plot[: origin - 1]
     assert "+5.00 [ +3.00,  +7.00]" in up.numbers
     assert "0" in axis.plot[origin - 1 : origin + 2]
-    assert ("…" in long.label) == (width < 160)
+    assert " ".join(" ".join(line.label for line in (long, *below)).split()) == intervals[-1].label
+    assert (below == []) == (width > 160)
     assert "points" in axis.numbers
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
+
 from peekbench.records import Forest, Interval
+from peekbench.report.folding import fold
 from peekbench.report.numbers import signed
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
@@ -30,28 +33,26 @@ class Line:
 
 
 def draw(forest: Forest, width: int) -> list[Line]:
-    """Lay a forest out in lines of at most `width` characters; every number stands beside its mark."""
+    """Lay a forest out in lines of at most `width` characters; every number stands beside its mark.
+
+    Labels that are too long for their column go on in the lines below.
+    """
     intervals = [interval for _, group in forest.groups for interval in group]
     numbers = {id(interval): _numbers(interval) for interval in intervals}
     number_width = max(map(len, numbers.values()), default=0)
-    longest = max((len(interval.label) for interval in intervals), default=0)
+    longest = max((cell_len(interval.label) for interval in intervals), default=0)
     label_width = min(longest + 3, max(8, min(width * 2 // 5, width - number_width - SMALLEST_AXIS - 2)))
     axis = _Axis.fitting(intervals, max(SMALLEST_AXIS, width - label_width - number_width - 2))
     lines: list[Line] = []
     for heading, group in forest.groups:
-        lines.append(Line(heading, axis.empty(), "", "heading"))
+        lines += [Line(part, axis.empty(), "", "heading") for part in fold(heading, width)]
         for interval in group:
-            label = "  " + _cut(interval.label, label_width - 3)
+            first, *below = (set_cell_size(f"  {part}", label_width) for part in fold(interval.label, label_width - 3))
             kind = "average" if interval.is_average else "row"
-            lines.append(
-                Line(label.ljust(label_width), axis.draw(interval), numbers[id(interval)].rjust(number_width), kind)
-            )
+            lines.append(Line(first, axis.draw(interval), numbers[id(interval)].rjust(number_width), kind))
+            lines += [Line(part, axis.empty(), "", kind) for part in below]
     lines.append(Line(" " * label_width, axis.ticks(), "points".rjust(number_width), "axis"))
     return lines
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _numbers(interval: Interval) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from textwrap import wrap
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
@@ -16,6 +16,7 @@ from rich.text import Text
 
 from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
 from peekbench.report.content import Report, printable
+from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.numbers import shown
 
@@ -27,7 +28,8 @@ STYLES = {
 }
 GAP = 3  # between columns
 FOLDED = 26  # width from which text is folded
-NARROW, NARROWEST = 20, 8  # to which it may be folded, the second only if nothing else helps
+NARROW, NARROWEST = 20, 8  # to which it may be folded, the second only where numbers would not fit otherwise
+NAMING: tuple[Unit, ...] = ("text", "count")  # units of columns that can say what a row is
 MOST_ROWS = 30  # of a table in a terminal; the files have all
 MOST_FAILURES = 10
 
@@ -101,23 +103,25 @@ def _print_table(table: Table, console: Console, most_rows: int | None) -> None:
     _print_heading(table.title, console)
     rows = [[shown(cell, column.unit) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
     kept = rows[:most_rows]
-    widths = [_width(column, [row[position] for row in rows]) for position, column in enumerate(table.columns)]
+    needs = [_needs(column, [row[position] for row in rows]) for position, column in enumerate(table.columns)]
+    widths = [whole for _, whole in needs]
+    if sum(widths) + GAP * len(widths) > console.width:
+        widths = [folded for folded, _ in needs]
     for positions in _panels(table, widths, console.width):
         rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+        spare = console.width - sum(widths[position] + GAP for position in positions)
+        fitted = {position: widths[position] for position in positions}
+        fitted[positions[-1]] += max(0, spare) if table.columns[positions[-1]].unit == "text" else 0
         for position in positions:
-            column = table.columns[position]
-            # Headings are broken here: rich would rather cut them than break them above a column of numbers.
-            heading = "\n".join(wrap(column.name, widths[position], break_long_words=False)) or " "
-            last = position == positions[-1]
+            # All is folded here: rich would rather cut a heading than break it above a column of numbers.
             rich_table.add_column(
-                Text(heading),
-                justify="left" if column.unit == "text" else "right",
+                Text("\n".join(fold(table.columns[position].name, fitted[position])) or " "),
+                justify="left" if table.columns[position].unit == "text" else "right",
                 min_width=widths[position],
-                max_width=None if last else widths[position],
                 overflow="fold",
             )
         for row in kept:
-            rich_table.add_row(*(Text(row[position]) for position in positions))
+            rich_table.add_row(*(Text("\n".join(fold(row[position], fitted[position]))) for position in positions))
         console.print(rich_table)
     if len(kept) < len(rows):
         console.print(Text(f"... and {len(rows) - len(kept):,} rows more in the report files", "dim"))
@@ -125,45 +129,50 @@ def _print_table(table: Table, console: Console, most_rows: int | None) -> None:
         console.print(Text(table.note, "dim"))
 
 
-def _width(column: Column, cells: list[str]) -> int:
-    """What a column needs: numbers and words stand whole, longer text may be folded."""
-    longest_word = max(map(len, column.name.split()), default=1)
-    longest_cell = max(map(len, cells), default=0)
-    return max(longest_word, min(longest_cell, FOLDED) if column.unit == "text" else longest_cell)
+def _needs(column: Column, cells: list[str]) -> tuple[int, int]:
+    """Width that a column needs, with its longer texts folded and without; numbers and words of headings stay whole."""
+    longest_word = max(map(cell_len, column.name.split()), default=1)
+    longest_cell = max((cell_len(line) for cell in cells for line in cell.splitlines()), default=0)
+    folded = min(longest_cell, FOLDED) if column.unit == "text" else longest_cell
+    return max(longest_word, folded), max(longest_word, longest_cell)
 
 
-def _leading(units: list[Unit]) -> list[int]:
-    """Columns that say what a row is: texts, then counts; of nothing else, the first."""
-    num_texts = len(list(takewhile(lambda unit: unit == "text", units)))
-    num_counts = len(list(takewhile(lambda unit: unit == "count", units[num_texts:])))
-    return list(range(num_texts + num_counts)) if num_texts + num_counts < len(units) else [0]
+def _leading(table: Table) -> list[int]:
+    """Columns that say what a row is: texts and counts, as many of the first as it takes to tell the rows apart."""
+    naming = list(takewhile(lambda position: table.columns[position].unit in NAMING, range(len(table.columns))))
+    for number in range(1, len(naming) + 1):
+        if len({row[:number] for row in table.rows}) == len(table.rows):
+            return naming[:number]
+    return naming if len(naming) < len(table.columns) else [0]
 
 
 def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
     """Split the columns into groups that fit the width, each beginning with those that say what a row is.
 
-    Where these leave too little room for any other, their texts are folded further, for which `widths` is changed, and
-    the last counts among them stand in one group only.
+    Where these take more than half of the width, their texts are folded further, for which `widths` is changed. Where
+    that does not leave enough room for any other column, they are folded more narrowly still, and at last counts among
+    them stand in one group only.
     """
-    leading = _leading([column.unit for column in table.columns])
+    if sum(widths) + GAP * len(widths) <= width:
+        return [list(range(len(widths)))]
+    leading = _leading(table)
     texts = [position for position in leading if table.columns[position].unit == "text"]
     while True:
+        others = [position for position in range(len(widths)) if position not in leading]
         room = width - sum(widths[position] + GAP for position in leading)
-        needed = max((widths[position] + GAP for position in range(len(leading), len(table.columns))), default=0)
+        is_enough = room >= max((widths[position] + GAP for position in others), default=0)
         widest = max(texts, key=lambda position: widths[position], default=None)
-        if room >= needed:
+        if is_enough and room >= width // 2:
             break
-        if widest is not None and widths[widest] > NARROW:
+        if widest is not None and widths[widest] > (NARROW if is_enough else NARROWEST):
             widths[widest] -= 1
-        elif leading and table.columns[leading[-1]].unit == "count":
+        elif not is_enough and leading and table.columns[leading[-1]].unit == "count":
             leading.pop()
-        elif widest is not None and widths[widest] > NARROWEST:
-            widths[widest] -= 1
         else:
             break
     panels: list[list[int]] = [[]]
     taken = 0
-    for position in range(len(leading), len(table.columns)):
+    for position in others:
         if panels[-1] and taken + widths[position] + GAP > room:
             panels.append([])
             taken = 0
