@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WorkItem,
     )
     from peekbench.report import write_report
+    from peekbench.report.numbers import signed
     from peekbench.results import load_results
     from peekbench.spec import ExperimentSpec, load_spec
 
@@ -70,6 +71,7 @@ _HOME = {
         "records",
     ),
     "write_report": "report",
+    "signed": "report.numbers",
     "load_results": "results",
     **dict.fromkeys(("ExperimentSpec", "load_spec"), "spec"),
 }  # fmt: skip
@@ -125,6 +127,7 @@ __all__ = [
     "read_cached",
     "replacing",
     "run",
+    "signed",
     "write_cached",
     "write_report",
 ]

@@ -88,12 +88,13 @@ class _Shown:
     """Writes scores as a reader expects them: accuracies in points, R^2 as it is."""
 
     def __init__(self, is_accuracy: bool) -> None:
-        self._factor, self.unit, self._digits = (100, " points", 2) if is_accuracy else (1, "", 4)
-        self.noun = "accuracy" if is_accuracy else "the score"
+        self._is_accuracy = is_accuracy
+        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
 
     def signed(self, value: float) -> str:
-        text = f"{value * self._factor:+.{self._digits}f}"
-        return text if float(text) else text[1:]  # zero has no sign
+        from peekbench import signed
+
+        return signed(value, "difference" if self._is_accuracy else "number")
 
     def size(self, value: float) -> str:
-        return f"{value * self._factor:.{self._digits}f}{self.unit}"
+        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"

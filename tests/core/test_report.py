@@ -22,7 +22,7 @@ from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import escaped, render_markdown
-from peekbench.report.numbers import shown
+from peekbench.report.numbers import shown, signed
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 
@@ -237,6 +237,15 @@ def test_files_are_chosen_and_places_that_cannot_be_written_are_errors(report: R
 )
 def test_numbers_as_readers_expect_them(value: Any, unit: Any, text: str) -> None:
     assert shown(value, unit) == text
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, 4e-5, -4e-5])
+def test_zero_is_the_same_in_tables_and_forests(zero: float) -> None:
+    assert shown(zero, "difference") == signed(zero, "difference") == "0.00"
+    assert signed(zero / 2, "number") == "0.0000"
+    _, row, axis = draw(Forest("f", (("m", (Interval("a", zero, zero - 0.01, zero + 0.01),)),)), 80)
+    assert row.numbers == "  0.00 [ -1.00,  +1.00]"
+    assert re.search(r"(?<![\d+.-])0(?:\.0)? ", axis.plot)
 
 
 def column_of(line: str, mark: str) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from peekbench import Unit, signed
 from peekbench.effects import paired_scores
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
@@ -117,6 +118,17 @@ def test_a_small_sure_bias_is_equivalent_but_said_not_to_be_zero(simulate: Simul
     assert "though not zero" in verdict.sentence
     (strict,) = summarise(results, region=0.001).verdicts
     assert strict.decision == "biased up"
+
+
+@pytest.mark.parametrize("offset", [0.0, -1e-6, 1e-6])
+def test_zero_is_written_as_in_tables(offset: float) -> None:
+    tasks = [[offset - 0.02, offset + 0.02]] * 2
+    units: dict[bool, Unit] = {True: "difference", False: "number"}
+    for is_accuracy, unit in units.items():
+        verdict = judge("m", tasks, level=0.95, region=0.005, is_accuracy=is_accuracy)
+        assert f"a bias of {signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
+        assert verdict.low is not None
+        assert f"interval {signed(verdict.low, unit)} to " in verdict.sentence
 
 
 def test_opposite_biases_do_not_hide_in_the_average(simulate: Simulate) -> None:

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from peekbench.records import Forest, Interval
 from peekbench.report.folding import fold
-from peekbench.report.numbers import signed
+from peekbench.report.numbers import signed, with_sign
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
 SMALLEST_AXIS = 16
@@ -56,7 +56,7 @@ def draw(forest: Forest, width: int) -> list[Line]:
 
 
 def _numbers(interval: Interval) -> str:
-    low, estimate, high = (signed(value * 100, 2) for value in (interval.low, interval.estimate, interval.high))
+    low, estimate, high = (signed(value, "difference") for value in (interval.low, interval.estimate, interval.high))
     return f"{estimate:>6} [{low:>6}, {high:>6}]"
 
 
@@ -101,7 +101,7 @@ class _Axis:
         numbers = range(math.ceil(self.low / self.step), math.floor(self.high / self.step) + 1)
         ticks = [number * self.step for number in sorted(numbers, key=abs)]
         for tick in ticks:  # zero first, so that it is never the one left out
-            text = signed(tick, 0 if self.step >= 1 else 1)
+            text = with_sign(tick, 0 if self.step >= 1 else 1)
             start = min(max(0, self.column(tick) - len(text) // 2), self.width - len(text))
             if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):
                 line[start : start + len(text)] = text

@@ -18,7 +18,7 @@ def shown(value: Cell, unit: Unit) -> str:
     if unit == "fraction":
         return f"{value * 100:.1f}%"
     if unit == "difference":
-        return signed(value * 100, 2)
+        return signed(value, unit)
     if unit == "spread":
         return f"{value * 100:.2f}"
     if unit == "p_value":
@@ -28,9 +28,14 @@ def shown(value: Cell, unit: Unit) -> str:
     return without_negative_zero(f"{value:.4g}")
 
 
-def signed(value: float, digits: int) -> str:
-    """With its sign; zero has none."""
-    text = f"{value:+.{digits}f}"
+def signed(value: float, unit: Unit) -> str:
+    """What two scores differ by, with its sign: percentage points where the unit is 'difference', else as it is."""
+    return with_sign(value * 100, 2) if unit == "difference" else with_sign(value, 4)
+
+
+def with_sign(number: float, digits: int) -> str:
+    """A number with its sign; zero, also what is rounded to it, has none."""
+    text = f"{number:+.{digits}f}"
     return text if float(text) else text[1:]
 
 
