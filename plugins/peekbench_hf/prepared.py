@@ -66,15 +66,16 @@ class Prepared:
 def prepare(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared:
     """Keep rows in a file; where it cannot be written they stay in memory, and every process reads the data anew."""
     with ThreadPoolExecutor() as pool:  # each goes once through all texts, without Python's lock
-        written = pool.submit(_write, rows.table, path)
         measured = pool.submit(measure, rows.table["text"])
-        fingerprint = _fingerprint(rows)
+        table = rows.table.combine_chunks()
+        written = pool.submit(_write, table, path)
+        fingerprint = _fingerprint(table, rows.class_names)
         said = {**details, **rows.details, **measured.result()}
         written.result()
     write_cached(_said_path(path), {"fingerprint": fingerprint, "class_names": rows.class_names, "details": said})
     return find(path) or Prepared(
-        rows.table["text"].to_pylist(),
-        rows.table["label"].to_numpy(),
+        table["text"].to_pylist(),
+        table["label"].to_numpy(),
         fingerprint,
         rows.class_names,
         said,
@@ -119,12 +120,12 @@ def find(path: Path) -> Prepared | None:
     )
 
 
-def _fingerprint(rows: Rows) -> str:
+def _fingerprint(table: pa.Table, class_names: Sequence[str]) -> str:
     """SHA-256 of class names, texts and labels."""
-    digest = hashlib.sha256(json.dumps(rows.class_names).encode())
-    for part in _content(rows.table["text"]):
+    digest = hashlib.sha256(json.dumps(list(class_names)).encode())
+    for part in _content(table["text"]):
         digest.update(part)
-    digest.update(rows.table["label"].to_numpy())
+    digest.update(table["label"].to_numpy())
     return digest.hexdigest()
 
 

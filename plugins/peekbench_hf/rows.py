@@ -23,7 +23,7 @@ class Rows:
     """A task's rows, ready to be kept."""
 
     table: pa.Table
-    """`text`, large strings, and `label`, int64 from 0."""
+    """`text`, large strings, and `label`, int64 from 0; in as many chunks as it was read."""
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
     """What was left out, and why."""
@@ -63,14 +63,14 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
         dropped["long"] = before - table.num_rows
     codes, names = _classes(table["label"], columns.class_names, task, label)
-    table = pa.table({"text": table["text"].combine_chunks(), "label": codes})
+    table = pa.table({"text": table["text"], "label": codes})
     if drop_duplicates != "none":
         kept = keep_first(_groups(table["text"], drop_duplicates), table["label"].to_numpy())
         dropped["duplicate"] = table.num_rows - int(kept.sum())
         table = table.filter(pa.array(kept))
     _check_classes(table["label"].to_numpy(), names, task)
     return Rows(
-        table.combine_chunks(),
+        table,
         names,
         {
             "rows_read": num_read,
@@ -86,9 +86,19 @@ def measure(texts: pa.ChunkedArray) -> dict[str, Any]:
 
     lengths = pc.quantile(pc.utf8_length(texts), q=[share / 100 for share in PERCENTILES]).to_pylist()
     return {
-        "exact_duplicates": len(texts) - pc.count_distinct(texts).as_py(),
+        "exact_duplicates": len(texts) - pc.count_distinct(_narrow(texts)).as_py(),
         "characters": {str(share): round(length) for share, length in zip(PERCENTILES, lengths, strict=True)},
     }
+
+
+def _narrow(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same texts with 32-bit offsets, which pyarrow counts in half the time, where no chunk is too large for it."""
+    import pyarrow as pa
+
+    try:
+        return texts.cast(pa.string())
+    except pa.ArrowInvalid:
+        return texts
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
