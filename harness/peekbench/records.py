@@ -242,7 +242,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A labeled estimate in a forest plot; fractions."""
+    """A labeled estimate in a forest plot."""
 
     label: str
     estimate: float
@@ -260,6 +260,8 @@ class Forest:
     groups: tuple[tuple[str, tuple[Interval, ...]], ...]
     """(heading, intervals), one group a method."""
     note: str = ""
+    unit: Unit = "difference"
+    """Of the estimates: 'difference' for those of fractions, drawn in percentage points; 'number' for others."""
 
 
 @dataclass(frozen=True, slots=True)

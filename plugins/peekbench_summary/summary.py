@@ -109,21 +109,23 @@ def _task_table(found: Configurations, level: float) -> Table:
 
 
 def _forests(found: Configurations, level: float) -> tuple[Forest, ...]:
-    """One forest, or none where scores are no accuracies or single subsamples give no interval."""
-    groups = []
+    """One forest, or none where single subsamples give no interval."""
+    groups: list[tuple[str, tuple[Interval, ...]]] = []
     for one in found.each:
         tasks = one.scores["bias"]
-        estimates = {task: of_one_task(values, level) for task, values in tasks.items()}
+        estimates = [(task, of_one_task(values, level), False) for task, values in tasks.items()]
         if len(tasks) > 1:
-            estimates[AVERAGE] = of_these_tasks(list(tasks.values()), level)
+            estimates.append((AVERAGE, of_these_tasks(list(tasks.values()), level), True))
         intervals = tuple(
-            Interval(label, estimate.mean, estimate.low, estimate.high, is_average=label == AVERAGE)
-            for label, estimate in estimates.items()
+            Interval(label, estimate.mean, estimate.low, estimate.high, is_average)
+            for label, estimate, is_average in estimates
             if estimate.has_interval
         )
         if intervals:
             groups.append((one.label, intervals))
-    if not groups or not found.is_accuracy:
+    if not groups:
         return ()
-    title = f"Bias by task: accuracy of test minus accuracy of extra, {level:.0%} intervals"
-    return (Forest(title, tuple(groups), "Intervals are for further subsamples of the same data sets."),)
+    score = "accuracy" if found.is_accuracy else "score"
+    title = f"Bias by task: {score} of test minus {score} of extra, {level:.0%} intervals"
+    note = "Intervals are for further subsamples of the same data sets."
+    return (Forest(title, tuple(groups), note, _difference(found)),)

@@ -282,6 +282,18 @@ def test_forest_of_nothing_but_zeros_has_an_axis() -> None:
     assert column_of(lines[1].plot, ESTIMATE) == column_of(lines[0].plot, ZERO)
 
 
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize(("reach", "tick"), [(0.0004, "+0.0002"), (0.03, "+0.02"), (0.9, "+0.5"), (250.0, "+200")])
+def test_forest_of_scores_that_are_no_accuracies_shows_them_as_they_are(width: int, reach: float, tick: str) -> None:
+    intervals = (Interval("up", reach * 0.6, reach * 0.2, reach), Interval("other", 0.0, -reach * 0.1, reach * 0.1))
+    *_, row, other, axis = draw(Forest("f", (("m", intervals),), unit="number"), width)
+    assert f"{reach * 0.6:+.4f} [" in row.numbers
+    assert "0.0000 [" in other.numbers
+    assert "points" not in axis.text()
+    assert column_of(row.plot, ESTIMATE) > column_of(other.plot, ESTIMATE)
+    assert tick in axis.plot or width == 60
+
+
 def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) -> None:
     results = simulate(0.01, tasks=25, subsamples=5)
     (summary, _) = analyze(results)

@@ -202,6 +202,16 @@ def test_scores_that_are_no_accuracies_are_not_shown_as_points() -> None:
     assert {column.unit for column in analysis.tables[1].columns} <= {"text", "number"}
 
 
+def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path: Path) -> None:
+    simulate(0.03).drop(columns=["num_test", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
+    ((forest,), (known,)) = (
+        summarise(results).figures for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
+    )
+    assert (forest.unit, known.unit) == ("number", "difference")
+    assert forest.groups == known.groups
+    assert "score of test minus score of extra" in forest.title
+
+
 def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
     ((heading, intervals),) = summarise(simulate(0.03)).figures[0].groups
     assert heading == "method"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rich.cells import cell_len, set_cell_size
 
-from peekbench.records import Forest, Interval
+from peekbench.records import Forest, Interval, Unit
 from peekbench.report.folding import fold
 from peekbench.report.numbers import signed, with_sign
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
 SMALLEST_AXIS = 16
+WIDE_NUMBER = "+10.00"  # which forests of accuracies have room for, so that most look alike
 CHARACTERS_A_TICK = 8
-STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50)  # percentage points between ticks
+STEPS = tuple(digit * 10.0**power for power in range(-4, 4) for digit in (1, 2, 5))  # between ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,12 @@ def draw(forest: Forest, width: int) -> list[Line]:
     Labels that are too long for their column go on in the lines below.
     """
     intervals = [interval for _, group in forest.groups for interval in group]
-    numbers = {id(interval): _numbers(interval) for interval in intervals}
+    numbers = _numbers(intervals, forest.unit)
     number_width = max(map(len, numbers.values()), default=0)
     longest = max((cell_len(interval.label) for interval in intervals), default=0)
     label_width = min(longest + 3, max(8, min(width * 2 // 5, width - number_width - SMALLEST_AXIS - 2)))
-    axis = _Axis.fitting(intervals, max(SMALLEST_AXIS, width - label_width - number_width - 2))
+    scale = 100 if forest.unit == "difference" else 1
+    axis = _Axis.fitting(intervals, scale, max(SMALLEST_AXIS, width - label_width - number_width - 2))
     lines: list[Line] = []
     for heading, group in forest.groups:
         lines += [Line(part, axis.empty(), "", "heading") for part in fold(heading, width)]
@@ -51,13 +55,19 @@ def draw(forest: Forest, width: int) -> list[Line]:
             kind = "average" if interval.is_average else "row"
             lines.append(Line(first, axis.draw(interval), numbers[id(interval)].rjust(number_width), kind))
             lines += [Line(part, axis.empty(), "", kind) for part in below]
-    lines.append(Line(" " * label_width, axis.ticks(), "points".rjust(number_width), "axis"))
+    lines.append(Line(" " * label_width, axis.ticks(), ("points" if scale == 100 else "").rjust(number_width), "axis"))
     return lines
 
 
-def _numbers(interval: Interval) -> str:
-    low, estimate, high = (signed(value, "difference") for value in (interval.low, interval.estimate, interval.high))
-    return f"{estimate:>6} [{low:>6}, {high:>6}]"
+def _numbers(intervals: Sequence[Interval], unit: Unit) -> dict[int, str]:
+    """Estimate and ends of each interval, by its identity, one below the other."""
+    texts = {
+        id(interval): [signed(value, unit) for value in (interval.estimate, interval.low, interval.high)]
+        for interval in intervals
+    }
+    width = max(map(len, chain([WIDE_NUMBER], *texts.values())))
+    padded = {key: [text.rjust(width) for text in parts] for key, parts in texts.items()}
+    return {key: f"{estimate} [{low}, {high}]" for key, (estimate, low, high) in padded.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +75,22 @@ class _Axis:
     low: float
     high: float
     step: float
+    scale: int
+    """What a fraction is multiplied with: the axis is in percentage points, or in the scores' own unit."""
     width: int
 
     @classmethod
-    def fitting(cls, intervals: list[Interval], width: int) -> _Axis:
-        """An axis in percentage points that holds zero and every interval, and is no longer than that."""
-        low = min([0.0, *(interval.low * 100 for interval in intervals)])
-        high = max([0.0, *(interval.high * 100 for interval in intervals)])
+    def fitting(cls, intervals: list[Interval], scale: int, width: int) -> _Axis:
+        """An axis that holds zero and every interval, and is no longer than that."""
+        low = min([0.0, *(interval.low * scale for interval in intervals)])
+        high = max([0.0, *(interval.high * scale for interval in intervals)])
         if low == high:
             low, high = -1.0, 1.0
         fewest = (step for step in STEPS if (high - low) / step <= width / CHARACTERS_A_TICK)
-        return cls(low, high, next(fewest, STEPS[-1]), width)
+        return cls(low, high, next(fewest, STEPS[-1]), scale, width)
 
-    def column(self, points: float) -> int:
-        return round((points - self.low) / (self.high - self.low) * (self.width - 1))
+    def column(self, value: float) -> int:
+        return round((value - self.low) / (self.high - self.low) * (self.width - 1))
 
     def empty(self) -> str:
         line = [" "] * self.width
@@ -87,7 +99,9 @@ class _Axis:
 
     def draw(self, interval: Interval) -> str:
         line = list(self.empty())
-        low, middle, high = (self.column(value * 100) for value in (interval.low, interval.estimate, interval.high))
+        low, middle, high = (
+            self.column(value * self.scale) for value in (interval.low, interval.estimate, interval.high)
+        )
         for column in range(low, high + 1):
             line[column] = LINE
         if high > low:
@@ -100,8 +114,9 @@ class _Axis:
         line = [" "] * self.width
         numbers = range(math.ceil(self.low / self.step), math.floor(self.high / self.step) + 1)
         ticks = [number * self.step for number in sorted(numbers, key=abs)]
+        digits = max(0, -math.floor(math.log10(self.step)))
         for tick in ticks:  # zero first, so that it is never the one left out
-            text = with_sign(tick, 0 if self.step >= 1 else 1)
+            text = with_sign(tick, digits)
             start = min(max(0, self.column(tick) - len(text) // 2), self.width - len(text))
             if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):
                 line[start : start + len(text)] = text
