@@ -294,6 +294,12 @@ def test_forest_of_scores_that_are_no_accuracies_shows_them_as_they_are(width: i
     assert tick in axis.plot or width == 60
 
 
+def test_an_average_is_what_its_record_says() -> None:
+    intervals = (Interval("average.reviews", 0.1, 0.0, 0.2), Interval("all", 0.1, 0.0, 0.2, is_average=True))
+    kinds = [line.kind for line in draw(Forest("f", (("m", intervals),)), 80)]
+    assert kinds == ["heading", "row", "average", "axis"]
+
+
 def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) -> None:
     results = simulate(0.01, tasks=25, subsamples=5)
     (summary, _) = analyze(results)

@@ -212,6 +212,14 @@ def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path:
     assert "score of test minus score of extra" in forest.title
 
 
+def test_a_task_may_be_called_as_the_average_is(simulate: Simulate) -> None:
+    results = simulate({"task0": 0.1, "task1": 0.0}, tasks=2).replace({"task": {"task0": "average of these tasks"}})
+    ((_, (task, _, average)),) = summarise(results).figures[0].groups
+    assert task.label == average.label
+    assert (task.is_average, average.is_average) == (False, True)
+    assert task.estimate > average.estimate
+
+
 def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
     ((heading, intervals),) = summarise(simulate(0.03)).figures[0].groups
     assert heading == "method"
