@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench_classic.words import fit_tfidf
+from peekbench_classic.words import TFIDF_WORDS, fit_tfidf, too_few_words
 
 if TYPE_CHECKING:
     from peekbench_classic import Lsa
@@ -24,6 +24,8 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
     vectorizer = fit_tfidf(texts)
     matrix = vectorizer.transform(texts)
+    if matrix.shape[1] < 2:
+        raise too_few_words(texts, TFIDF_WORDS, "only one word")
     num_components = min(options.num_components, *matrix.shape)
     svd = TruncatedSVD(num_components, random_state=context.seed).fit(matrix)
     # Unit length, as customary after an SVD of texts: the cosine counts, not how many known words a text has.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Context, DataError, FloatArray, Inputs, Labeled, Predictor, Task
-from peekbench_classic.words import NO_WORDS
+from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench_classic.words import WORD2VEC_WORDS, too_few_words
 
 if TYPE_CHECKING:
     from peekbench_classic import Word2Vec
@@ -22,9 +22,10 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
     from gensim.utils import simple_preprocess
     from sklearn.linear_model import LogisticRegression
 
-    sentences = [simple_preprocess(text) for text in [*train.inputs, *(() if unlabeled is None else unlabeled)]]
+    texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
+    sentences = [simple_preprocess(text) for text in texts]
     if not any(sentences):
-        raise DataError(NO_WORDS)
+        raise too_few_words(texts, WORD2VEC_WORDS)
     embedding = Embedding(
         sentences,
         vector_size=options.num_dimensions,

@@ -10,10 +10,16 @@ from peekbench import DataError, Folders, Options, TokenCounts
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-NO_WORDS = (
-    "the texts hold no word of two letters or more, of which this method makes its features; leave the task out, or "
-    "choose a method that reads characters"
-)
+TFIDF_WORDS = "two or more letters or digits"
+WORD2VEC_WORDS = "two to fifteen letters"
+
+
+def too_few_words(texts: Sequence[str], words: str, found: str = "no word") -> DataError:
+    """The error that it is to fit on texts of which no features can be made: emoji, say, or Chinese without spaces."""
+    return DataError(
+        f"the {len(texts)} texts that this method is fitted on hold {found} of {words}, of which it makes its "
+        "features; draw more train texts, leave the task out, or choose a method that reads characters"
+    )
 
 
 def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
@@ -27,10 +33,9 @@ def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(sublinear_tf=True)
-    try:
-        return vectorizer.fit(texts)
-    except ValueError as error:
-        raise DataError(NO_WORDS) from error
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        raise too_few_words(texts, TFIDF_WORDS)
+    return vectorizer.fit(texts)
 
 
 def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peekbench import Context, Inputs, Labeled, Options, Predictor, Task
+from peekbench import Context, DataError, Inputs, Labeled, Options, Predictor, Task
 
 
 def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
@@ -11,11 +11,23 @@ def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
 
 
 def classify(train: Labeled) -> Predictor:
-    """tf-idf and logistic regression on train alone."""
+    """tf-idf and logistic regression on train alone.
+
+    Raises
+    ------
+    DataError
+        Where no train text holds a word.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    model = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10.0, max_iter=1000))
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    if not any(map(vectorizer.build_analyzer(), train.inputs)):
+        raise DataError(
+            f"the {len(train.inputs)} train texts hold no word of two or more letters or digits, of which the controls "
+            "make their features; draw more train texts, or leave the task out"
+        )
+    model = make_pipeline(vectorizer, LogisticRegression(C=10.0, max_iter=1000))
     model.fit(train.inputs, train.labels)
     return Predictor(model.predict_proba)

@@ -40,10 +40,37 @@ def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: P
 def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
     spec = make_use(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
-    wordless = replace(case, train=Labeled(tuple("a ! 1" for _ in case.train.inputs), case.train.labels))
-    for unlabeled in (None, ("? b", "c 2")):
-        with pytest.raises(DataError, match="the texts hold no word of two letters or more"):
-            wordless.predict(unlabeled)
+    for text in ("a ! 1", "好,坏", ""):
+        wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
+        for unlabeled, number in ((None, 60), (("? b", "c 2"), 62)):
+            with pytest.raises(DataError, match=f"the {number} texts .* hold no word of two .*; draw more train texts"):
+                wordless.predict(unlabeled)
+
+
+@pytest.mark.parametrize(
+    ("use", "text", "message"),
+    [
+        ("classic.lsa", "一二三四五六七八九十一二三四五六七", "hold only one word of two or more letters or digits"),
+        ("classic.lsa", "word", "hold only one word of two or more letters or digits"),
+        ("classic.word2vec", "一二三四五六七八九十一二三四五六七", "hold no word of two to fifteen letters"),
+        ("classic.word2vec", "12 345", "hold no word of two to fifteen letters"),
+    ],
+)
+def test_what_counts_as_a_word_is_said_for_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use)
+    case = make_case(use, spec.entry, spec.options, tmp_path)
+    wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
+    with pytest.raises(DataError, match=message):
+        wordless.predict(None)
+
+
+@pytest.mark.parametrize("use", METHODS)
+def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp_path: Path) -> None:
+    """Where the unlabeled texts have words, there is nothing to learn, but something to answer."""
+    spec = make_use(MethodSpec, use)
+    case = make_case(use, spec.entry, spec.options, tmp_path)
+    wordless = replace(case, train=Labeled(tuple("a !" for _ in case.train.inputs), case.train.labels))
+    assert wordless.predict(case.unlabeled) == pytest.approx(1 / 3, abs=1e-6)
 
 
 @pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])

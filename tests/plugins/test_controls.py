@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from peekbench.records import Dataset, Draw, Trial, TrialResult, WorkItem
+from peekbench.errors import DataError
+from peekbench.records import Dataset, Draw, Labeled, Trial, TrialResult, WorkItem
 from peekbench.spec import MethodSpec, make_spec, make_use
 from peekbench.testing import check_method, make_case
 from peekbench.worker import Worker
@@ -15,6 +17,16 @@ from peekbench.worker import Worker
 @pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
 def test_controls_keep_their_contract(use: str) -> None:
     assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+
+
+@pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
+def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use)
+    case = make_case(use, spec.entry, spec.options, tmp_path)
+    wordless = replace(case, train=Labeled(tuple("a ! 好,坏" for _ in case.train.inputs), case.train.labels))
+    for unlabeled in (None, case.unlabeled):
+        with pytest.raises(DataError, match=r"the 60 train texts hold no word .*; draw more train texts, or leave"):
+            wordless.predict(unlabeled)
 
 
 def run(methods: list[Any], tmp_path: Path, *, num_subsamples: int, noise: float = 0.7) -> dict[str, Any]:
