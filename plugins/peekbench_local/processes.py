@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Work = Callable[[WorkItem], Sequence[Outcome]]
 
 GRACE = 5.0  # seconds that a process gets to end
+LOOK = 1.0  # seconds between looks at whether silent workers live
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
@@ -60,7 +61,8 @@ class _Worker:
     def __init__(self, pickled: bytes, threads: int) -> None:
         context = get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, pickled, threads), daemon=True)
+        # No daemon, because daemons may not have children, and a method may want some.
+        self._process = context.Process(target=_serve, args=(theirs, pickled, threads), daemon=False)
         self._process.start()
         theirs.close()  # the worker alone holds that end now, so that its death closes the pipe
         self.item: WorkItem | None = None
@@ -82,6 +84,8 @@ class _Worker:
         EOFError
             Where it died.
         """
+        if not self._connection.poll() and not self._process.is_alive():
+            raise EOFError  # though a process that it has forked still holds the pipe open
         try:
             outcomes, error = self._connection.recv()
         except OSError as broken:  # in the middle of an answer, say
@@ -91,6 +95,9 @@ class _Worker:
         self.item = None
         return cast("Sequence[Outcome]", outcomes)
 
+    def is_dead(self) -> bool:
+        return not self._process.is_alive()
+
     def bury(self) -> int | None:
         """End it, if it has not ended; its exit code, negative for a signal."""
         if self._process.is_alive() and self.item is None:
@@ -99,6 +106,8 @@ class _Worker:
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
+        with suppress(ProcessLookupError, PermissionError):  # there are none left, as a rule
+            os.killpg(cast("int", self._process.pid), signal.SIGKILL)
         code = self._process.exitcode
         self._connection.close()
         self._process.close()
@@ -112,6 +121,7 @@ class _Worker:
 
 def _serve(connection: Connection[Any, Any], pickled: bytes, threads: int) -> None:
     """What a worker does until its parent closes the pipe or dies."""
+    os.setpgid(0, 0)  # so that what a method starts can be ended with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ[THREADS_VARIABLE] = str(threads)
@@ -158,7 +168,8 @@ def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Genera
             busy = {worker.connection: worker for worker in workers if worker.item is not None}
             if not busy:
                 return
-            for connection in wait(list(busy)):
+            ready = wait(list(busy), timeout=LOOK) or [pipe for pipe, worker in busy.items() if worker.is_dead()]
+            for connection in ready:
                 worker = busy[cast("Connection[Any, Any]", connection)]
                 item = worker.item
                 assert item is not None

@@ -222,3 +222,26 @@ def test_failed_trials_are_tried_again(tmp_path: Path) -> None:
     assert ended.returncode == 0
     assert "47 done before" in ended.stdout
     assert len(done("mended")) == 48
+
+
+def test_methods_may_start_processes_and_none_outlives_a_worker_that_is_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PEEKBENCH_TEST_OF", str(tmp_path))
+    parts = {"tasks": ["toy.words"], "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3}}
+    ended = finish(write_spec("family", methods=["toy.family"], **parts), 2)
+    assert ended.returncode == 0, ended.stderr
+    leaves = {"use": "toy.family", "name": "leaves", "options": {"orphan": 600}}
+    executor = {"use": "local", "options": {"retries": 0}}
+    ended = finish(write_spec("orphans", methods=["toy.constant", leaves], executor=executor, **parts), 2)
+    assert ended.returncode == 3, ended.stderr
+    assert "worker process died (signal 9) 1 times" in ended.stdout
+    assert len(done("orphans")) == 3
+    assert [process for process in psutil.process_iter() if _belongs_to(process, tmp_path)] == []
+
+
+def _belongs_to(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.pid != os.getpid() and process.environ().get("PEEKBENCH_TEST_OF") == str(folder)
+    except psutil.Error:
+        return False

@@ -97,6 +97,24 @@ def look(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
     return Predictor(predictor.predict, {"pools": len(pools), "threads": max(pools)})
 
 
+class Family(Options):
+    orphan: int = 0  # seconds that a process is to sleep which is left behind
+
+
+def family(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Family, context: Context) -> Predictor:
+    """As constant; starts processes of its own, forked ones, which hold on to every open file."""
+    import subprocess
+    from multiprocessing import get_context
+
+    with get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+    if options.orphan:
+        subprocess.Popen(["sleep", str(options.orphan)])
+        get_context("fork").Process(target=time.sleep, args=(options.orphan,)).start()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return constant(unlabeled, train, task, options=Constant(), context=context)
+
+
 class Short(Options):
     revision: int = 0  # of what would be downloaded; 0 is the newest
 
@@ -240,6 +258,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="vote", options=Vote, method=vote, summary="votes of words", unlabeled_options=frozenset({"boldness"})
         ),
+        MethodEntry(name="family", options=Family, method=family, summary="starts processes"),
         MethodEntry(name="look", method=look, summary="tells what it finds"),
         MethodEntry(
             name="short",
