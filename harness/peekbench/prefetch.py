@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peekbench.data import load_dataset
+from peekbench.errors import DataError, PeekbenchError
 
 if TYPE_CHECKING:
-    from peekbench.spec import ExperimentSpec
+    from peekbench.spec import ExperimentSpec, MethodSpec, TaskSpec
 
 
 def prefetch(spec: ExperimentSpec) -> Iterator[str]:
@@ -19,16 +21,32 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
     Raises
     ------
     DataError
-        Where data cannot be had.
+        At the end, where something could not be had.
     """
     methods = [method for method in spec.methods if method.entry.prefetch is not None]
-    total = len(spec.tasks) + len(methods)
-    for number, task in enumerate(spec.tasks, start=1):
-        yield f"[{number}/{total}] {task.name}"
-        dataset = load_dataset(spec.source(task))
-        yield f"    {len(dataset.labels):,} rows"
-    for number, method in enumerate(methods, start=len(spec.tasks) + 1):
-        yield f"[{number}/{total}] {method.name}"
-        assert method.entry.prefetch is not None
-        method.entry.prefetch(options=spec.options(method), folders=spec.folders())
-        yield "    done"
+    fetches: list[tuple[str, Callable[[], str]]] = [
+        *((task.name, partial(_fetch_task, spec, task)) for task in spec.tasks),
+        *((method.name, partial(_fetch_for_method, spec, method)) for method in methods),
+    ]
+    failed = []
+    for number, (name, fetch) in enumerate(fetches, start=1):
+        yield f"[{number}/{len(fetches)}] {name}"
+        try:
+            yield f"    {fetch()}"
+        except PeekbenchError as error:
+            failed.append(name)
+            yield f"    {error}"
+    if failed:
+        raise DataError(
+            f"{len(failed)} of {len(fetches)} could not be had: {', '.join(failed)}; see above, and try again"
+        )
+
+
+def _fetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
+    return f"{len(load_dataset(spec.source(task)).labels):,} rows"
+
+
+def _fetch_for_method(spec: ExperimentSpec, method: MethodSpec) -> str:
+    assert method.entry.prefetch is not None
+    method.entry.prefetch(options=spec.options(method), folders=spec.folders())
+    return "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data import class_counts, fingerprint, load_dataset
-from peekbench.errors import PluginError
+from peekbench.errors import DataError, PluginError
 from peekbench.sampling import check_sizes
 
 if TYPE_CHECKING:
@@ -19,14 +19,23 @@ def check_tasks(spec: ExperimentSpec) -> None:
     Raises
     ------
     DataError
-        Where data cannot be had, or there are too few rows.
+        Where data cannot be had, or there are too few rows; of all tasks for which that is so.
     PluginError
         Where a method takes other kinds of tasks.
     """
+    faults: list[DataError] = []
     for task in spec.tasks:
-        dataset = load_dataset(spec.source(task))
-        check_sizes(dataset, spec.design, task.name)
-        _check_kind(spec, task.name, dataset.kind)
+        try:
+            dataset = load_dataset(spec.source(task))
+            check_sizes(dataset, spec.design, task.name)
+        except DataError as error:
+            faults.append(error)
+        else:
+            _check_kind(spec, task.name, dataset.kind)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise DataError("\n".join(str(fault) for fault in faults))
 
 
 def _check_kind(spec: ExperimentSpec, task: str, kind: TaskKind) -> None:

@@ -58,6 +58,7 @@ def test_validate_goes_through_all_specs(spec: str) -> None:
     assert f"{spec}: good, 2 tasks, 2 methods, 12 trials" in done.stdout
     assert "bad.yaml does not fit" in done.stderr
     assert "small-data.yaml: task a: 400 rows, but" in done.stderr
+    assert "task b: 400 rows, but" in done.stderr, "all tasks are looked at"
 
 
 def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
@@ -77,6 +78,10 @@ def test_lock_and_prefetch_name_what_they_do(spec: str, monkeypatch: pytest.Monk
     lines = peek("prefetch", spec).stdout.splitlines()
     assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    done"]
     assert Path("cache/toy-model").read_text() == "revision 7", "the one that is locked"
+    Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
+    broken = peek("prefetch", "broken.yaml", status=2)
+    assert "[2/3] b\n    400 rows" in broken.stdout, "the others are fetched"
+    assert "1 of 3 could not be had: a" in broken.stderr
     Path("newest").write_text("8")
     assert "revision 7" in peek("lock", spec).stdout
     assert "revision 8" in peek("lock", spec, "--newest").stdout
