@@ -54,6 +54,8 @@ class Configuration:
     """Method, and model and sizes where they differ: the first cells of a table's row."""
     scores: Mapping[str, Mapping[str, Sequence[float]]]
     """Arm or effect, as `paired_scores` names them, to task to the value of each subsample."""
+    num_test: int | None = None
+    """Test texts of each subsample, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,15 @@ def configurations(results: pd.DataFrame) -> Configurations:
             name: {str(task): values.tolist() for task, values in rows.groupby("task", sort=False)[name]}
             for name in (*arms, *effects)
         }
-        each.append(Configuration(_label(cells, varying), tuple(cells[name] for name in varying), scores))
+        num_test = cells["num_test"]
+        each.append(
+            Configuration(
+                _label(cells, varying),
+                tuple(cells[name] for name in varying),
+                scores,
+                num_test if isinstance(num_test, int) else None,
+            )
+        )
     return Configurations(
         columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),
         fixed=", ".join(f"{name} {size}" for name, size in same.items() if size is not None),

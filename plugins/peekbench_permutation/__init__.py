@@ -10,7 +10,7 @@ from peekbench_permutation.permutation import test_tasks
 
 class Permutation(Options):
     num_resamples: int = Field(default=9999, ge=99)
-    """Random sign flips; a test with fewer subsamples than needed for so many goes through all of them, exactly."""
+    """Random sign flips, where scores are no numbers of test texts, such as R^2; tests of accuracies are exact."""
     seed: int = Field(default=0, ge=0)
     """Of the random sign flips."""
     level: float = Field(default=0.05, gt=0, lt=1)

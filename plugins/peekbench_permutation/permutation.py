@@ -11,10 +11,11 @@ from peekbench import Analysis, Cell, Column, Table, Unit, configurations
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench import FloatArray, IntArray
     from peekbench_permutation import Permutation
 
-BATCH = 512  # resamples at a time: a few dozen MB for 25 tasks of 100 subsamples
+BATCH = 512  # resamples at a time
+ROUNDING = 1e-9
 
 OVERVIEW = (
     Column("tasks", "count"),
@@ -53,7 +54,7 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
     for one in found.each:
-        tests = _test_configuration(one.scores["bias"], options)
+        tests = _test_configuration(one.scores["bias"], one.num_test if found.is_accuracy else None, options)
         two_sided = adjust([test.two_sided for test in tests])
         greater = adjust([test.greater for test in tests])
         nonzero = [test.mean for test, p in zip(tests, two_sided, strict=True) if p <= options.level]
@@ -76,39 +77,67 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
                 "Permutation tests of the bias by task",
                 (Column("task"), *found.columns, Column("bias", unit), *TESTS),
                 tuple(by_task),
-                f"Sign flips of test - extra within subsamples: all of them, or {options.num_resamples:,} at random "
-                "where there are more. Adjusted: Benjamini-Hochberg over the tasks of a configuration.",
+                "Sign flips of test - extra within subsamples, exact; where scores are no numbers of texts, "
+                f"{options.num_resamples:,} at random. Adjusted: Benjamini-Hochberg over the tasks of a configuration.",
             ),
         ),
     )
 
 
-def _test_configuration(tasks: Mapping[str, Sequence[float]], options: Permutation) -> list[TaskTest]:
+def _test_configuration(
+    tasks: Mapping[str, Sequence[float]], num_test: int | None, options: Permutation
+) -> list[TaskTest]:
     import numpy as np
 
-    found: dict[str, TaskTest] = {}
-    for size in sorted({len(values) for values in tasks.values()}):
-        names = [task for task, values in tasks.items() if len(values) == size]
-        stacked = np.array([tasks[task] for task in names])
-        for task, values, two_sided, greater in zip(names, stacked, *p_values(stacked, options), strict=True):
-            found[task] = TaskTest(task, float(values.mean()), float(two_sided), float(greater))
-    return [found[task] for task in tasks]
+    return [
+        TaskTest(task, float(np.mean(values)), *p_values(np.array(values), num_test, options))
+        for task, values in tasks.items()
+    ]
 
 
-def p_values(differences: FloatArray, options: Permutation) -> tuple[FloatArray, FloatArray]:
-    """Two-sided and one-sided (mean > 0) p-values of sign-flip tests.
+def p_values(differences: FloatArray, num_test: int | None, options: Permutation) -> tuple[float, float]:
+    """Two-sided and one-sided (mean > 0) p-values of a sign-flip test.
+
+    Exact where the differences are whole numbers of test texts: the distribution of their sum under random signs is the
+    convolution of as many two-point distributions.
 
     Parameters
     ----------
     differences
-        Shape (n_tasks, n_subsamples). All tasks are tested with the same flips.
+        Of the scores, shape (n_subsamples,).
+    num_test
+        Test texts of each subsample, where scores are accuracies and it is known.
     """
+    import numpy as np
+
+    if num_test is not None:
+        in_texts = differences * num_test
+        whole = np.rint(in_texts).astype(np.int64)
+        if np.abs(in_texts - whole).max() < ROUNDING:
+            return _exact(whole)
+    return _by_resampling(differences, options)
+
+
+def _exact(differences: IntArray) -> tuple[float, float]:
+    import numpy as np
+
+    most = int(np.abs(differences).sum())
+    chances = np.zeros(2 * most + 1)  # of the sums -most, ..., most
+    chances[most] = 1.0
+    for size in np.abs(differences[differences != 0]).tolist():
+        chances = (np.roll(chances, size) + np.roll(chances, -size)) / 2  # what is rolled over the ends is zero
+    observed = most + int(differences.sum())
+    greater, less = float(chances[observed:].sum()), float(chances[: observed + 1].sum())
+    return min(1.0, 2 * greater, 2 * less), min(1.0, greater)
+
+
+def _by_resampling(differences: FloatArray, options: Permutation) -> tuple[float, float]:
+    """With all sign flips, or so many at random, to which the data are added as one more."""
     import numpy as np
     from scipy.stats import permutation_test
 
-    ones = np.ones(len(differences))
-    if differences.shape[1] < 2:
-        return ones, np.where(differences[:, 0] > 0, 0.5, 1.0)
+    if len(differences) < 2:  # for which scipy has no test
+        return 1.0, 0.5 if differences[0] > 0 else 1.0
     tested = permutation_test(
         (differences,),
         lambda values, axis: values.mean(axis=axis),
@@ -116,17 +145,17 @@ def p_values(differences: FloatArray, options: Permutation) -> tuple[FloatArray,
         vectorized=True,
         n_resamples=options.num_resamples,
         batch=BATCH,
-        alternative="two-sided",
-        axis=-1,
         rng=np.random.default_rng(options.seed),
     )
-    null = tested.null_distribution  # (n_resamples, n_tasks)
-    # As scipy does: ties within rounding count as ties, and a random test counts the data as one more resample.
-    observed = differences.mean(axis=-1)
-    slack = np.abs(observed) * 1e-14 + 1e-15
-    added = 0 if 2 ** differences.shape[1] <= options.num_resamples else 1
-    greater = ((null >= observed - slack).sum(axis=0) + added) / (len(null) + added)
-    return np.minimum(tested.pvalue, 1.0), greater
+    null = tested.null_distribution
+    observed = differences.mean()
+    slack = ROUNDING * np.abs(differences).max()  # ties within rounding are ties, for a mean near zero too
+    added = 0 if 2 ** len(differences) <= options.num_resamples else 1
+    greater, less = (
+        (np.count_nonzero(tail) + added) / (len(null) + added)
+        for tail in (null >= observed - slack, null <= observed + slack)
+    )
+    return min(1.0, 2 * greater, 2 * less), greater
 
 
 def adjust(p: Sequence[float]) -> list[float]:
