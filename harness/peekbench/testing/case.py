@@ -10,6 +10,7 @@ from pathlib import Path
 
 from peekbench import data
 from peekbench.contract import check_predictions
+from peekbench.design import Design
 from peekbench.entries import MethodEntry
 from peekbench.errors import ContractError, DataError
 from peekbench.protocols import Options
@@ -26,7 +27,6 @@ from peekbench.records import (
     Task,
 )
 from peekbench.sampling import Sampler
-from peekbench.spec import Design
 from peekbench.worker import take
 
 SOURCE = "peekbench.testing.sample"

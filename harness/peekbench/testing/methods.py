@@ -16,9 +16,9 @@ from peekbench.entries import MethodEntry
 from peekbench.errors import ContractError
 from peekbench.protocols import Options
 from peekbench.records import Dataset, FloatArray, Inputs
-from peekbench.spec import MethodSpec, make_use
 from peekbench.testing.case import Case, in_both_arms, make_case
 from peekbench.testing.generators import check_random_state
+from peekbench.uses import MethodSpec, make_use
 
 HEAVY = (
     "datasets", "gensim", "matplotlib", "pandas", "peft", "pymc", "ray", "scipy", "sklearn", "torch", "transformers",
@@ -155,13 +155,14 @@ def check_order_invariance(case: Case, unlabeled: Inputs | None) -> None:
         raise ContractError("predictions change with the order of the texts; predict each input by itself")
 
 
-def check_inputs_untouched(case: Case) -> None:
+@in_both_arms
+def check_inputs_untouched(case: Case, unlabeled: Inputs | None) -> None:
     """What it is given stays as it was, even where nothing keeps it from changing it."""
     import numpy as np
 
     given = copy.deepcopy(case)
     given.train.labels.flags.writeable = True
-    given.predict(given.unlabeled)
+    given.predict(None if unlabeled is None else given.unlabeled)
     for before, after in (
         (case.train.inputs, given.train.inputs),
         (case.train.labels, given.train.labels),
