@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peekbench.design import Design
 from peekbench.errors import ContractError, ResultsError
 from peekbench.plan import list_trials
 from peekbench.records import Analysis, Trial
 from peekbench.results import TRIAL, load_results
-from peekbench.spec import DEFAULT_ANALYSES, AnalysisSpec, Design, make_use
+from peekbench.spec import DEFAULT_ANALYSES
 from peekbench.store import Store, is_store
+from peekbench.uses import AnalysisSpec, make_use
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from peekbench.prompts import render_prompt
 from peekbench.protocols import Options
 from peekbench.records import Folders, TaskFacts
 from peekbench.registration import options_schema
-from peekbench.spec import TaskSpec, make_use
+from peekbench.uses import TaskSpec, make_use
 
 KINDS = {"tasks": "data source", "methods": "method", "analyses": "analysis", "executors": "executor"}
 

@@ -316,7 +316,7 @@ def show(
     Example: peekbench show hf.trec
     """
     from peekbench.catalogue import describe
-    from peekbench.spec import parse_options
+    from peekbench.uses import parse_options
 
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
         typer.echo(("\n" if number else "") + paragraph)
@@ -331,8 +331,8 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
-    from peekbench.spec import parse_options
     from peekbench.testing import check_method
+    from peekbench.uses import parse_options
 
     outcomes = check_method(use, parse_options(options))
     for outcome in outcomes:

@@ -17,7 +17,8 @@ from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.records import Dataset, Folders, SourceRef, Task, TaskKind
 
 if TYPE_CHECKING:
-    from peekbench.spec import ExperimentSpec, TaskSpec
+    from peekbench.spec import ExperimentSpec
+    from peekbench.uses import TaskSpec
 
 
 def load_dataset(

@@ -15,7 +15,8 @@ from peekbench.strict_yaml import read_yaml
 
 if TYPE_CHECKING:
     from peekbench.records import Folders
-    from peekbench.spec import ExperimentSpec, MethodSpec, TaskSpec
+    from peekbench.spec import ExperimentSpec
+    from peekbench.uses import MethodSpec, TaskSpec
 
 SUFFIX = ".lock"
 GROUPS = ("tasks", "methods")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from peekbench.records import Draw, IntArray, Subsample, Trial, WorkItem
 
 if TYPE_CHECKING:
-    from peekbench.spec import Arm, Design, ExperimentSpec
+    from peekbench.design import Arm, Design
+    from peekbench.spec import ExperimentSpec
 
 
 def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:

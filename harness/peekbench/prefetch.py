@@ -10,7 +10,8 @@ from peekbench.data import load_dataset
 from peekbench.errors import DataError, PeekbenchError
 
 if TYPE_CHECKING:
-    from peekbench.spec import ExperimentSpec, MethodSpec, TaskSpec
+    from peekbench.spec import ExperimentSpec
+    from peekbench.uses import MethodSpec, TaskSpec
 
 
 def prefetch(spec: ExperimentSpec) -> Iterator[str]:

@@ -17,7 +17,7 @@ from peekbench.errors import DataError
 from peekbench.records import Dataset, Draw, IntArray, Subsample
 
 if TYPE_CHECKING:
-    from peekbench.spec import Design
+    from peekbench.design import Design
 
 
 def derive_seed(*parts: object, bits: int = 32) -> int:

@@ -2,258 +2,29 @@
 
 from __future__ import annotations
 
-import json
-import reprlib
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
-    SerializeAsAny,
-    TypeAdapter,
     ValidationError,
-    ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticSerializationError
 
 from peekbench import plugins
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.design import BASE, EXTRA, TEST, Arm, ArmSpec, Design
+from peekbench.entries import TaskGroupEntry
 from peekbench.errors import PluginError, SpecError
 from peekbench.faults import describe
 from peekbench.locking import lock_path, pinned_options, read_lock
 from peekbench.protocols import Options
 from peekbench.records import Folders, SourceRef
 from peekbench.strict_yaml import read_yaml
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
-
-
-class SpecModel(BaseModel):
-    """Root of the spec's own models."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Use(SpecModel):
-    """A thing that a plugin registers, by name, with its options.
-
-    In YAML the name alone will do: `classic.lsa` is short for `{use: classic.lsa}`.
-    """
-
-    kind: ClassVar[str]
-    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry]]
-
-    use: str
-    """`plugin.thing`; a plugin's name alone means its thing of the same name."""
-    options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
-    """What `peekbench show plugin.thing` lists."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, value: Any) -> Any:
-        return {"use": value} if isinstance(value, str) else value
-
-    @field_validator("use")
-    @classmethod
-    def _exists(cls, use: str) -> str:
-        try:
-            plugins.find(use, cls.kind, cls.entry_type)
-        except PluginError as error:
-            raise ValueError(str(error)) from error
-        return use
-
-    @field_validator("options", mode="plain")
-    @classmethod
-    def _plugins_own_model(cls, value: Any, info: ValidationInfo) -> Options:
-        if "use" not in info.data:  # reported already
-            return Options()
-        model = plugins.find(info.data["use"], cls.kind, cls.entry_type).options
-        if isinstance(value, Options):
-            value = value.model_dump()
-        options = model.model_validate({} if value is None else value)
-        try:
-            options.model_dump_json()
-        except PydanticSerializationError as error:
-            raise ValueError(f"cannot be kept as JSON: {error}; give plain values") from error
-        return options
-
-    def raw_options(self) -> dict[str, Any]:
-        """Options as plain JSON values, defaults filled in."""
-        dumped: dict[str, Any] = self.options.model_dump(mode="json")
-        return dumped
-
-
-U = TypeVar("U", bound=Use)
-
-
-class NamedUse(Use):
-    name: Name = Field(default="", validate_default=True)
-    """What tables call it: by default the same as `use`. Needed where two entries have the same `use`."""
-
-    @field_validator("name", mode="before")
-    @classmethod
-    def _default_name(cls, name: Any, info: ValidationInfo) -> Any:
-        return info.data.get("use", "unnamed") if name == "" else name
-
-
-class TaskSpec(NamedUse):
-    kind = "data source"
-    entry_type = DataSourceEntry
-
-    @property
-    def entry(self) -> DataSourceEntry:
-        return plugins.find(self.use, self.kind, DataSourceEntry)
-
-
-class MethodSpec(NamedUse):
-    kind = "method"
-    entry_type = MethodEntry
-
-    @property
-    def entry(self) -> MethodEntry:
-        return plugins.find(self.use, self.kind, MethodEntry)
-
-    @property
-    def model(self) -> str:
-        """The language model that the method works with, where its options name one."""
-        return str(getattr(self.options, "model", ""))
-
-    def base_key(self) -> str:
-        """Equal for methods that do the same where there are no unlabeled texts."""
-        entry = self.entry
-        options = {key: value for key, value in self.raw_options().items() if key not in entry.unlabeled_options}
-        plugin, thing = plugins.split_use(self.use)
-        return f"{plugin}.{entry.base or thing} {json.dumps(options, sort_keys=True)}"
-
-
-class AnalysisSpec(Use):
-    kind = "analysis"
-    entry_type = AnalyzerEntry
-
-    @property
-    def entry(self) -> AnalyzerEntry:
-        return plugins.find(self.use, self.kind, AnalyzerEntry)
-
-
-class ExecutorSpec(Use):
-    kind = "executor"
-    entry_type = ExecutorEntry
-
-    @property
-    def entry(self) -> ExecutorEntry:
-        return plugins.find(self.use, self.kind, ExecutorEntry)
-
-
-def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
-Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
-_ONE: TypeAdapter[int] = TypeAdapter(Count)
-_EACH: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
-
-
-class Design(SpecModel):
-    """How much is drawn, and how often. The design points are all pairs of `num_train` and `num_test`."""
-
-    num_train: Counts
-    """Labeled train texts, one number or several; floor(num_train / classes) of each class are drawn."""
-    num_test: Counts
-    """Test texts, and just as many extra texts; one number or several."""
-    num_subsamples: Repeats
-    """Repeats; one number, or one for each `num_test`: {50: 100, 500: 20}."""
-
-    @field_validator("num_train", "num_test")
-    @classmethod
-    def _no_repeats(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(sizes)) < len(sizes):
-            raise ValueError(f"{list(sizes)} has a number twice; remove one")
-        return tuple(sorted(sizes))
-
-    @field_validator("num_subsamples", mode="before")
-    @classmethod
-    def _one_or_each(cls, repeats: Any) -> Any:
-        """One form or the other, so that a fault is described for the form that was written."""
-        if not isinstance(repeats, Mapping):
-            return _ONE.validate_python(repeats)
-        by_size = _EACH.validate_python(repeats)
-        if len(by_size) < len(repeats):
-            raise ValueError("two entries are for the same num_test; remove one of them")
-        return by_size
-
-    @model_validator(mode="after")
-    def _repeats_for_each_size(self) -> Design:
-        if isinstance(self.num_subsamples, dict) and set(self.num_subsamples) != set(self.num_test):
-            raise ValueError(
-                f"num_subsamples has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; "
-                "give one entry for each num_test, or one number for all"
-            )
-        return self
-
-    def repeats(self, num_test: int) -> int:
-        """Subsamples at this test size."""
-        return self.num_subsamples[num_test] if isinstance(self.num_subsamples, dict) else self.num_subsamples
-
-    def points(self) -> Iterator[tuple[int, int]]:
-        """Every (num_train, num_test)."""
-        return product(self.num_train, self.num_test)
-
-
-class Arm(SpecModel):
-    """What the unlabeled texts are: none, extra texts, test texts, or a mix of the two."""
-
-    kind: Literal["base", "extra", "test", "mix"]
-    mix: Annotated[float, Field(ge=0, le=1)]
-    """Share of test texts among the unlabeled ones."""
-
-    @property
-    def name(self) -> str:
-        """As tables have it: 'base', 'extra', 'test' or 'mix-0.25'."""
-        return f"mix-{self.mix:.{DOSE_DIGITS}f}".rstrip("0") if self.kind == "mix" else self.kind
-
-    def num_peeked(self, num_test: int) -> int:
-        """Test texts among the unlabeled ones, of which there are `num_test`."""
-        return round(self.mix * num_test)
-
-    @model_serializer
-    def _as_written(self) -> str | dict[str, float]:
-        return {"mix": self.mix} if self.kind == "mix" else self.kind
-
-
-DOSE_DIGITS = 4  # of a share: it is part of the arm's name
-
-BASE, EXTRA, TEST = Arm(kind="base", mix=0), Arm(kind="extra", mix=0), Arm(kind="test", mix=1)
-
-
-def _read_arm(value: Any) -> Any:
-    for arm in (BASE, EXTRA, TEST):
-        if value == arm.name:
-            return arm
-    if isinstance(value, Mapping) and set(value) == {"mix"}:
-        share = value["mix"]
-        if isinstance(share, float) and 0 < share < 1:
-            if round(share, DOSE_DIGITS) != share:
-                raise ValueError(f"mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
-            return Arm(kind="mix", mix=share)
-        raise ValueError(f"mix: {share!r} is not a share between 0 and 1 (0 is the arm extra, 1 the arm test)")
-    if isinstance(value, Arm):
-        return value
-    raise ValueError(f"{reprlib.repr(value)} is no arm; arms are base, extra, test, and a dose such as `mix: 0.25`")
-
-
-ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]
+from peekbench.uses import AnalysisSpec, ExecutorSpec, MethodSpec, Name, SpecModel, TaskSpec, make_use
 
 
 class ReportSpec(SpecModel):
@@ -448,34 +219,6 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     if not isinstance(raw, dict):
         raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
     return make_spec(raw, folder=folder, origin=origin)
-
-
-def parse_options(text: str) -> dict[str, Any]:
-    """Read options given as YAML on a command line.
-
-    Raises
-    ------
-    SpecError
-        Where they are no mapping.
-    """
-    raw = read_yaml(text, "options")
-    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise SpecError(f"options: {text!r} is not a mapping such as '{{name: value}}'")
-    return raw
-
-
-def make_use(model: type[U], use: str, options: Mapping[str, Any] | None = None) -> U:
-    """Name a thing outside of a spec: `make_use(AnalysisSpec, 'summary')`.
-
-    Raises
-    ------
-    SpecError
-        Where no plugin offers it, or the options do not fit.
-    """
-    try:
-        return model.model_validate({"use": use, "options": options})
-    except ValidationError as error:
-        raise SpecError(f"{use} does not fit:\n{describe(error)}") from error
 
 
 def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> ExperimentSpec:

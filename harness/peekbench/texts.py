@@ -17,7 +17,8 @@ from peekbench.sampling import Sampler
 
 if TYPE_CHECKING:
     from peekbench.records import IntArray, Subsample
-    from peekbench.spec import ExperimentSpec, MethodSpec, TaskSpec
+    from peekbench.spec import ExperimentSpec
+    from peekbench.uses import MethodSpec, TaskSpec
 
 NUM_SUBSAMPLES = 5
 PERCENTILES = (5, 25, 50, 75, 95)

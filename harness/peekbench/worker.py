@@ -37,8 +37,10 @@ from peekbench.records import (
 from peekbench.sampling import Sampler, derive_seed
 
 if TYPE_CHECKING:
+    from peekbench.design import Arm
     from peekbench.protocols import Outcome
-    from peekbench.spec import Arm, ExperimentSpec, MethodSpec
+    from peekbench.spec import ExperimentSpec
+    from peekbench.uses import MethodSpec
 
 
 NOT_CHECKED: Mapping[str, str] = MappingProxyType({})

@@ -13,9 +13,9 @@ from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execute import run
 from peekbench.plan import make_trials
 from peekbench.results import load_results
-from peekbench.spec import AnalysisSpec, make_use
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
+from peekbench.uses import AnalysisSpec, make_use
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

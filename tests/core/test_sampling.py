@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from peekbench.design import Design
 from peekbench.errors import DataError
 from peekbench.records import Dataset, Draw
 from peekbench.sampling import Sampler, check_sizes, derive_seed
-from peekbench.spec import Design
 
 SHARES = (0.55, 0.3, 0.1, 0.05)
 

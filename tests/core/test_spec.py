@@ -10,16 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from peekbench.errors import SpecError
-from peekbench.spec import (
-    AnalysisSpec,
-    ExperimentSpec,
-    canonical,
-    load_spec,
-    make_spec,
-    make_use,
-    parse_options,
-    parse_spec,
-)
+from peekbench.spec import ExperimentSpec, canonical, load_spec, make_spec, parse_spec
+from peekbench.uses import AnalysisSpec, make_use, parse_options
 
 MINIMAL = """
 name: small

@@ -17,9 +17,10 @@ from peekbench.execute import run
 from peekbench.plan import measure
 from peekbench.records import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.report import report_of_run
-from peekbench.spec import ExperimentSpec, MethodSpec
+from peekbench.spec import ExperimentSpec
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
+from peekbench.uses import MethodSpec
 
 MakeSpec = Callable[..., ExperimentSpec]
 DRAW = Draw("a", 12, 30, 0)

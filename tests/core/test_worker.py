@@ -14,11 +14,12 @@ from threadpoolctl import threadpool_info
 
 from peekbench.contract import check_predictions
 from peekbench.data import forget
+from peekbench.design import EXTRA, TEST, Arm
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execute import run
 from peekbench.plan import group, make_trials, measure, unlabeled_rows
 from peekbench.records import Draw, SourceRef, Subsample, Task, Trial, TrialFailure, TrialResult, WorkItem
-from peekbench.spec import EXTRA, TEST, Arm, ExperimentSpec
+from peekbench.spec import ExperimentSpec
 from peekbench.store import Store
 from peekbench.worker import Worker, score
 

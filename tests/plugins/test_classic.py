@@ -13,8 +13,9 @@ import pytest
 
 from peekbench.errors import DataError
 from peekbench.records import Draw, Folders, Labeled, Trial, TrialResult, WorkItem
-from peekbench.spec import MethodSpec, make_spec, make_use
+from peekbench.spec import make_spec
 from peekbench.testing import check_method, make_case
+from peekbench.uses import MethodSpec, make_use
 from peekbench.worker import Worker
 
 METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
@@ -123,7 +124,7 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
 def test_numbers_do_not_depend_on_the_hash_seed(use: str) -> None:
     code = f"""
 import json, tempfile, pathlib
-from peekbench.spec import MethodSpec, make_use
+from peekbench.uses import MethodSpec, make_use
 from peekbench.testing import make_case
 spec = make_use(MethodSpec, {use!r})
 with tempfile.TemporaryDirectory() as folder:

@@ -9,8 +9,9 @@ import pytest
 
 from peekbench.errors import DataError
 from peekbench.records import Dataset, Draw, Labeled, Trial, TrialResult, WorkItem
-from peekbench.spec import MethodSpec, make_spec, make_use
+from peekbench.spec import make_spec
 from peekbench.testing import check_method, make_case
+from peekbench.uses import MethodSpec, make_use
 from peekbench.worker import Worker
 
 

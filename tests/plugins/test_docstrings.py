@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from peekbench import plugins
 from peekbench.data import check, hash_rows
+from peekbench.design import Design
 from peekbench.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.errors import DataError
 from peekbench.records import Dataset, Folders
 from peekbench.sampling import check_sizes
-from peekbench.spec import Design
 from peekbench_docstrings import source
 from peekbench_docstrings.extract import extract
 from peekbench_docstrings.names import telling_names, without_names

@@ -12,8 +12,8 @@ from scipy.stats import ttest_1samp
 
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
-from peekbench.spec import AnalysisSpec, make_use
 from peekbench.testing import check_analyzer, check_module_light
+from peekbench.uses import AnalysisSpec, make_use
 from peekbench_permutation import Permutation
 from peekbench_permutation.permutation import adjust, p_values
 

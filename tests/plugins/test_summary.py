@@ -13,8 +13,8 @@ from peekbench import Unit, signed
 from peekbench.effects import paired_scores
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
-from peekbench.spec import AnalysisSpec, make_use
 from peekbench.testing import check_analyzer, check_module_light
+from peekbench.uses import AnalysisSpec, make_use
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.verdict import judge
 

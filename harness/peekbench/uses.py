@@ -1,0 +1,173 @@
+"""What a spec names: tasks, methods, analyses and executors of plugins, each with options of the plugin's own model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticSerializationError
+
+from peekbench import plugins
+from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry
+from peekbench.errors import PluginError, SpecError
+from peekbench.faults import describe
+from peekbench.protocols import Options
+from peekbench.strict_yaml import read_yaml
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+
+
+class SpecModel(BaseModel):
+    """Root of the spec's own models."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Use(SpecModel):
+    """A thing that a plugin registers, by name, with its options.
+
+    In YAML the name alone will do: `classic.lsa` is short for `{use: classic.lsa}`.
+    """
+
+    kind: ClassVar[str]
+    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry]]
+
+    use: str
+    """`plugin.thing`; a plugin's name alone means its thing of the same name."""
+    options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
+    """What `peekbench show plugin.thing` lists."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        return {"use": value} if isinstance(value, str) else value
+
+    @field_validator("use")
+    @classmethod
+    def _exists(cls, use: str) -> str:
+        try:
+            plugins.find(use, cls.kind, cls.entry_type)
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+        return use
+
+    @field_validator("options", mode="plain")
+    @classmethod
+    def _plugins_own_model(cls, value: Any, info: ValidationInfo) -> Options:
+        if "use" not in info.data:  # reported already
+            return Options()
+        model = plugins.find(info.data["use"], cls.kind, cls.entry_type).options
+        if isinstance(value, Options):
+            value = value.model_dump()
+        options = model.model_validate({} if value is None else value)
+        try:
+            options.model_dump_json()
+        except PydanticSerializationError as error:
+            raise ValueError(f"cannot be kept as JSON: {error}; give plain values") from error
+        return options
+
+    def raw_options(self) -> dict[str, Any]:
+        """Options as plain JSON values, defaults filled in."""
+        dumped: dict[str, Any] = self.options.model_dump(mode="json")
+        return dumped
+
+
+U = TypeVar("U", bound=Use)
+
+
+class NamedUse(Use):
+    name: Name = Field(default="", validate_default=True)
+    """What tables call it: by default the same as `use`. Needed where two entries have the same `use`."""
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _default_name(cls, name: Any, info: ValidationInfo) -> Any:
+        return info.data.get("use", "unnamed") if name == "" else name
+
+
+class TaskSpec(NamedUse):
+    kind = "data source"
+    entry_type = DataSourceEntry
+
+    @property
+    def entry(self) -> DataSourceEntry:
+        return plugins.find(self.use, self.kind, DataSourceEntry)
+
+
+class MethodSpec(NamedUse):
+    kind = "method"
+    entry_type = MethodEntry
+
+    @property
+    def entry(self) -> MethodEntry:
+        return plugins.find(self.use, self.kind, MethodEntry)
+
+    @property
+    def model(self) -> str:
+        """The language model that the method works with, where its options name one."""
+        return str(getattr(self.options, "model", ""))
+
+    def base_key(self) -> str:
+        """Equal for methods that do the same where there are no unlabeled texts."""
+        entry = self.entry
+        options = {key: value for key, value in self.raw_options().items() if key not in entry.unlabeled_options}
+        plugin, thing = plugins.split_use(self.use)
+        return f"{plugin}.{entry.base or thing} {json.dumps(options, sort_keys=True)}"
+
+
+class AnalysisSpec(Use):
+    kind = "analysis"
+    entry_type = AnalyzerEntry
+
+    @property
+    def entry(self) -> AnalyzerEntry:
+        return plugins.find(self.use, self.kind, AnalyzerEntry)
+
+
+class ExecutorSpec(Use):
+    kind = "executor"
+    entry_type = ExecutorEntry
+
+    @property
+    def entry(self) -> ExecutorEntry:
+        return plugins.find(self.use, self.kind, ExecutorEntry)
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """Read options given as YAML on a command line.
+
+    Raises
+    ------
+    SpecError
+        Where they are no mapping.
+    """
+    raw = read_yaml(text, "options")
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        raise SpecError(f"options: {text!r} is not a mapping such as '{{name: value}}'")
+    return raw
+
+
+def make_use(model: type[U], use: str, options: Mapping[str, Any] | None = None) -> U:
+    """Name a thing outside of a spec: `make_use(AnalysisSpec, 'summary')`.
+
+    Raises
+    ------
+    SpecError
+        Where no plugin offers it, or the options do not fit.
+    """
+    try:
+        return model.model_validate({"use": use, "options": options})
+    except ValidationError as error:
+        raise SpecError(f"{use} does not fit:\n{describe(error)}") from error
