@@ -7,26 +7,18 @@ with its commit's full SHA has none of these ways to go wrong.
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from peekbench import DataError, read_cached, write_cached
+from peekbench import DataError
 from peekbench_hf.definition import CONVERSION, HubFiles, Place, WebFile
+from peekbench_hub.client import FULL_SHA, TIMEOUT, GoneError, download, list_files, not_cached, resolve, unreachable
 
-FULL_SHA = re.compile(r"[0-9a-f]{40}")
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
-TIMEOUT = 10.0  # seconds until a server that does not answer counts as unreachable
-
-
-class GoneError(Exception):
-    """A place no longer has what it is said to have; another one may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +57,14 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
         return _locate_on_the_web(place, cache)
     wanted = revision or place.revision or place.branch
     sought = f"{place.files} in the dataset repository {place.repository}, {wanted}"
-    sha = wanted if FULL_SHA.fullmatch(wanted) else _resolve(place.repository, wanted, cache, sought)
-    files = _list_files(place.repository, sha, cache, sought)
+    sha = wanted if FULL_SHA.fullmatch(wanted) else resolve("dataset", place.repository, wanted, cache, sought)
+    files = list_files("dataset", place.repository, sha, cache, sought)
     chosen = place.choose(files)
     if not chosen:
         raise GoneError(f"{sought}: no such file; {_instead(place, files)}")
     _check_shards(sought, chosen)
     origin = f"{place.files} in the dataset repository {place.repository}, commit {sha}"
-    fetch = partial(_download, place, sha, chosen, origin)
+    fetch = partial(download, "dataset", place.repository, sha, chosen, origin)
     return Located(place, origin, sha, f"{place.repository}@{sha} {chosen}", fetch)
 
 
@@ -126,59 +118,6 @@ def _check_shards(sought: str, files: tuple[str, ...]) -> None:
         raise DataError(f"{sought}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
 
 
-# What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit, and
-# without importing the client library, which takes its time and some memory in every worker.
-
-
-def _memo(cache: Path, *key: str) -> Path:
-    digest = hashlib.sha256("\n".join(key).encode()).hexdigest()[:16]
-    return cache / "hf" / "known" / f"{key[-1].replace('/', '@')[:60]}-{digest}.json"
-
-
-def _resolve(repository: str, branch: str, cache: Path, sought: str) -> str:
-    memo = _memo(cache, _endpoint(), repository, branch)
-    if known := read_cached(memo):
-        return str(known["sha"])
-    from huggingface_hub import HfApi
-
-    with _explained(repository, sought):
-        sha = HfApi().dataset_info(repository, revision=branch, timeout=TIMEOUT).sha
-    if sha is None:
-        raise GoneError(f"{repository}: the Hub names no commit of {branch}")
-    write_cached(memo, {"repository": repository, "branch": branch, "sha": sha})
-    return sha
-
-
-def _list_files(repository: str, sha: str, cache: Path, sought: str) -> list[str]:
-    memo = _memo(cache, _endpoint(), repository, sha)
-    if known := read_cached(memo):
-        return list(known["files"])
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
-
-    api = HfApi()
-    with _explained(repository, sought):
-        api.dataset_info(repository, revision=sha, timeout=TIMEOUT)  # fails at once; listing would try half a minute
-        tree = api.list_repo_tree(repository, revision=sha, repo_type="dataset", recursive=True)
-        files = [item.path for item in tree if isinstance(item, RepoFile)]
-    write_cached(memo, {"repository": repository, "sha": sha, "files": files})
-    return files
-
-
-def _endpoint() -> str:
-    return os.environ.get("HF_ENDPOINT", "").rstrip("/")
-
-
-def _download(place: HubFiles, sha: str, files: tuple[str, ...], sought: str) -> list[Path]:
-    from huggingface_hub import hf_hub_download
-
-    with _explained(place.repository, sought):
-        return [
-            Path(hf_hub_download(place.repository, file, repo_type="dataset", revision=sha, etag_timeout=TIMEOUT))
-            for file in files
-        ]
-
-
 def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
     """Download the file, if it is not here yet: there is no other way to find out whether it is there."""
     import pooch
@@ -188,7 +127,7 @@ def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
     name = place.address.rpartition("/")[2]
     if not (folder / name).is_file():
         if is_offline_mode():
-            raise _not_cached(place.address)
+            raise not_cached(place.address)
         pooch.get_logger().setLevel("WARNING")
         try:
             pooch.retrieve(
@@ -201,55 +140,5 @@ def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
         except OSError as error:
             if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
                 raise GoneError(f"{place}: no such file") from error
-            raise _unreachable(place.address, error) from error
+            raise unreachable(place.address, error) from error
     return _from_disk(place, [folder / name], place.address)
-
-
-@contextmanager
-def _explained(repository: str, sought: str) -> Iterator[None]:
-    """Turn what the client library raises into what a user can act on."""
-    import httpx2
-    from huggingface_hub import errors
-
-    try:
-        yield
-    except errors.GatedRepoError as error:
-        raise DataError(
-            f"{sought}: the repository is gated. Ask for access on its page, "
-            f"huggingface.co/datasets/{repository}, then log in with `hf auth login` or set HF_TOKEN"
-        ) from error
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        from huggingface_hub import is_offline_mode
-
-        raise (_not_cached(sought) if is_offline_mode() else _unreachable(sought, error)) from error
-    except errors.RepositoryNotFoundError as error:
-        raise GoneError(f"{sought}: no such repository, or a private one") from error
-    except errors.RevisionNotFoundError as error:
-        raise GoneError(f"{sought}: no such commit or branch") from error
-    except errors.RemoteEntryNotFoundError as error:
-        raise GoneError(f"{sought}: no such file") from error
-    except (OSError, httpx2.HTTPError) as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-            raise DataError(
-                f"{sought}: cannot be kept: {error}; make room, or set HF_HOME to a folder that can be written"
-            ) from error
-        raise _unreachable(sought, error) from error
-
-
-def _not_cached(sought: str) -> DataError:
-    return DataError(
-        f"{sought}: not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there "
-        "is a network, or set `data_dir` to a local mirror"
-    )
-
-
-def _unreachable(sought: str, error: Exception) -> DataError:
-    return DataError(
-        f"{sought}: cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
-        "HF_HUB_OFFLINE=1 only what is cached is used"
-    )
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)

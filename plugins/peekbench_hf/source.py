@@ -12,9 +12,10 @@ from typing import Any
 
 from peekbench import DataError, Dataset, Folders, TaskFacts, read_cached, write_cached
 from peekbench_hf.definition import HubFiles, HubTask
-from peekbench_hf.hub import GoneError, Located, locate, locate_in_mirror
+from peekbench_hf.hub import Located, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.prepared import Prepared, find, prepare
+from peekbench_hub.client import GoneError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 FORM = 1  # of what is kept; raise it where the same record and files would give other rows
