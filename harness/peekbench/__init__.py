@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from peekbench.duplicates import group_duplicates, keep_first
     from peekbench.effects import Configuration, Configurations, configurations
     from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
-    from peekbench.errors import DataError, PeekbenchError
+    from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
     from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
@@ -58,7 +58,7 @@ _HOME = {
     **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
     **dict.fromkeys(("Configuration", "Configurations", "configurations"), "effects"),
     **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
-    **dict.fromkeys(("DataError", "PeekbenchError"), "errors"),
+    **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
     "hookimpl": "hookspecs",
     **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
@@ -104,6 +104,7 @@ __all__ = [
     "PeekbenchError",
     "Predictor",
     "SourceRef",
+    "SpecError",
     "Table",
     "Task",
     "TaskFacts",

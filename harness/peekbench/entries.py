@@ -54,7 +54,7 @@ class MethodEntry:
     pin: Pin[Any] | None = None
     """Where what the method downloads can change by itself, such as a model's newest revision."""
     prefetch: Prefetch[Any] | None = None
-    """Where the method downloads something, such as a model."""
+    """Where the method downloads or makes something that all its fits use, such as a model."""
     count_tokens: CountTokens[Any] | None = None
     """Where the method cuts texts into tokens."""
 

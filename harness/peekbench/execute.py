@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from peekbench.circumstances import own_generators
 from peekbench.data import forget
@@ -30,6 +30,8 @@ class Progress(Protocol):
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None: ...
 
+    def prepare(self, method: str) -> None: ...
+
     def advance(self, outcome: Outcome) -> None: ...
 
 
@@ -37,6 +39,8 @@ class Silence:
     """Progress that nobody looks at."""
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None: ...
+
+    def prepare(self, method: str) -> None: ...
 
     def advance(self, outcome: Outcome) -> None: ...
 
@@ -72,8 +76,8 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
     Raises
     ------
     DataError, PluginError, StoreError
-        Before any work, where data are missing or too small, a method does not take a task, or the store is another
-        experiment's; a StoreError also where it cannot be written later on.
+        Before any work, where data or a model are missing, data too small, a method does not take a task, or the store
+        is another experiment's; a StoreError also where it cannot be written later on.
     KeyboardInterrupt
         On Ctrl-C; what is done is stored.
     """
@@ -88,7 +92,7 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         progress.start(spec, len(trials), len(trials) - len(pending))
         finished = failed = 0
         if pending:
-            opened.add_session(describe_session(spec.folder))
+            opened.add_session({**describe_session(spec.folder), "methods": _prepare(spec, progress)})
             _describe_texts(spec, opened)
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
             with closing(_outcomes(spec, pending, opened, worker)) as outcomes:
@@ -98,6 +102,16 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
                     failed += isinstance(outcome, TrialFailure)
                     finished += not isinstance(outcome, TrialFailure)
     return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
+
+
+def _prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+    """Get what methods need, once and before any worker does; what there is to know of it, by method."""
+    known = {}
+    for method in spec.methods:
+        if method.entry.prefetch is not None:
+            progress.prepare(method.name)
+            known[method.name] = dict(method.entry.prefetch(options=spec.options(method), folders=spec.folders()))
+    return known
 
 
 def _describe_texts(spec: ExperimentSpec, store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,5 +49,5 @@ def _fetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
 
 def _fetch_for_method(spec: ExperimentSpec, method: MethodSpec) -> str:
     assert method.entry.prefetch is not None
-    method.entry.prefetch(options=spec.options(method), folders=spec.folders())
-    return "done"
+    known = method.entry.prefetch(options=spec.options(method), folders=spec.folders())
+    return ", ".join(f"{name} {value}" for name, value in known.items() if not isinstance(value, Mapping)) or "done"

@@ -101,6 +101,9 @@ class LiveProgress:
         self._bar.add_task(escape(spec.name), total=planned, completed=done, pace="")
         self._live.start()
 
+    def prepare(self, method: str) -> None:
+        self._live.console.print(f"getting what {method} needs", markup=False, highlight=False)
+
     def advance(self, outcome: Outcome) -> None:
         assert self._tally is not None
         self._tally.add(outcome)
@@ -140,6 +143,9 @@ class LineProgress:
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
         self._tally = _new_tally(spec, planned, done)
         self._write(f"{spec.name}: {planned:,} trials, {done:,} done before")
+
+    def prepare(self, method: str) -> None:
+        self._write(f"getting what {method} needs")
 
     def advance(self, outcome: Outcome) -> None:
         assert self._tally is not None

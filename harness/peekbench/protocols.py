@@ -37,9 +37,12 @@ class Pin(Protocol[O_contra]):
 
 
 class Prefetch(Protocol[O_contra]):
-    """Downloads whatever is going to be needed, so that it is there without a network."""
+    """Downloads or makes whatever is going to be needed, so that it is there without a network.
 
-    def __call__(self, *, options: O_contra, folders: Folders) -> None: ...
+    Returns what a reader of the run should know of it, such as a model's commit; JSON values.
+    """
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]: ...
 
 
 class CountTokens(Protocol[O_contra]):

@@ -120,8 +120,6 @@ class Context:
     """Derived from the trial, so that neither the worker nor the order of work changes a number; below 2**32."""
     threads: int
     """CPU threads that this fit may keep busy. BLAS and OpenMP pools are limited to one thread anyway, see docs."""
-    device: str
-    """'auto', 'cpu', 'cuda' or 'mps'."""
     folders: Folders
 
 

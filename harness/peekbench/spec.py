@@ -131,6 +131,14 @@ class ExperimentSpec(SpecModel):
         return arms
 
     @model_validator(mode="after")
+    def _exceptions_name_tasks(self) -> ExperimentSpec:
+        names = {task.name for task in self.tasks}
+        for position, method in enumerate(self.methods):
+            for task in method.by_task.keys() - names:
+                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; write its name in this spec")
+        return self
+
+    @model_validator(mode="after")
     def _doses_differ_from_extra_and_test(self) -> ExperimentSpec:
         for position, arm in enumerate(self.arms):
             for num_test in self.design.num_test:
@@ -154,9 +162,9 @@ class ExperimentSpec(SpecModel):
         options = self._pinned.get(("tasks", task.name), task.options)
         return SourceRef(task.use, options.model_dump(mode="json"), self.folder)
 
-    def options(self, method: MethodSpec) -> Options:
-        """What the method is called with: its options, and what the lock file pins."""
-        return self._pinned.get(("methods", method.name), method.options)
+    def options(self, method: MethodSpec, task: str = "") -> Options:
+        """What the method is called with: its options, what the lock file pins, and what differs for the task."""
+        return method.options_for(task, self._pinned.get(("methods", method.name), method.options))
 
     def _pin(self, lock: Mapping[str, Any], origin: Path) -> None:
         """Load and fit with the versions of a lock file."""

@@ -57,7 +57,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "num_texts": len(texts),
         "classes": {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)},
         "characters": _percentiles([len(text) for text in texts]),
-        "tokens": {method.name: _tokens(spec, method, texts) for method in spec.methods if method.entry.count_tokens},
+        "tokens": {
+            method.name: _tokens(spec, method, task, texts) for method in spec.methods if method.entry.count_tokens
+        },
         "overlap": {
             likeness: _overlap(subsamples, rows, group_duplicates(texts, likeness)) for likeness in get_args(Likeness)
         },
@@ -78,9 +80,9 @@ def _percentiles(lengths: Sequence[int]) -> dict[str, int]:
     return {str(share): round(float(np.percentile(lengths, share))) for share in PERCENTILES}
 
 
-def _tokens(spec: ExperimentSpec, method: MethodSpec, texts: Sequence[str]) -> dict[str, Any]:
+def _tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, texts: Sequence[str]) -> dict[str, Any]:
     assert method.entry.count_tokens is not None
-    counted = method.entry.count_tokens(texts, options=spec.options(method), folders=spec.folders())
+    counted = method.entry.count_tokens(texts, options=spec.options(method, task.name), folders=spec.folders())
     cut = None if counted.limit is None else sum(count > counted.limit for count in counted.counts) / len(texts)
     return {**_percentiles(counted.counts), "limit": counted.limit, "cut": cut}
 

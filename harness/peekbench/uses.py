@@ -110,9 +110,28 @@ class MethodSpec(NamedUse):
     kind = "method"
     entry_type = MethodEntry
 
+    by_task: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Options that differ for some tasks, by the task's name; of a nested option, only what differs."""
+
+    @field_validator("by_task")
+    @classmethod
+    def _fit_the_options(cls, by_task: dict[str, dict[str, Any]], info: ValidationInfo) -> dict[str, dict[str, Any]]:
+        if isinstance(options := info.data.get("options"), Options):
+            for task, exceptions in by_task.items():
+                try:
+                    merge(options, exceptions)
+                except ValidationError as error:
+                    raise ValueError(f"[{task}] does not fit:\n{describe(error)}") from error
+        return by_task
+
     @property
     def entry(self) -> MethodEntry:
         return plugins.find(self.use, self.kind, MethodEntry)
+
+    def options_for(self, task: str, options: Options | None = None) -> Options:
+        """Options for a task: these, or others that take their place, with the task's exceptions."""
+        options = options or self.options
+        return merge(options, self.by_task[task]) if task in self.by_task else options
 
     @property
     def model(self) -> str:
@@ -122,9 +141,14 @@ class MethodSpec(NamedUse):
     def base_key(self) -> str:
         """Equal for methods that do the same where there are no unlabeled texts."""
         entry = self.entry
-        options = {key: value for key, value in self.raw_options().items() if key not in entry.unlabeled_options}
+        everywhere, *exceptions = (
+            {key: value for key, value in options.items() if key not in entry.unlabeled_options}
+            for options in (self.raw_options(), *self.by_task.values())
+        )
+        by_task = {task: options for task, options in zip(self.by_task, exceptions, strict=True) if options}
         plugin, thing = plugins.split_use(self.use)
-        return f"{plugin}.{entry.base or thing} {json.dumps(options, sort_keys=True)}"
+        key = f"{plugin}.{entry.base or thing} {json.dumps(everywhere, sort_keys=True)}"
+        return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
 
 
 class AnalysisSpec(Use):
@@ -143,6 +167,25 @@ class ExecutorSpec(Use):
     @property
     def entry(self) -> ExecutorEntry:
         return plugins.find(self.use, self.kind, ExecutorEntry)
+
+
+def merge(options: Options, exceptions: Mapping[str, Any]) -> Options:
+    """Options with some others in their place, validated by their own model.
+
+    Raises
+    ------
+    ValidationError
+        Where they do not fit.
+    """
+    return type(options).model_validate(_merged(options.model_dump(), exceptions))
+
+
+def _merged(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(values)
+    for name, other in others.items():
+        both = isinstance(merged.get(name), Mapping) and isinstance(other, Mapping)
+        merged[name] = _merged(merged[name], other) if both else other
+    return merged
 
 
 def parse_options(text: str) -> dict[str, Any]:

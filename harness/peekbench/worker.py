@@ -137,7 +137,7 @@ class Worker:
 
         task = bench.task
         seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), "auto", self._spec.folders())
+        context = Context(seed, available_threads(), self._spec.folders())
         rows = unlabeled_rows(arm, subsample)
         unlabeled = None if rows is None else take(bench.dataset.inputs, rows)
         train = Labeled(take(bench.dataset.inputs, subsample.train), _read_only(bench.sampler.labels[subsample.train]))
@@ -146,7 +146,9 @@ class Worker:
         random.seed(seed)
         np.random.seed(seed)
         started = time.perf_counter()
-        predictor = method.entry.method(unlabeled, train, task, options=self._spec.options(method), context=context)
+        predictor = method.entry.method(
+            unlabeled, train, task, options=self._spec.options(method, task.name), context=context
+        )
         fitted = time.perf_counter()
         if not isinstance(predictor, Predictor):
             raise ContractError(

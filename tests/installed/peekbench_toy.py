@@ -139,8 +139,9 @@ def pin_short(*, options: Short, folders: Folders) -> dict[str, int]:
     return {"revision": options.revision or int(kept.read_text())}
 
 
-def prefetch_short(*, options: Short, folders: Folders) -> None:
+def prefetch_short(*, options: Short, folders: Folders) -> dict[str, int | None]:
     (folders.cache / "toy-model").write_text(f"revision {options.revision}")
+    return {"toy model": options.revision}
 
 
 class Vote(Options):

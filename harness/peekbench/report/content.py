@@ -143,13 +143,19 @@ def _version(details: Mapping[str, Any]) -> str:
 
 
 def _method_table(spec: ExperimentSpec) -> Table:
-    rows = [(method.name, method.use, _in_words(method.raw_options()), method.entry.summary) for method in spec.methods]
+    rows = [
+        (method.name, method.use, _in_words({**method.raw_options(), **method.by_task}), method.entry.summary)
+        for method in spec.methods
+    ]
     columns = tuple(Column(name) for name in ("method", "use", "options", "what it is"))
     return Table("Methods", columns, tuple(rows))
 
 
 def _in_words(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in options.items())
+    return ", ".join(
+        f"{name} ({_in_words(value)})" if isinstance(value, Mapping) else f"{name} {value}"
+        for name, value in options.items()
+    )
 
 
 def _cost_table(results: pd.DataFrame) -> list[Table]:
@@ -191,6 +197,7 @@ def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], siz
         "commit": f"{git['commit']}{' with uncommitted changes' if git['dirty'] else ''}" if git else "not in git",
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
+        **{f"for {name}": _in_words(known) for name, known in last.get("methods", {}).items() if known},
         "command": " ".join(last["command"]),
         "sessions": _in_sessions(sessions, sizes),
     }

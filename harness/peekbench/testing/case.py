@@ -49,7 +49,7 @@ class Case:
     folders: Folders
 
     def fit(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> Predictor:
-        context = Context(seed, 1, "auto", self.folders)
+        context = Context(seed, 1, self.folders)
         predictor = self.entry.method(
             unlabeled, self.train, self.task, options=options or self.options, context=context
         )
