@@ -1,0 +1,85 @@
+"""One fit: pretraining on the unlabeled texts, if there are any, then the linear layer and all weights on train."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench_finetune.classification import Classifier
+from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
+from peekbench_lm.folder import find_model
+from peekbench_lm.model import LanguageModel, borrow
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokens import encode
+from peekbench_lm.training import Trained, derive
+
+if TYPE_CHECKING:
+    from peekbench_finetune.options import Tapt
+
+
+def fit(
+    unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, context: Context, overtraining: int | None
+) -> Predictor:
+    """Fit a model.
+
+    Parameters
+    ----------
+    overtraining
+        Epochs of pretraining in the place of `options.pretraining.epochs`, 0 for twice as many; None to leave it.
+    """
+    device = choose_device(options.device)
+    reset_peak_memory(device)
+    metrics: dict[str, float] = {}
+    started = time.perf_counter()
+    loan = borrow(find_model(options.model, options.revision, context.folders), device)
+    model = loan.model
+    limit = model.limit(options.context_length)
+    model.precision = options.precision
+    with reproducibly(device, options.threads):
+        _start_afresh(model, options, context.seed)
+        metrics["loading_seconds"] = time.perf_counter() - started
+        if unlabeled is not None:
+            texts = encode(model.tokenizer, unlabeled, limit)
+            probability, seed = options.pretraining.mask_probability, derive(context.seed, "pretraining")
+            recipe = options.pretraining.recipe(model.kind)
+            if overtraining is not None:
+                trained = pretrain(model, texts, recipe, probability, seed)
+                metrics["plain_pretraining_loss"] = trained.losses[-1]
+                recipe = replace(recipe, epochs=overtraining or 2 * recipe.epochs)
+                _start_afresh(model, options, context.seed)
+            trained = pretrain(model, texts, recipe, probability, seed)
+            metrics.update(_figures("pretraining", trained))
+            metrics.update({f"pretraining_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
+        pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")
+        classifier = Classifier(model, task.num_classes, pooling, derive(context.seed, "head"))
+        texts, seed = encode(model.tokenizer, train.inputs, limit), derive(context.seed, "classification")
+        trained = classifier.fit(texts, train.labels, options.classification.recipe(), seed)
+        metrics.update(_figures("classification", trained), classification_loss=trained.losses[-1])
+    metrics["peak_memory_mb"] = peak_memory(device)
+    if model.micro_batch.limit is not None:
+        metrics["micro_batch_size"] = model.micro_batch.limit
+
+    def predict(inputs: Inputs) -> FloatArray:
+        assert loan.model is model  # the loan lasts as long as somebody can predict
+        # In fp32, because in bf16 what is predicted for a text would depend visibly on the texts beside it.
+        with reproducibly(device, options.threads):
+            texts = encode(model.tokenizer, inputs, limit)
+            return classifier.predict(texts, options.classification.prediction_batch_size)
+
+    return Predictor(predict, metrics)
+
+
+def _start_afresh(model: LanguageModel, options: Tapt, seed: int) -> None:
+    model.restore()
+    if options.lora is not None:
+        model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive(seed, "adapters"))
+
+
+def _figures(stage: str, trained: Trained) -> dict[str, float]:
+    return {
+        f"{stage}_tokens": trained.num_tokens,
+        f"{stage}_seconds": trained.seconds,
+        f"{stage}_tokens_per_second": trained.num_tokens / trained.seconds,
+    }

@@ -1,0 +1,165 @@
+"""Language models without a download: small ones, trained once on this machine, on docstrings of installed packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from peekbench import DataError
+from peekbench_lm import corpus
+from peekbench_lm.names import Kind
+
+BUILTIN = "builtin:"
+VOCABULARY = 8192
+MAX_TOKENS = 128
+HELD_OUT = 1000  # paragraphs that are not trained on
+
+
+@dataclass(frozen=True, slots=True)
+class Nano:
+    """How a built-in model is made; whatever changes here, or in the packages' sources, makes another model."""
+
+    kind: Kind
+    layers: int
+    width: int
+    heads: int
+    epochs: int
+    batch_size: int
+    learning_rate: float
+
+
+NANOS = {
+    "bert-nano": Nano("masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3),
+    "gpt2-nano": Nano("causal", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3),
+}
+
+
+def build_model(name: str, cache: Path) -> Path:
+    """The folder of a built-in model, which takes a few minutes to make the first time.
+
+    Raises
+    ------
+    DataError
+        Where there is no such model.
+    """
+    if name not in NANOS:
+        raise DataError(f"model {BUILTIN}{name}: there are {', '.join(BUILTIN + known for known in NANOS)}")
+    nano = NANOS[name]
+    recipe = json.dumps([asdict(nano), VOCABULARY, MAX_TOKENS, corpus.fingerprint()])
+    folder = cache / "models" / f"{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
+    if (folder / "made.json").is_file():
+        return folder
+    from filelock import FileLock
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "made.json").is_file():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                made = _make(nano, Path(temporary))
+                (Path(temporary) / "made.json").write_text(json.dumps(made, indent=1), encoding="utf-8")
+                shutil.copytree(temporary, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _make(nano: Nano, folder: Path) -> dict[str, Any]:
+    """Train a model and leave its files in a folder; what should be known of it."""
+    import numpy as np
+    import torch
+
+    from peekbench_lm.devices import reproducibly
+    from peekbench_lm.model import LanguageModel, quiet
+    from peekbench_lm.pretraining import mean_loss, pretrain
+    from peekbench_lm.tokens import encode
+    from peekbench_lm.training import Recipe
+
+    started = time.perf_counter()
+    texts = corpus.paragraphs()
+    order = np.random.default_rng(0).permutation(len(texts))
+    held_out, trained_on = ([texts[row] for row in rows] for rows in np.split(order, [HELD_OUT]))
+    device = torch.device("cpu")
+    with reproducibly(device, os.cpu_count() or 1), quiet():
+        torch.manual_seed(0)
+        tokenizer = _train_tokenizer(nano.kind, trained_on)
+        tokenizer.save_pretrained(folder)
+        _network(nano, tokenizer).save_pretrained(folder)
+        model = LanguageModel(folder, device)
+        recipe = Recipe(nano.epochs, nano.batch_size, nano.learning_rate, "linear", 0.01, 1.0, warmup=0.05)
+        trained = pretrain(model, encode(tokenizer, trained_on, MAX_TOKENS), recipe, 0.15, seed=0)
+        loss = mean_loss(model, encode(tokenizer, held_out, MAX_TOKENS), 0.15, seed=0)
+        model.network.save_pretrained(folder)
+    return {
+        "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
+        "paragraphs": len(trained_on),
+        "tokens": trained.num_tokens // nano.epochs,
+        "epochs": nano.epochs,
+        "vocabulary": len(tokenizer),
+        "held_out_loss": round(loss, 3),
+        "loss_of_guessing": round(math.log(len(tokenizer)), 3),
+        "seconds": round(time.perf_counter() - started),
+    }
+
+
+def _train_tokenizer(kind: Kind, texts: list[str]) -> Any:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    wrap: Any = PreTrainedTokenizerFast
+
+    if kind == "causal":
+        end = "<|endoftext|>"
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=VOCABULARY, special_tokens=[end], initial_alphabet=alphabet, show_progress=False
+        )
+        tokenizer.train_from_iterator(texts, trainer)
+        return wrap(
+            tokenizer_object=tokenizer, bos_token=end, eos_token=end, unk_token=end, model_max_length=MAX_TOKENS
+        )
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
+    tokenizer = Tokenizer(models.WordPiece(unk_token=special["unk_token"]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    word_trainer = trainers.WordPieceTrainer(
+        vocab_size=VOCABULARY, special_tokens=list(special.values()), show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, word_trainer)
+    ends: list[Any] = [(token, tokenizer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
+    tokenizer.post_processor = processors.BertProcessing(*ends)
+    return wrap(tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **special)
+
+
+def _network(nano: Nano, tokenizer: Any) -> Any:
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+
+    if nano.kind == "causal":
+        return GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=len(tokenizer), n_positions=MAX_TOKENS, n_embd=nano.width, n_layer=nano.layers,
+                n_head=nano.heads, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+            )
+        )  # fmt: skip
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=len(tokenizer), max_position_embeddings=MAX_TOKENS, hidden_size=nano.width,
+            num_hidden_layers=nano.layers, num_attention_heads=nano.heads, intermediate_size=4 * nano.width,
+            type_vocab_size=1, pad_token_id=tokenizer.pad_token_id,
+        )
+    )  # fmt: skip

@@ -1,0 +1,235 @@
+"""Language models in memory: loaded once a process, lent to one fit at a time, restored before the next."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peekbench import DataError
+from peekbench_lm import attention
+from peekbench_lm.devices import MicroBatch, keep_freed_memory
+from peekbench_lm.dropout import replace_dropout
+from peekbench_lm.folder import ModelFolder, model_kind
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.names import Kind, Precision
+from peekbench_lm.situation import computing
+from peekbench_lm.tokens import context_limit, load_tokenizer
+
+TOLERANCE = 1e-3  # of hidden states, whose size is about 1; a wrong layout shows as differences of that size
+
+
+class LanguageModel:
+    """A masked or causal language model with its tokenizer."""
+
+    def __init__(self, folder: Path, device: torch.device) -> None:
+        """Load a model.
+
+        Raises
+        ------
+        DataError
+            Where the folder's files are no language model, or lack weights.
+        """
+        if device.type == "cpu":
+            keep_freed_memory()
+        self.kind: Kind = model_kind(folder)
+        self.tokenizer = load_tokenizer(folder)
+        self._folder = folder
+        self.network = _load_network(folder, self.kind).to(device)
+        """As transformers has it, with its language-model head."""
+        self.device = device
+        self.precision: Precision = "fp32"
+        """Of matrix products."""
+        self.micro_batch = MicroBatch()
+        self._first_position = self._try_packing()
+        self._weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether texts are computed end to end; for models with an attention of their own they are padded."""
+        return self._first_position is not None
+
+    @property
+    def body(self) -> nn.Module:
+        """The network without its language-model head."""
+        body: nn.Module = self.network.base_model
+        return body
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.network.config.hidden_size)
+
+    def limit(self, wanted: int) -> int:
+        """Tokens of a text that are read: as many as wanted, or as the model is made for."""
+        return context_limit(self.tokenizer, self._folder, wanted)
+
+    def copy(self) -> LanguageModel:
+        """Another one that shares nothing but the weights to start from."""
+        other = copy.copy(self)
+        other.network = copy.deepcopy(self.network)
+        other.micro_batch = MicroBatch()
+        return other
+
+    def add_adapters(self, rank: int, alpha: int, dropout: float, seed: int) -> None:
+        """Put fresh low-rank adapters at every linear layer and train only them (Hu et al. 2021, arXiv 2106.09685)."""
+        from peft import LoraConfig, inject_adapter_in_model
+
+        torch.manual_seed(seed)
+        config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
+        inject_adapter_in_model(config, self.network)
+        for name, weight in self.network.named_parameters():
+            weight.requires_grad_("lora_" in name)
+        self.network.to(self.device)
+        if self.is_packed:
+            replace_dropout(self.network)
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Go back to the weights that were loaded, without adapters."""
+        remove_adapters(self.network)
+        for name, weight in self.network.named_parameters():
+            weight.copy_(self._weights[name])
+            weight.grad = None
+            weight.requires_grad_(True)
+
+    def hidden(self, part: Part) -> Tensor:
+        """Last hidden states of a part's tokens; (num_tokens, hidden_size)."""
+        hidden: Tensor = self.body(**self._inputs(part)).last_hidden_state
+        return self._real(hidden, part)
+
+    def logits(self, part: Part, places: Tensor) -> Tensor:
+        """What the language-model head says at some of a part's tokens; (len(places), vocabulary)."""
+
+        def choose(module: nn.Module, arguments: Any, output: Any) -> Any:
+            output.last_hidden_state = self._real(output.last_hidden_state, part)[places][None]
+            return output
+
+        with self.body.register_forward_hook(choose):
+            logits: Tensor = self.network(**self._inputs(part)).logits[0]
+        return logits
+
+    def _inputs(self, part: Part) -> dict[str, Tensor]:
+        if self._first_position is not None:
+            return {"input_ids": part.ids[None], "position_ids": part.positions[None] + self._first_position}
+        width = max(part.lengths)
+        ids = torch.zeros(len(part.lengths) * width, dtype=torch.long, device=self.device)
+        ids[part.padded_places] = part.ids
+        real = torch.zeros_like(ids)
+        real[part.padded_places] = 1
+        return {"input_ids": ids.view(-1, width), "attention_mask": real.view(-1, width)}
+
+    def _real(self, hidden: Tensor, part: Part) -> Tensor:
+        """Hidden states without padding; (num_tokens, size)."""
+        return hidden[0] if self.is_packed else hidden.flatten(0, 1)[part.padded_places]
+
+    @torch.no_grad()
+    def _try_packing(self) -> int | None:
+        """The number of the first position, as packed texts must name it; None where they cannot be packed.
+
+        Whether a model takes its attention from the registry and its positions from its caller is not written anywhere,
+        so it is tried: texts laid end to end must give what they give one by one.
+        """
+        self.network.eval()
+        self.network.config.use_cache = False
+        end = min(50, self.network.config.vocab_size)
+        step = Step([list(range(end - length, end)) for length in (3, 5, 9)])
+        (part,) = step.parts(3, self.device)
+        alone = [self.body(part.ids[None, start:end]).last_hidden_state[0] for start, end in part.spans]
+        expected = torch.cat(alone)
+        usual = self.network.config._attn_implementation
+        try:
+            self.network.set_attn_implementation(attention.NAME)
+            for first in (0, (self.network.config.pad_token_id or 0) + 1):  # RoBERTa counts from behind its padding
+                self._first_position = first
+                with computing(part, 0, "fp32"):
+                    difference = (self.hidden(part) - expected).abs().max().item()
+                if difference < TOLERANCE * max(1.0, expected.abs().max().item()):
+                    replace_dropout(self.network)
+                    return first
+        except (TypeError, ValueError, KeyError, RuntimeError, IndexError):
+            pass
+        self.network.set_attn_implementation(usual)
+        return None
+
+
+def _load_network(folder: Path, kind: Kind) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    attention.register()
+    loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
+    with quiet():
+        try:
+            network, report = loader.from_pretrained(
+                folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, output_loading_info=True
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise DataError(
+                f"{folder}: cannot be loaded as a {kind} language model: {error}; give a model whose weights are in "
+                "safetensors files"
+            ) from error
+    if missing := sorted(report["missing_keys"]):
+        raise DataError(
+            f"{folder}: {len(missing)} weights are missing, {missing[0]} among them; they would start from random "
+            "numbers. Give a checkpoint with its language-model head"
+        )
+    return network
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing what a user of peekbench can do nothing about."""
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()
+
+
+def remove_adapters(module: nn.Module) -> None:
+    """Put the layers that adapters were wrapped around back in their places."""
+    for name, child in module.named_children():
+        if hasattr(child, "base_layer"):
+            setattr(module, name, child.base_layer)
+        else:
+            remove_adapters(child)
+
+
+class Loan:
+    """A model at the disposal of one fit, and of the predictor that the fit returns."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+
+
+_idle: dict[tuple[ModelFolder, torch.device], list[LanguageModel]] = {}
+_first: dict[tuple[ModelFolder, torch.device], LanguageModel] = {}
+
+
+def borrow(folder: ModelFolder, device: torch.device) -> Loan:
+    """A model with the weights of its folder, for as long as the loan is referred to.
+
+    A worker that fits one model after the other gets the same one again and again. Who keeps a predictor while fitting
+    the next one gets another copy.
+    """
+    key = (folder, device)
+    if key not in _first:
+        _first[key] = LanguageModel(folder.path, device)
+        _idle[key] = [_first[key]]
+    model = _idle[key].pop() if _idle[key] else _first[key].copy()
+    model.restore()
+    loan = Loan(model)
+    weakref.finalize(loan, _idle[key].append, model)
+    return loan
