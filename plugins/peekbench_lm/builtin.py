@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,17 @@ class Nano:
     epochs: int
     batch_size: int
     learning_rate: float
+    paragraphs: int
+    """At most so many are trained on, as time allows: a causal model has a loss at every token."""
 
 
 NANOS = {
-    "bert-nano": Nano("masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3),
-    "gpt2-nano": Nano("causal", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3),
+    "bert-nano": Nano(
+        "masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=100_000
+    ),
+    "gpt2-nano": Nano(
+        "causal", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=30_000
+    ),
 }
 
 
@@ -83,11 +90,12 @@ def _make(nano: Nano, folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     texts = corpus.paragraphs()
     order = np.random.default_rng(0).permutation(len(texts))
-    held_out, trained_on = ([texts[row] for row in rows] for rows in np.split(order, [HELD_OUT]))
+    parts = np.split(order, [HELD_OUT, HELD_OUT + nano.paragraphs])
+    held_out, trained_on = ([texts[row] for row in rows] for rows in parts[:2])
     device = torch.device("cpu")
     with reproducibly(device, os.cpu_count() or 1), quiet():
         torch.manual_seed(0)
-        tokenizer = _train_tokenizer(nano.kind, trained_on)
+        tokenizer = train_tokenizer(nano.kind, trained_on, VOCABULARY)
         tokenizer.save_pretrained(folder)
         _network(nano, tokenizer).save_pretrained(folder)
         model = LanguageModel(folder, device)
@@ -107,7 +115,8 @@ def _make(nano: Nano, folder: Path) -> dict[str, Any]:
     }
 
 
-def _train_tokenizer(kind: Kind, texts: list[str]) -> Any:
+def train_tokenizer(kind: Kind, texts: Sequence[str], vocabulary: int) -> Any:
+    """A tokenizer in the way of BERT, or of GPT-2, with a vocabulary of its own."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -120,7 +129,7 @@ def _train_tokenizer(kind: Kind, texts: list[str]) -> Any:
         tokenizer.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer = trainers.BpeTrainer(
-            vocab_size=VOCABULARY, special_tokens=[end], initial_alphabet=alphabet, show_progress=False
+            vocab_size=vocabulary, special_tokens=[end], initial_alphabet=alphabet, show_progress=False
         )
         tokenizer.train_from_iterator(texts, trainer)
         return wrap(
@@ -138,7 +147,7 @@ def _train_tokenizer(kind: Kind, texts: list[str]) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     word_trainer = trainers.WordPieceTrainer(
-        vocab_size=VOCABULARY, special_tokens=list(special.values()), show_progress=False
+        vocab_size=vocabulary, special_tokens=list(special.values()), show_progress=False
     )
     tokenizer.train_from_iterator(texts, word_trainer)
     ends: list[Any] = [(token, tokenizer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]

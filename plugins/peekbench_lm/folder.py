@@ -103,7 +103,7 @@ def model_kind(folder: Path) -> Kind:
     if kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         return "causal"
     raise DataError(
-        f"{folder}: {architecture or kind!r} is neither a masked nor a causal language model; choose a model such as "
+        f"{folder}: {architecture or kind} is neither a masked nor a causal language model; choose a model such as "
         "bert-base-uncased or gpt2"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ class LanguageModel:
             keep_freed_memory()
         self.kind: Kind = model_kind(folder)
         self.tokenizer = load_tokenizer(folder)
-        self._folder = folder
+        self.folder = folder
         self.network = _load_network(folder, self.kind).to(device)
         """As transformers has it, with its language-model head."""
         self.device = device
@@ -67,7 +68,7 @@ class LanguageModel:
 
     def limit(self, wanted: int) -> int:
         """Tokens of a text that are read: as many as wanted, or as the model is made for."""
-        return context_limit(self.tokenizer, self._folder, wanted)
+        return context_limit(self.tokenizer, self.folder, wanted)
 
     def copy(self) -> LanguageModel:
         """Another one that shares nothing but the weights to start from."""
@@ -77,12 +78,14 @@ class LanguageModel:
         return other
 
     def add_adapters(self, rank: int, alpha: int, dropout: float, seed: int) -> None:
-        """Put fresh low-rank adapters at every linear layer and train only them (Hu et al. 2021, arXiv 2106.09685)."""
+        """Put fresh low-rank adapters at the layers' matrices and train only them (Hu et al. 2021, arXiv 2106.09685)."""
         from peft import LoraConfig, inject_adapter_in_model
 
         torch.manual_seed(seed)
         config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
-        inject_adapter_in_model(config, self.network)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that GPT-2's layers have their weights the other way round is seen to
+            inject_adapter_in_model(config, self.body)
         for name, weight in self.network.named_parameters():
             weight.requires_grad_("lora_" in name)
         self.network.to(self.device)

@@ -1,7 +1,7 @@
 """A Hugging Face Hub on this machine's loopback interface, for tests of the real client library.
 
 It serves repositories from a folder, `datasets/NAMESPACE/NAME/BRANCH/...`, slashes in BRANCH written @. The commit of a
-branch is a hash of its content, so that a branch moves when a test changes its files.
+branch is a hash of its content, so that a branch moves when a test changes its files. Models lie in `datasets` too.
 """
 
 from __future__ import annotations
@@ -139,10 +139,12 @@ def _handler(hub: LoopbackHub) -> type[BaseHTTPRequestHandler]:
             path = urlsplit(self.path).path
             parts = [unquote(part) for part in path.strip("/").split("/")]
             hub.requests.append((self.command, unquote(path)))
-            if parts[:2] == ["api", "datasets"] and len(parts) >= 4:
+            if parts[0] == "api" and parts[1:2] in (["datasets"], ["models"]) and len(parts) >= 4:
                 self.about(f"{parts[2]}/{parts[3]}", parts[4:])
             elif parts[0] == "datasets" and len(parts) >= 6 and parts[3] == "resolve":
                 self.file(f"{parts[1]}/{parts[2]}", parts[4], "/".join(parts[5:]))
+            elif len(parts) >= 5 and parts[2] == "resolve":  # of a model
+                self.file(f"{parts[0]}/{parts[1]}", parts[3], "/".join(parts[4:]))
             elif parts[0] == "web" and (hub.folder / path.strip("/")).is_file():
                 self.send((hub.folder / path.strip("/")).read_bytes(), "application/octet-stream")
             else:

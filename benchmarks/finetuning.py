@@ -1,0 +1,169 @@
+"""One trial of task-adaptive pretraining (three arms) against the straightforward way, and against the machine's peak.
+
+Prints figures, asserts nothing. Models have random weights of the published shapes; texts are real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from peekbench import Context, Folders, Labeled, SourceRef, Task, load_dataset
+from peekbench.cache import cache_folder
+from peekbench_finetune.methods import tapt
+from peekbench_finetune.options import Tapt
+from peekbench_lm.builtin import build_model
+
+NUM_TRAIN = NUM_TEST = 50
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model by its size."""
+
+    name: str
+    tokenizer: str
+    config: dict[str, int]
+    matrices: int
+    """Weights in the matrices of its layers, which every token is multiplied with."""
+
+
+SHAPES = {
+    "bert-6x384": Shape(
+        "bert-6x384",
+        "bert-nano",
+        {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536},
+        6 * 12 * 384**2,
+    ),
+    "bert-base": Shape("bert-base", "bert-nano", {}, 12 * 12 * 768**2),
+    "gpt2": Shape("gpt2", "gpt2-nano", {}, 12 * 12 * 768**2),
+}
+
+
+def make_model(shape: Shape, folder: Path) -> None:
+    """Random weights, and a tokenizer that cuts these texts into about as many tokens as the published one."""
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+
+    tokenizer = AutoTokenizer.from_pretrained(build_model(shape.tokenizer, cache_folder()))
+    tokenizer.model_max_length = 512
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    if shape.name == "gpt2":
+        GPT2LMHeadModel(GPT2Config(**shape.config)).save_pretrained(folder)
+    else:
+        BertForMaskedLM(BertConfig(**shape.config)).save_pretrained(folder)
+
+
+def draw(seed: int) -> tuple[Task, Labeled, list[str], list[str]]:
+    """Task, train, extra and test of one subsample of real texts."""
+    source = SourceRef("docstrings.stdlib", {}, Path.cwd())
+    dataset = load_dataset(source)
+    rows = np.random.default_rng(seed).permutation(len(dataset.inputs))[: NUM_TRAIN + 2 * NUM_TEST]
+    texts, labels = [dataset.inputs[row] for row in rows], np.asarray(dataset.labels)[rows]
+    task = Task("stdlib", "classification", dataset.class_names, "", source)
+    train = Labeled(tuple(texts[:NUM_TRAIN]), labels[:NUM_TRAIN])
+    return task, train, texts[NUM_TRAIN : NUM_TRAIN + NUM_TEST], texts[NUM_TRAIN + NUM_TEST :]
+
+
+def run_trial(folder: Path, threads: int, seed: int, precision: str) -> dict[str, float]:
+    """All three arms with peekbench's engine; seconds, and tokens and seconds of training."""
+    task, train, extra, test = draw(seed)
+    options = Tapt.model_validate(
+        {"model": str(folder), "threads": threads, "precision": precision, "pretraining": {"epochs": epochs(folder)}}
+    )
+    context = Context(seed, threads, Folders(Path.cwd(), cache_folder()))
+    started = time.perf_counter()
+    tokens = seconds = 0.0
+    for unlabeled in (None, extra, test):
+        predictor = tapt(unlabeled, train, task, options=options, context=context)
+        predictor.predict(test)
+        for stage in ("pretraining", "classification"):
+            tokens += predictor.metrics.get(f"{stage}_tokens", 0)
+            seconds += predictor.metrics.get(f"{stage}_seconds", 0)
+    return {"trial": time.perf_counter() - started, "tokens": tokens, "training": seconds}
+
+
+def epochs(folder: Path) -> int:
+    """Of pretraining, as in the study."""
+    return 1 if "gpt2" in folder.name else 2
+
+
+def run_straightforward(folder: Path, seed: int) -> float:
+    """Seconds of the same by `straightforward.run_arm`."""
+    from straightforward import run_arm
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    task, train, extra, test = draw(seed)
+    options = Tapt.model_validate({"model": str(folder), "pretraining": {"epochs": epochs(folder)}})
+    started = time.perf_counter()
+    for unlabeled in (None, extra, test):
+        texts, labels = list(train.inputs), train.labels.astype(int).tolist()  # type: ignore[union-attr]
+        run_arm(folder, unlabeled, (texts, labels), test, task.num_classes, options, seed)
+    return time.perf_counter() - started
+
+
+def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def second_trial(folder: Path, threads: int, precision: str) -> dict[str, float]:
+    """A trial after one that has loaded the model, and the most memory held, in megabytes."""
+    run_trial(folder, threads, 0, precision)
+    figures = run_trial(folder, threads, 1, precision)
+    return {**figures, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def matrix_peak(threads: int) -> float:
+    """Multiplications and additions a second of the best bf16 matrix product that this machine does."""
+    torch.set_num_threads(threads)
+    best = 0.0
+    for rows, inner, columns in ((1024, 768, 3072), (2048, 2048, 2048), (4096, 1024, 4096)):
+        one, other = (torch.randn(size, dtype=torch.bfloat16) for size in ((rows, inner), (inner, columns)))
+        for _ in range(8):
+            started = time.perf_counter()
+            one @ other
+            best = max(best, 2 * rows * inner * columns / (time.perf_counter() - started))
+    return best
+
+
+def measure(shape: Shape, precision: str) -> None:
+    """Print one model's figures."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / shape.name
+        in_process(make_model, shape, folder)
+        cores = os.cpu_count() or 1
+        ours = in_process(second_trial, folder, cores, precision)
+        peak = in_process(matrix_peak, cores)
+        with multiprocessing.get_context("spawn").Pool(cores) as pool:
+            each = pool.starmap(second_trial, [(folder, 1, precision)] * cores)
+        theirs = in_process(run_straightforward, folder, 1)
+    at_once = max(figures["trial"] for figures in each) / cores
+    print(f"{shape.name}, {precision}, {NUM_TRAIN} train and {NUM_TEST} test texts, {cores} cores")
+    print(f"  the straightforward way      {theirs:8.1f} s a trial")
+    print(f"  peekbench, one fit at a time {ours['trial']:8.1f} s a trial  {theirs / ours['trial']:5.1f}x as fast")
+    print(f"  peekbench, one fit a core    {at_once:8.1f} s a trial  {theirs / at_once:5.1f}x as fast")
+    done = 6 * shape.matrices * ours["tokens"] / ours["training"]
+    print(f"  of the bf16 matrix peak ({peak / 1e9:.0f} G/s) {done / peak:6.0%} on {ours['tokens']:,.0f} real tokens")
+    print(f"  most memory of a worker      {max(figures['memory'] for figures in each):8.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    arguments = parser.parse_args()
+    for name in arguments.shapes:
+        measure(SHAPES[name], arguments.precision)
