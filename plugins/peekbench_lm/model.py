@@ -78,7 +78,7 @@ class LanguageModel:
         return other
 
     def add_adapters(self, rank: int, alpha: int, dropout: float, seed: int) -> None:
-        """Put fresh low-rank adapters at the layers' matrices and train only them (Hu et al. 2021, arXiv 2106.09685)."""
+        """Put fresh low-rank adapters at the layers' matrices, train only them (Hu et al. 2021, arXiv 2106.09685)."""
         from peft import LoraConfig, inject_adapter_in_model
 
         torch.manual_seed(seed)

@@ -1,0 +1,223 @@
+"""Task-adaptive pretraining as a method: what it does in each arm, its options, its metrics, whole runs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_models import KINDS, SENTENCES, save_model
+
+from peekbench import Dataset, PeekbenchError, SpecError, load_results, run
+from peekbench.spec import ExperimentSpec, load_spec, make_spec
+from peekbench.testing import check_method, make_case
+from peekbench.testing.case import Case
+from peekbench.uses import MethodSpec, make_use
+from peekbench_finetune.classification import pool
+from peekbench_lm import installed
+from peekbench_lm.layout import Step
+
+SPECS = Path(__file__).parents[2] / "specs"
+torch.set_num_threads(1)  # models this small are slower with more
+QUICK = {
+    "context_length": 32,
+    "precision": "fp32",
+    "pretraining": {"epochs": 2, "learning_rate": 3e-3},
+    "classification": {"epochs": 6, "learning_rate": 1e-2, "pooling": "mean"},
+}
+
+
+@pytest.fixture(scope="module", params=["bert", "gpt2"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
+    spec = make_use(MethodSpec, use, {"model": str(folder), **QUICK, **options})
+    return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+
+
+# Who acts is the class: 64 sentences of each, twice.
+ABOUT_WHOM = Dataset(
+    inputs=SENTENCES * 2,
+    labels=np.array([row // 64 for row in range(256)] * 2),
+    class_names=("engine", "rabbit", "minister", "orchestra"),
+)
+
+
+@pytest.mark.parametrize("use", ["finetune.tapt", "finetune.overtrain"])
+@pytest.mark.parametrize("more", [{}, {"precision": "bf16", "lora": {"rank": 4}}])
+def test_methods_keep_their_contract(use: str, more: dict[str, Any], folder: Path) -> None:
+    options = {"model": str(folder), **QUICK, **more}
+    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+
+
+def test_each_arm_does_what_it_is_said_to_do(folder: Path, tmp_path: Path) -> None:
+    case = case_of("finetune.tapt", folder, tmp_path)
+    base, extra = case.fit(None), case.fit(case.unlabeled)
+    assert not any(name.startswith("pretraining") for name in base.metrics)
+    tokens = extra.metrics["pretraining_tokens"]
+    assert tokens > 2 * 3 * len(case.unlabeled), "two epochs"
+    assert extra.metrics["pretraining_tokens_per_second"] == tokens / extra.metrics["pretraining_seconds"]
+    assert extra.metrics["pretraining_loss_2"] < extra.metrics["pretraining_loss_1"]
+    assert {"classification_loss", "classification_seconds", "loading_seconds", "peak_memory_mb"} <= base.metrics.keys()
+    assert "micro_batch_size" not in base.metrics
+    labels = [next(row for row, name in enumerate(case.task.class_names) if name in text) for text in case.test]
+    for predictor in (base, extra):
+        assert (np.asarray(predictor.predict(case.test)).argmax(1) == np.array(labels)).mean() > 0.8
+    assert not np.allclose(base.predict(case.test), extra.predict(case.test))
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_every_kind_of_model_is_pretrained_and_finetuned(name: str, tmp_path: Path) -> None:
+    case = case_of("finetune.tapt", save_model(name, tmp_path / name), tmp_path, precision="bf16")
+    predictor = case.fit(case.unlabeled)
+    assert np.isfinite(list(predictor.metrics.values())).all()
+    assert predictor.metrics["pretraining_loss_2"] < predictor.metrics["pretraining_loss_1"]
+
+
+def test_defaults_are_the_studys(folder: Path, tmp_path: Path) -> None:
+    """arXiv 2410.00179, section 4: BERT two epochs and [CLS], GPT-2 one epoch and the last token."""
+    spec = make_use(MethodSpec, "finetune.tapt", {"model": str(folder)})
+    case = make_case(spec.use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+    metrics = case.fit(case.unlabeled).metrics
+    assert ("pretraining_loss_2" in metrics) == ("bert" in folder.name)
+    assert "pretraining_loss_3" not in metrics
+    pooling = "cls" if "bert" in folder.name else "last"
+    same = make_use(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": pooling}})
+    assert np.array_equal(case.predict(None), case.predict(None, options=same.options))
+    other = make_use(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": "mean"}})
+    assert not np.array_equal(case.predict(None), case.predict(None, options=other.options))
+    kept = spec.raw_options()
+    assert (kept["context_length"], kept["pretraining"]["batch_size"], kept["classification"]["batch_size"]) == (
+        256,
+        16,
+        16,
+    )
+    assert (kept["pretraining"]["learning_rate"], kept["pretraining"]["mask_probability"]) == (1e-4, 0.15)
+    assert (kept["classification"]["learning_rate"], kept["classification"]["epochs"]) == (5e-5, 3)
+    assert (kept["classification"]["weight_decay"], kept["classification"]["schedule"]) == (0.01, "linear")
+
+
+def test_overtraining_is_more_epochs_and_says_what_plain_pretraining_comes_to(folder: Path, tmp_path: Path) -> None:
+    plain = case_of("finetune.tapt", folder, tmp_path)
+    more = case_of("finetune.overtrain", folder, tmp_path)
+    metrics, over = plain.fit(plain.unlabeled).metrics, more.fit(more.unlabeled).metrics
+    assert over["plain_pretraining_loss"] == metrics["pretraining_loss_2"]
+    assert over["pretraining_loss_4"] < over["plain_pretraining_loss"]
+    assert over["pretraining_tokens"] == 2 * metrics["pretraining_tokens"]
+    assert np.array_equal(plain.predict(None), more.predict(None))
+    same = case_of("finetune.tapt", folder, tmp_path, pretraining={**QUICK["pretraining"], "epochs": 4})  # type: ignore[dict-item]
+    assert np.array_equal(same.predict(same.unlabeled), more.predict(more.unlabeled))
+    three = case_of("finetune.overtrain", folder, tmp_path, overtraining_epochs=3)
+    assert "pretraining_loss_4" not in three.fit(three.unlabeled).metrics
+
+
+def test_what_stands_for_a_text_is_its_first_token_its_last_or_their_mean() -> None:
+    hidden = torch.arange(12.0).view(6, 2)
+    (part,) = Step([[1], [1, 1, 1], [1, 1]]).parts(3, torch.device("cpu"))  # sorted: lengths 1, 2, 3
+    assert pool(hidden, part, "cls").tolist() == [[0, 1], [2, 3], [6, 7]]
+    assert pool(hidden, part, "last").tolist() == [[0, 1], [4, 5], [10, 11]]
+    assert pool(hidden, part, "mean").tolist() == [[0, 1], [3, 4], [8, 9]]
+
+
+def test_memory_that_runs_out_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from peekbench_lm.model import LanguageModel
+
+    case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path)
+    roomy = case.predict(case.unlabeled)
+    usual = LanguageModel.hidden
+
+    def hidden(self: LanguageModel, part: Any) -> Any:
+        if len(part.lengths) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return usual(self, part)
+
+    monkeypatch.setattr(LanguageModel, "hidden", hidden)
+    predictor = case.fit(case.unlabeled)
+    assert predictor.metrics["micro_batch_size"] == 4
+    assert np.allclose(predictor.predict(case.test), roomy, atol=1e-4)
+
+
+def spec_of(folder: Path, workers: int, name: str) -> ExperimentSpec:
+    options = {"model": str(folder), **QUICK}
+    exceptions = {"toy.words": {"classification": {"epochs": 1}}}
+    return make_spec(
+        {
+            "name": name,
+            "tasks": ["toy.words", {"use": "toy.words", "name": "again"}],
+            "methods": [
+                {"use": "finetune.tapt", "options": options, "by_task": exceptions},
+                {"use": "finetune.overtrain", "options": options, "by_task": exceptions},
+            ],
+            "design": {"num_train": 12, "num_test": 10, "num_subsamples": 2},
+            "executor": {"use": "local", "options": {"workers": workers}},
+        },
+        folder=folder.parent,
+    )
+
+
+def test_a_run_gives_the_same_numbers_for_any_number_of_workers(folder: Path, tmp_path: Path) -> None:
+    tables = []
+    for workers in (1, 2):
+        spec = spec_of(folder, workers, f"run{workers}")
+        summary = run(spec)
+        assert (summary.finished, summary.failed) == (8, 0)
+        with sqlite3.connect(summary.store) as store:
+            arms = dict(store.execute("SELECT arm, count(*) FROM arms GROUP BY arm").fetchall())
+            (session,) = store.execute("SELECT provenance FROM sessions").fetchone()
+            (metrics,) = store.execute(
+                "SELECT metrics FROM arms JOIN draws ON arms.draw = draws.id WHERE arm = 'extra' AND task = 'toy.words'"
+            ).fetchone()
+        assert arms == {"base": 4, "extra": 8, "test": 8}, "the base arm is shared"
+        assert json.loads(session)["methods"]["finetune.tapt"]["sha256"]
+        assert "classification_loss" in json.loads(metrics)
+        tables.append(load_results(summary.store)[["task", "method", "subsample", "arm", "num_correct", "log_loss"]])
+    assert tables[0].equals(tables[1])
+
+
+def test_missing_libraries_are_named_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
+    with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
+        run(spec_of(folder, 1, "bare"))
+
+
+def test_options_that_do_not_fit_are_told_with_their_place() -> None:
+    with pytest.raises(SpecError, match=r"pretraining.*epochs"):
+        make_use(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"epochs": 0}})
+    with pytest.raises(SpecError, match="model"):
+        make_use(MethodSpec, "finetune.tapt", {})
+
+
+@pytest.mark.parametrize("path", sorted((SPECS / "paper").glob("*.yaml")), ids=lambda path: path.stem)
+def test_specs_of_the_study_have_its_hyperparameters(path: Path) -> None:
+    spec = load_spec(path)
+    for method in spec.methods:
+        for task in spec.tasks:
+            if not task.use.startswith("hf."):
+                continue
+            options: Any = spec.options(method, task.name)
+            gpt2 = method.model == "gpt2"
+            epochs, batch, pretraining, predicting = STUDY.get((task.use, gpt2), (3, 16, 16, 64))
+            assert (options.classification.epochs, options.classification.batch_size) == (epochs, batch), task.name
+            assert options.pretraining.batch_size == pretraining
+            assert options.classification.prediction_batch_size == predicting
+
+
+SMALL = (1, 4, 8, 32)
+STUDY = {
+    **{(f"hf.{task}", gpt2): SMALL for task in ("enron_spam", "yelp_review_full") for gpt2 in (False, True)},
+    **{(f"hf.{task}", True): SMALL for task in ("blog_authorship_corpus", "movie_rationales", "craigslist_bargains")},
+    **{
+        (f"hf.{task}", False): (1, 8, 8, 32)
+        for task in ("blog_authorship_corpus", "movie_rationales", "craigslist_bargains")
+    },
+    **{("hf.frenk_hate_en", gpt2): (1, 8, 8, 32) for gpt2 in (False, True)},
+    ("hf.yahoo_answers_topics", False): (1, 16, 8, 64),
+    ("hf.yahoo_answers_topics", True): (1, 4, 8, 16),
+    ("hf.app_reviews", True): (3, 8, 16, 64),
+}
