@@ -34,7 +34,7 @@ class Shape:
 
     name: str
     tokenizer: str
-    config: dict[str, int]
+    config: dict[str, Any]
     matrices: int
     """Weights in the matrices of its layers, which every token is multiplied with."""
 
@@ -108,7 +108,7 @@ def run_straightforward(folder: Path, seed: int) -> float:
     options = Tapt.model_validate({"model": str(folder), "pretraining": {"epochs": epochs(folder)}})
     started = time.perf_counter()
     for unlabeled in (None, extra, test):
-        texts, labels = list(train.inputs), train.labels.astype(int).tolist()  # type: ignore[union-attr]
+        texts, labels = list(train.inputs), train.labels.astype(int).tolist()
         run_arm(folder, unlabeled, (texts, labels), test, task.num_classes, options, seed)
     return time.perf_counter() - started
 

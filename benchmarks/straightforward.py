@@ -24,10 +24,10 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
-from transformers.utils import logging
 
 from peekbench_finetune.classification import HEAD_SPREAD
 from peekbench_lm.folder import model_kind
+from peekbench_lm.model import quiet
 from peekbench_lm.tokens import context_limit
 
 if TYPE_CHECKING:
@@ -85,13 +85,11 @@ def run_arm(
     seed: int,
 ) -> NDArray[np.float64]:
     """Class scores of the test texts; (n, num_classes)."""
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     kind = model_kind(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     limit = context_limit(tokenizer, folder, options.context_length)
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, quiet():
         start = folder
         if unlabeled is not None:
             loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
@@ -110,8 +108,8 @@ def run_arm(
         arguments = _arguments(Path(temporary), options.classification, options.classification.epochs, seed)
         trainer = Trainer(classifier, arguments, train_dataset=Texts(tokenizer, train[0], limit, train[1]))
         trainer.train()
-        scores: NDArray[np.float64] = trainer.predict(Texts(tokenizer, test, limit)).predictions
-    return scores
+        scores: Any = trainer.predict(Texts(tokenizer, test, limit)).predictions
+    return np.asarray(scores)
 
 
 def _arguments(folder: Path, stage: Pretraining | Classification, epochs: int, seed: int) -> TrainingArguments:

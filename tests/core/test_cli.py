@@ -76,7 +76,7 @@ def test_lock_and_prefetch_name_what_they_do(spec: str, monkeypatch: pytest.Monk
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
     lines = peek("prefetch", spec).stdout.splitlines()
-    assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    done"]
+    assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
     assert Path("cache/toy-model").read_text() == "revision 7", "the one that is locked"
     Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
     broken = peek("prefetch", "broken.yaml", status=2)

@@ -11,6 +11,7 @@ from peekbench.errors import SpecError
 from peekbench.execute import run
 from peekbench.locking import lock_path, make_lock, read_lock, write_lock
 from peekbench.records import Folders
+from peekbench.report import report_of_run
 from peekbench.spec import ExperimentSpec, load_spec
 from peekbench.store import Store
 
@@ -115,3 +116,11 @@ def test_a_lock_is_read_as_it_was_written(write_spec: Callable[..., Path]) -> No
     assert read_lock(path.with_name("other.lock")) == {}
     with pytest.raises(SpecError, match="cannot write"):
         write_lock(content, path.parent / "nowhere" / "x.lock")
+
+
+def test_what_a_method_needs_is_got_before_workers_start_and_noted(write_spec: Callable[..., Path]) -> None:
+    summary = run(load_spec(write_spec(revision=5)))
+    with Store.open(summary.store) as store:
+        (session,) = store.sessions()
+    assert session["methods"] == {"toy.short": {"toy model": 5}}
+    assert report_of_run(summary.store)[0].provenance["for toy.short"] == "toy model 5"

@@ -43,14 +43,15 @@ def test_lines_for_logs(make_spec: Callable[..., Any]) -> None:
     lines: list[str] = []
     with LineProgress(lines.append, seconds=0) as progress:
         progress.start(make_spec(), 12, 10)
+        progress.prepare("toy.vote")
         progress.advance(result("toy.vote", base=0.5))
         progress.advance(failure())
-    assert lines[0] == "small: 12 trials, 10 done before"
-    assert lines[1].startswith("11 of 12 trials, 0 failed, ")
-    assert lines[2] == (
+    assert lines[:2] == ["small: 12 trials, 10 done before", "getting what toy.vote needs"]
+    assert lines[2].startswith("11 of 12 trials, 0 failed, ")
+    assert lines[3] == (
         "first failure: task a[b], method toy.vote, num_train 5, num_test 5, subsample 0: ValueError: [red]no[/]"
     )
-    assert lines[3].startswith("12 of 12 trials, 1 failed, ")
+    assert lines[4].startswith("12 of 12 trials, 1 failed, ")
 
 
 def test_lines_come_now_and_then_and_at_the_end(make_spec: Callable[..., Any]) -> None:

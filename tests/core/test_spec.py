@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from peekbench.errors import SpecError
 from peekbench.spec import ExperimentSpec, canonical, load_spec, make_spec, parse_spec
-from peekbench.uses import AnalysisSpec, make_use, parse_options
+from peekbench.uses import AnalysisSpec, MethodSpec, make_use, parse_options
 
 MINIMAL = """
 name: small
@@ -208,3 +208,44 @@ SPECS = sorted((Path(__file__).parents[2] / "specs").rglob("*.yaml"))
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_shipped_specs_fit(path: Path) -> None:
     assert load_spec(path).name
+
+
+def with_exceptions(by_task: Any, name: str = "toy.vote", **options: Any) -> dict[str, Any]:
+    return {"use": "toy.vote", "name": name, "options": options, "by_task": by_task}
+
+
+def test_options_may_differ_by_task(make_raw: MakeRaw) -> None:
+    spec = make_spec(make_raw(methods=[with_exceptions({"b": {"boldness": 3}}, model="m")]), folder=Path())
+    method = spec.methods[0]
+    assert [getattr(spec.options(method, task), "boldness", None) for task in ("", "a", "b")] == [1, 1, 3]
+    assert {getattr(spec.options(method, task), "model", None) for task in ("", "a", "b")} == {"m"}
+    assert make_spec(canonical(spec), folder=Path()) == spec
+
+
+def test_of_a_nested_option_only_what_differs_is_written() -> None:
+    options = {"model": "x", "pretraining": {"epochs": 4, "batch_size": 8}}
+    raw = {"use": "finetune.tapt", "options": options, "by_task": {"a": {"pretraining": {"batch_size": 2}}}}
+    pretraining = MethodSpec.model_validate(raw).options_for("a").pretraining  # type: ignore[attr-defined]
+    assert (pretraining.epochs, pretraining.batch_size, pretraining.learning_rate) == (4, 2, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("by_task", "fault"),
+    [
+        ({"c": {"boldness": 3}}, "methods[0].by_task: there is no task 'c'; write its name in this spec"),
+        ({"b": {"boldnes": 3}}, "boldnes: no such setting"),
+        ({"b": {"boldness": "x"}}, "boldness: Input should be a valid number"),
+        ({"b": 3}, "methods[0].by_task.b: Input should be"),
+    ],
+)
+def test_exceptions_that_do_not_fit_are_told_with_their_place(by_task: Any, fault: str, make_raw: MakeRaw) -> None:
+    assert fault in refuse(make_raw(methods=[with_exceptions(by_task)]))
+
+
+def test_base_keys_take_exceptions_into_account_that_matter_there() -> None:
+    """`boldness` has no effect without unlabeled texts, `model` may have."""
+    plain, bold, bolder, other = (
+        MethodSpec.model_validate(with_exceptions(by_task))
+        for by_task in ({}, {"b": {"boldness": 2}}, {"b": {"boldness": 3}}, {"b": {"model": "m"}})
+    )
+    assert plain.base_key() == bold.base_key() == bolder.base_key() != other.base_key()

@@ -140,6 +140,7 @@ def pin_short(*, options: Short, folders: Folders) -> dict[str, int]:
 
 
 def prefetch_short(*, options: Short, folders: Folders) -> dict[str, int | None]:
+    folders.cache.mkdir(parents=True, exist_ok=True)
     (folders.cache / "toy-model").write_text(f"revision {options.revision}")
     return {"toy model": options.revision}
 

@@ -1,0 +1,88 @@
+"""Whether peekbench's engine comes to the accuracies that the straightforward way comes to, arm by arm.
+
+Prints the mean difference of each arm and a paired equivalence test at a margin of one point; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy import stats
+
+from peekbench import Context, Folders, Labeled, SourceRef, Task, load_dataset
+from peekbench.cache import cache_folder
+from peekbench_finetune.methods import tapt
+from peekbench_finetune.options import Tapt
+from peekbench_lm.builtin import build_model
+
+MARGIN = 0.01
+TASKS = ("stdlib", "numpy", "scipy", "pandas", "sklearn")
+NUM_TRAIN, NUM_TEST = 50, 200
+ARMS = ("base", "extra", "test")
+
+
+def run_trial(number: int, model: str, precision: str) -> list[tuple[float, float]]:
+    """Accuracies of each arm, by peekbench and by the straightforward way, on one subsample of one task."""
+    from straightforward import run_arm
+
+    torch.set_num_threads(1)
+    name = TASKS[number % len(TASKS)]
+    source = SourceRef(f"docstrings.{name}", {}, Path.cwd())
+    dataset = load_dataset(source)
+    rows = np.random.default_rng(number).permutation(len(dataset.inputs))[: NUM_TRAIN + 2 * NUM_TEST]
+    texts, labels = [dataset.inputs[row] for row in rows], np.asarray(dataset.labels)[rows]
+    train, extra, test = (texts[:NUM_TRAIN], texts[NUM_TRAIN:-NUM_TEST], texts[-NUM_TEST:])
+    task = Task(name, "classification", dataset.class_names, "", source)
+    options = Tapt.model_validate(
+        {
+            "model": model,
+            "precision": precision,
+            "pretraining": {"epochs": 2, "learning_rate": 1e-3},
+            "classification": {"pooling": "mean", "epochs": 5, "learning_rate": 2e-3},
+        }
+    )
+    context = Context(number, 1, Folders(Path.cwd(), cache_folder()))
+    folder = build_model(model.removeprefix("builtin:"), cache_folder())
+    accuracies = []
+    for unlabeled in (None, extra, test):
+        predictor = tapt(unlabeled, Labeled(tuple(train), labels[:NUM_TRAIN]), task, options=options, context=context)
+        ours = np.asarray(predictor.predict(tuple(test))).argmax(1)
+        given = (train, labels[:NUM_TRAIN].tolist())
+        theirs = run_arm(folder, unlabeled, given, test, task.num_classes, options, number).argmax(1)
+        accuracies.append(tuple(float(np.mean(found == labels[-NUM_TEST:])) for found in (ours, theirs)))
+    return accuracies  # type: ignore[return-value]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--model", default="builtin:bert-nano")
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    arguments = parser.parse_args()
+    build_model(arguments.model.removeprefix("builtin:"), cache_folder())
+    work = partial(run_trial, model=arguments.model, precision=arguments.precision)
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        accuracies = np.array(pool.map(work, range(arguments.trials), chunksize=1))  # (trials, arms, 2)
+    print(f"{arguments.model}, {arguments.precision}, {arguments.trials} trials on docstrings, {NUM_TEST} test texts")
+    for arm, name in enumerate(ARMS):
+        ours, theirs = accuracies[:, arm].T
+        difference = ours - theirs
+        error = difference.std(ddof=1) / len(difference) ** 0.5
+        p = max(
+            stats.t.sf((difference.mean() + MARGIN) / error, len(difference) - 1),
+            stats.t.cdf((difference.mean() - MARGIN) / error, len(difference) - 1),
+        )
+        print(
+            f"  {name:5}  peekbench {ours.mean():6.2%}  straightforward {theirs.mean():6.2%}  difference "
+            f"{100 * difference.mean():+.2f} points, standard error {100 * error:.2f}; equal within 1 point: p {p:.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
