@@ -41,7 +41,7 @@ class Nano:
 
 NANOS = {
     "bert-nano": Nano(
-        "masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=100_000
+        "masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=30_000
     ),
     "gpt2-nano": Nano(
         "causal", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=30_000

@@ -42,7 +42,7 @@ def reproducibly(device: torch.device, threads: int) -> Iterator[None]:
     torch.set_num_threads(threads)
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else [], device_type=device.type):
             yield
@@ -59,8 +59,7 @@ def keep_freed_memory() -> None:
     if sys.platform != "linux":
         return
     library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(M_MMAP_THRESHOLD, 2**30)
+    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_THRESHOLD, 2**25):  # the most that it takes
         library.mallopt(M_TRIM_THRESHOLD, 2**30)
 
 
