@@ -33,7 +33,12 @@ def nothing() -> None:
 
 def pad() -> None:
     """Pad each batch to its longest text, and use the model's own attention."""
-    LanguageModel._try_packing = lambda self: None  # type: ignore[method-assign]
+    usual = LanguageModel._gives
+
+    def gives(self: LanguageModel, part: Any, hidden: Any, logits: Any) -> bool:
+        return not self.is_packed and usual(self, part, hidden, logits)
+
+    LanguageModel._gives = gives  # type: ignore[method-assign]
 
 
 def head_everywhere() -> None:

@@ -21,6 +21,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     DataCollatorForLanguageModeling,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
 )
@@ -98,7 +99,8 @@ def run_arm(
                 tokenizer, mlm=kind == "masked", mlm_probability=options.pretraining.mask_probability
             )
             arguments = _arguments(Path(temporary), options.pretraining, options.pretraining.recipe(kind).epochs, seed)
-            Trainer(model, arguments, data_collator=collator, train_dataset=Texts(tokenizer, unlabeled, limit)).train()
+            texts = Texts(tokenizer, unlabeled, limit)
+            _train(Trainer(model, arguments, data_collator=collator, train_dataset=texts))
             start = Path(temporary) / "pretrained"
             model.save_pretrained(start)
         torch.manual_seed(seed)
@@ -107,9 +109,14 @@ def run_arm(
         )
         arguments = _arguments(Path(temporary), options.classification, options.classification.epochs, seed)
         trainer = Trainer(classifier, arguments, train_dataset=Texts(tokenizer, train[0], limit, train[1]))
-        trainer.train()
+        _train(trainer)
         scores: Any = trainer.predict(Texts(tokenizer, test, limit)).predictions
     return np.asarray(scores)
+
+
+def _train(trainer: Trainer) -> None:
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
 
 
 def _arguments(folder: Path, stage: Pretraining | Classification, epochs: int, seed: int) -> TrainingArguments:

@@ -134,7 +134,7 @@ class ExperimentSpec(SpecModel):
     def _exceptions_name_tasks(self) -> ExperimentSpec:
         names = {task.name for task in self.tasks}
         for position, method in enumerate(self.methods):
-            for task in method.by_task.keys() - names:
+            for task in sorted(method.by_task.keys() - names):
                 raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; write its name in this spec")
         return self
 

@@ -106,6 +106,9 @@ class TaskSpec(NamedUse):
         return plugins.find(self.use, self.kind, DataSourceEntry)
 
 
+ONE_FOR_ALL_TASKS = frozenset({"model", "revision"})  # tables name the model, and locks pin its revision, by method
+
+
 class MethodSpec(NamedUse):
     kind = "method"
     entry_type = MethodEntry
@@ -118,6 +121,8 @@ class MethodSpec(NamedUse):
     def _fit_the_options(cls, by_task: dict[str, dict[str, Any]], info: ValidationInfo) -> dict[str, dict[str, Any]]:
         if isinstance(options := info.data.get("options"), Options):
             for task, exceptions in by_task.items():
+                if fixed := ONE_FOR_ALL_TASKS & exceptions.keys():
+                    raise ValueError(f"[{task}] has {min(fixed)!r}, which is one for all tasks; add a method for these")
                 try:
                     merge(options, exceptions)
                 except ValidationError as error:
@@ -141,11 +146,14 @@ class MethodSpec(NamedUse):
     def base_key(self) -> str:
         """Equal for methods that do the same where there are no unlabeled texts."""
         entry = self.entry
-        everywhere, *exceptions = (
-            {key: value for key, value in options.items() if key not in entry.unlabeled_options}
-            for options in (self.raw_options(), *self.by_task.values())
-        )
-        by_task = {task: options for task, options in zip(self.by_task, exceptions, strict=True) if options}
+
+        def that_matter(options: Options) -> dict[str, Any]:
+            values: dict[str, Any] = options.model_dump(mode="json")
+            return {name: value for name, value in values.items() if name not in entry.unlabeled_options}
+
+        everywhere = that_matter(self.options)
+        exceptions = {task: that_matter(self.options_for(task)) for task in self.by_task}
+        by_task = {task: options for task, options in exceptions.items() if options != everywhere}
         plugin, thing = plugins.split_use(self.use)
         key = f"{plugin}.{entry.base or thing} {json.dumps(everywhere, sort_keys=True)}"
         return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, SpecError, Task
 from peekbench_finetune.classification import Classifier
 from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
 from peekbench_lm.folder import find_model
@@ -32,14 +32,14 @@ def fit(
     device = choose_device(options.device)
     reset_peak_memory(device)
     metrics: dict[str, float] = {}
-    started = time.perf_counter()
-    loan = borrow(find_model(options.model, options.revision, context.folders), device)
-    model = loan.model
-    limit = model.limit(options.context_length)
-    model.precision = options.precision
     with reproducibly(device, options.threads):
-        _start_afresh(model, options, context.seed)
+        started = time.perf_counter()
+        loan = borrow(find_model(options.model, options.revision, context.folders), device)
         metrics["loading_seconds"] = time.perf_counter() - started
+        model = loan.model
+        model.precision = options.precision
+        limit = model.limit(options.context_length)
+        _add_adapters(model, options, context.seed)
         if unlabeled is not None:
             texts = encode(model.tokenizer, unlabeled, limit)
             probability, seed = options.pretraining.mask_probability, derive(context.seed, "pretraining")
@@ -47,8 +47,9 @@ def fit(
             if overtraining is not None:
                 trained = pretrain(model, texts, recipe, probability, seed)
                 metrics["plain_pretraining_loss"] = trained.losses[-1]
-                recipe = replace(recipe, epochs=overtraining or 2 * recipe.epochs)
-                _start_afresh(model, options, context.seed)
+                recipe = replace(recipe, epochs=_more_epochs(overtraining, recipe.epochs))
+                model.restore()
+                _add_adapters(model, options, context.seed)
             trained = pretrain(model, texts, recipe, probability, seed)
             metrics.update(_figures("pretraining", trained))
             metrics.update({f"pretraining_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
@@ -71,10 +72,16 @@ def fit(
     return Predictor(predict, metrics)
 
 
-def _start_afresh(model: LanguageModel, options: Tapt, seed: int) -> None:
-    model.restore()
+def _add_adapters(model: LanguageModel, options: Tapt, seed: int) -> None:
     if options.lora is not None:
-        model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive(seed, "adapters"))
+        lora = options.lora
+        model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive(seed, "adapters"))
+
+
+def _more_epochs(overtraining: int, plain: int) -> int:
+    if 0 < overtraining <= plain:
+        raise SpecError(f"overtraining_epochs: {overtraining} is no more than plain pretraining's {plain}; give more")
+    return overtraining or 2 * plain
 
 
 def _figures(stage: str, trained: Trained) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Classification(Options):
     """Hidden state that stands for a text: of its first token (cls), its last (last), or their mean. By default cls for
     a masked model and last for a causal one."""
     prediction_batch_size: int = Field(default=64, ge=1)
-    """Texts that are classified at once; no number depends on it."""
+    """Texts that are classified at once; numbers depend on it by rounding alone."""
 
     def recipe(self) -> Recipe:
         """For the training loop."""

@@ -114,6 +114,8 @@ def explained(kind: RepositoryKind, repository: str, sought: str) -> Iterator[No
         raise (not_cached(sought) if is_offline_mode() else unreachable(sought, error)) from error
     except errors.RepositoryNotFoundError as error:
         raise GoneError(f"{sought}: no such repository, or a private one") from error
+    except errors.HFValidationError as error:
+        raise GoneError(f"{sought}: that is no name of a repository") from error
     except errors.RevisionNotFoundError as error:
         raise GoneError(f"{sought}: no such commit or branch") from error
     except errors.RemoteEntryNotFoundError as error:

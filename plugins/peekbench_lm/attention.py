@@ -13,6 +13,7 @@ from peekbench_lm.layout import Block
 from peekbench_lm.situation import current
 
 NAME = "peekbench_packed"
+UNKNOWN = ("softcap", "s_aux", "position_bias")  # what some models ask of attention besides
 
 
 def register() -> None:
@@ -78,8 +79,21 @@ def packed_attention(
     -------
     Tensor
         (1, num_tokens, num_heads, head_size).
+
+    Raises
+    ------
+    ValueError
+        Where the model asks for a kind of attention that this is not.
     """
+    if any(kwargs.get(name) is not None for name in UNKNOWN):
+        raise ValueError(f"packed attention knows none of {', '.join(UNKNOWN)}")
     situation = current()
+    window, width = kwargs.get("sliding_window"), max(situation.part.lengths)
+    if window is not None and width > window:
+        raise ValueError(
+            f"a text of {width} tokens is longer than the window of {window} that this model attends to, and packed "
+            "attention has none; choose a smaller context_length"
+        )
     causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     num_heads = query.shape[1]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +19,16 @@ from peekbench_lm.names import Kind
 BUILTIN = "builtin:"
 VOCABULARY = 8192
 MAX_TOKENS = 128
+PARAGRAPHS = 30_000  # as many as are trained on in two or three minutes
 HELD_OUT = 1000  # paragraphs that are not trained on
+EPOCHS = 1
+LAYERS, WIDTH, HEADS = 2, 128, 2
+BATCH_SIZE, LEARNING_RATE = 64, 2e-3
+MASK_PROBABILITY = 0.15
+THREADS = 2  # a fixed number, because sums are rounded by it
 
 
-@dataclass(frozen=True, slots=True)
-class Nano:
-    """How a built-in model is made; whatever changes here, or in the packages' sources, makes another model."""
-
-    kind: Kind
-    layers: int
-    width: int
-    heads: int
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    paragraphs: int
-    """At most so many are trained on, as time allows: a causal model has a loss at every token."""
-
-
-NANOS = {
-    "bert-nano": Nano(
-        "masked", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=30_000
-    ),
-    "gpt2-nano": Nano(
-        "causal", layers=2, width=128, heads=2, epochs=1, batch_size=64, learning_rate=2e-3, paragraphs=30_000
-    ),
-}
+NANOS: dict[str, Kind] = {"bert-nano": "masked", "gpt2-nano": "causal"}
 
 
 def build_model(name: str, cache: Path) -> Path:
@@ -59,9 +41,9 @@ def build_model(name: str, cache: Path) -> Path:
     """
     if name not in NANOS:
         raise DataError(f"model {BUILTIN}{name}: there are {', '.join(BUILTIN + known for known in NANOS)}")
-    nano = NANOS[name]
-    recipe = json.dumps([asdict(nano), VOCABULARY, MAX_TOKENS, corpus.fingerprint()])
-    folder = cache / "models" / f"{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
+    # Whatever changes here, or in the packages' sources, makes another model.
+    recipe = [Path(__file__).read_text(encoding="utf-8"), inspect.getsource(corpus), corpus.fingerprint()]
+    folder = cache / "models" / f"{name}-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:16]}"
     if (folder / "made.json").is_file():
         return folder
     from filelock import FileLock
@@ -70,13 +52,14 @@ def build_model(name: str, cache: Path) -> Path:
     with FileLock(f"{folder}.lock"):
         if not (folder / "made.json").is_file():
             with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-                made = _make(nano, Path(temporary))
-                (Path(temporary) / "made.json").write_text(json.dumps(made, indent=1), encoding="utf-8")
-                shutil.copytree(temporary, folder, dirs_exist_ok=True)
+                making = Path(temporary) / name
+                made = _make(NANOS[name], making)
+                (making / "made.json").write_text(json.dumps(made, indent=1), encoding="utf-8")
+                making.rename(folder)  # in one step: nobody ever finds half a model
     return folder
 
 
-def _make(nano: Nano, folder: Path) -> dict[str, Any]:
+def _make(kind: Kind, folder: Path) -> dict[str, Any]:
     """Train a model and leave its files in a folder; what should be known of it."""
     import numpy as np
     import torch
@@ -90,24 +73,24 @@ def _make(nano: Nano, folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     texts = corpus.paragraphs()
     order = np.random.default_rng(0).permutation(len(texts))
-    parts = np.split(order, [HELD_OUT, HELD_OUT + nano.paragraphs])
+    parts = np.split(order, [HELD_OUT, HELD_OUT + PARAGRAPHS])
     held_out, trained_on = ([texts[row] for row in rows] for rows in parts[:2])
     device = torch.device("cpu")
-    with reproducibly(device, os.cpu_count() or 1), quiet():
+    with reproducibly(device, THREADS), quiet():
         torch.manual_seed(0)
-        tokenizer = train_tokenizer(nano.kind, trained_on, VOCABULARY)
+        tokenizer = train_tokenizer(kind, trained_on, VOCABULARY)
         tokenizer.save_pretrained(folder)
-        _network(nano, tokenizer).save_pretrained(folder)
+        _network(kind, tokenizer).save_pretrained(folder)
         model = LanguageModel(folder, device)
-        recipe = Recipe(nano.epochs, nano.batch_size, nano.learning_rate, "linear", 0.01, 1.0, warmup=0.05)
-        trained = pretrain(model, encode(tokenizer, trained_on, MAX_TOKENS), recipe, 0.15, seed=0)
-        loss = mean_loss(model, encode(tokenizer, held_out, MAX_TOKENS), 0.15, seed=0)
+        recipe = Recipe(EPOCHS, BATCH_SIZE, LEARNING_RATE, "linear", 0.01, 1.0, warmup=0.05)
+        trained = pretrain(model, encode(tokenizer, trained_on, MAX_TOKENS), recipe, MASK_PROBABILITY, seed=0)
+        loss = mean_loss(model, encode(tokenizer, held_out, MAX_TOKENS), MASK_PROBABILITY, seed=0)
         model.network.save_pretrained(folder)
     return {
         "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
         "paragraphs": len(trained_on),
-        "tokens": trained.num_tokens // nano.epochs,
-        "epochs": nano.epochs,
+        "tokens": trained.num_tokens // EPOCHS,
+        "epochs": EPOCHS,
         "vocabulary": len(tokenizer),
         "held_out_loss": round(loss, 3),
         "loss_of_guessing": round(math.log(len(tokenizer)), 3),
@@ -155,20 +138,20 @@ def train_tokenizer(kind: Kind, texts: Sequence[str], vocabulary: int) -> Any:
     return wrap(tokenizer_object=tokenizer, model_max_length=MAX_TOKENS, **special)
 
 
-def _network(nano: Nano, tokenizer: Any) -> Any:
+def _network(kind: Kind, tokenizer: Any) -> Any:
     from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
-    if nano.kind == "causal":
+    if kind == "causal":
         return GPT2LMHeadModel(
             GPT2Config(
-                vocab_size=len(tokenizer), n_positions=MAX_TOKENS, n_embd=nano.width, n_layer=nano.layers,
-                n_head=nano.heads, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+                vocab_size=len(tokenizer), n_positions=MAX_TOKENS, n_embd=WIDTH, n_layer=LAYERS,
+                n_head=HEADS, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
             )
         )  # fmt: skip
     return BertForMaskedLM(
         BertConfig(
-            vocab_size=len(tokenizer), max_position_embeddings=MAX_TOKENS, hidden_size=nano.width,
-            num_hidden_layers=nano.layers, num_attention_heads=nano.heads, intermediate_size=4 * nano.width,
+            vocab_size=len(tokenizer), max_position_embeddings=MAX_TOKENS, hidden_size=WIDTH,
+            num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=4 * WIDTH,
             type_vocab_size=1, pad_token_id=tokenizer.pad_token_id,
         )
     )  # fmt: skip

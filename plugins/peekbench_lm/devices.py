@@ -13,6 +13,7 @@ import torch
 from peekbench import PeekbenchError, SpecError
 from peekbench_lm.names import DeviceName
 
+NO_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # numbers in glibc's malloc.h
 
 
@@ -38,7 +39,8 @@ def choose_device(name: DeviceName) -> torch.device:
 @contextmanager
 def reproducibly(device: torch.device, threads: int) -> Iterator[None]:
     """Compute with a number of CPU threads, always in the same order, and leave torch's own generator as it is."""
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    before = torch.get_num_threads()
+    strict = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(threads)
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time
@@ -47,8 +49,8 @@ def reproducibly(device: torch.device, threads: int) -> Iterator[None]:
         with torch.random.fork_rng([device] if device.type == "cuda" else [], device_type=device.type):
             yield
     finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1])
+        torch.set_num_threads(before)
+        torch.use_deterministic_algorithms(strict[0], warn_only=strict[1])
 
 
 def keep_freed_memory() -> None:
@@ -66,7 +68,7 @@ def keep_freed_memory() -> None:
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device, or the machine, has no memory left for a tensor."""
     text = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text or "out of memory" in text
+    return isinstance(error, torch.OutOfMemoryError) or any(said in text for said in NO_MEMORY)
 
 
 def free_memory(device: torch.device) -> None:

@@ -65,12 +65,11 @@ def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
 def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
     """What a reader of a run should know of a model's weights; downloads or makes it. Errors as `find_model`."""
     found = find_model(model, revision, folders)
-    weights = sorted(found.path.glob("*.safetensors"))
-    digest = hashlib.sha256()
-    for file in weights:
+    digests = {}
+    for file in sorted(found.path.glob("*.safetensors")):
         with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    about: dict[str, Any] = {"model": model, "sha256": digest.hexdigest()}
+            digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    about: dict[str, Any] = {"model": model, "sha256": digests}
     if model.startswith(BUILTIN):
         about |= json.loads((found.path / "made.json").read_text(encoding="utf-8"))
     elif not _is_path(model):

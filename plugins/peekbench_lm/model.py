@@ -23,7 +23,8 @@ from peekbench_lm.names import Kind, Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import context_limit, load_tokenizer
 
-TOLERANCE = 1e-3  # of hidden states, whose size is about 1; a wrong layout shows as differences of that size
+TOLERANCE = 1e-3  # a wrong layout shows as differences of the numbers' own size
+LONG_PROBE = 160  # tokens; more than the windows of models that look at a token's neighbours only
 
 
 class LanguageModel:
@@ -42,13 +43,17 @@ class LanguageModel:
         self.kind: Kind = model_kind(folder)
         self.tokenizer = load_tokenizer(folder)
         self.folder = folder
+        if self.kind == "masked" and self.tokenizer.mask_token_id is None:
+            raise DataError(f"{folder}: its tokenizer has no mask token; give one that has, or a causal model")
         self.network = _load_network(folder, self.kind).to(device)
         """As transformers has it, with its language-model head."""
         self.device = device
         self.precision: Precision = "fp32"
         """Of matrix products."""
         self.micro_batch = MicroBatch()
-        self._first_position = self._try_packing()
+        self._first_position: int | None = None
+        self.hidden_size = 0
+        self._choose_layout()
         self._weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
 
     @property
@@ -62,16 +67,12 @@ class LanguageModel:
         body: nn.Module = self.network.base_model
         return body
 
-    @property
-    def hidden_size(self) -> int:
-        return int(self.network.config.hidden_size)
-
     def limit(self, wanted: int) -> int:
         """Tokens of a text that are read: as many as wanted, or as the model is made for."""
-        return context_limit(self.tokenizer, self.folder, wanted)
+        return context_limit(self.tokenizer, self.folder, wanted, self._first_position or 0)
 
     def copy(self) -> LanguageModel:
-        """Another one that shares nothing but the weights to start from."""
+        """Another one, whose training leaves this one alone."""
         other = copy.copy(self)
         other.network = copy.deepcopy(self.network)
         other.micro_batch = MicroBatch()
@@ -132,33 +133,65 @@ class LanguageModel:
         return hidden[0] if self.is_packed else hidden.flatten(0, 1)[part.padded_places]
 
     @torch.no_grad()
-    def _try_packing(self) -> int | None:
-        """The number of the first position, as packed texts must name it; None where they cannot be packed.
+    def _choose_layout(self) -> None:
+        """Find out how several texts are computed at once so that each gives what it gives alone.
 
         Whether a model takes its attention from the registry and its positions from its caller is not written anywhere,
-        so it is tried: texts laid end to end must give what they give one by one.
+        so it is tried: end to end with positions from 0, or from behind the padding token's as RoBERTa has them, else
+        padded.
         """
         self.network.eval()
         self.network.config.use_cache = False
-        end = min(50, self.network.config.vocab_size)
-        step = Step([list(range(end - length, end)) for length in (3, 5, 9)])
+        end = self.network.config.vocab_size
+        longest = self.limit(LONG_PROBE) - 8  # RoBERTa has less room than its configuration says
+        step = Step([[token % end for token in range(7, 7 + length)] for length in (3, 5, longest)])
         (part,) = step.parts(3, self.device)
-        alone = [self.body(part.ids[None, start:end]).last_hidden_state[0] for start, end in part.spans]
-        expected = torch.cat(alone)
+        alone = [part.ids[None, start:stop] for start, stop in part.spans]
+        hidden = torch.cat([self.body(ids).last_hidden_state[0] for ids in alone])
+        logits = torch.cat([self.network(ids).logits[0] for ids in alone])
+        self.hidden_size = hidden.shape[-1]
+        if self.kind == "causal":
+            self._check_causality(alone[-1])
         usual = self.network.config._attn_implementation
+        for first in (0, (self.network.config.pad_token_id or 0) + 1, None):
+            self._first_position = first
+            self.network.set_attn_implementation(usual if first is None else attention.NAME)
+            if self._gives(part, hidden, logits):
+                break
+        else:
+            raise DataError(
+                f"{self.folder}: this {self.kind} language model computes something else where texts are computed "
+                "together, and one by one is not supported; choose another model"
+            )
+        if self.is_packed:
+            replace_dropout(self.network)
+
+    def _gives(self, part: Part, hidden: Tensor, logits: Tensor) -> bool:
+        """Whether a part gives these numbers in the layout chosen."""
+        places = torch.arange(0, len(hidden), 2, device=self.device)
         try:
-            self.network.set_attn_implementation(attention.NAME)
-            for first in (0, (self.network.config.pad_token_id or 0) + 1):  # RoBERTa counts from behind its padding
-                self._first_position = first
-                with computing(part, 0, "fp32"):
-                    difference = (self.hidden(part) - expected).abs().max().item()
-                if difference < TOLERANCE * max(1.0, expected.abs().max().item()):
-                    replace_dropout(self.network)
-                    return first
-        except (TypeError, ValueError, KeyError, RuntimeError, IndexError):
-            pass
-        self.network.set_attn_implementation(usual)
-        return None
+            with computing(part, 0, "fp32"):
+                ours = self.hidden(part)
+            with computing(part, 0, "fp32"):
+                said = self.logits(part, places)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return False  # a layout that the model has no notion of
+        return _close(ours, hidden) and _close(said, logits[places])
+
+    def _check_causality(self, ids: Tensor) -> None:
+        other = ids.clone()
+        other[0, -1] = ids[0, 0]
+        before, after = (self.body(tokens).last_hidden_state[0, :-1] for tokens in (ids, other))
+        if not _close(before, after):
+            raise DataError(
+                f"{self.folder}: its configuration says that it is a causal language model, but it sees the tokens "
+                "behind; choose another model, or correct `architectures` or `is_decoder` in its config.json"
+            )
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    scale = max(1.0, other.abs().max().item())
+    return one.shape == other.shape and (one - other).abs().max().item() < TOLERANCE * scale
 
 
 def _load_network(folder: Path, kind: Kind) -> Any:
@@ -169,7 +202,12 @@ def _load_network(folder: Path, kind: Kind) -> Any:
     with quiet():
         try:
             network, report = loader.from_pretrained(
-                folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, output_loading_info=True
+                folder,
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise DataError(
@@ -233,6 +271,7 @@ def borrow(folder: ModelFolder, device: torch.device) -> Loan:
         _idle[key] = [_first[key]]
     model = _idle[key].pop() if _idle[key] else _first[key].copy()
     model.restore()
+    model.micro_batch = MicroBatch()  # a fit's numbers do not depend on what did not fit into memory before it
     loan = Loan(model)
     weakref.finalize(loan, _idle[key].append, model)
     return loan

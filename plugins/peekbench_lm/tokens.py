@@ -25,7 +25,7 @@ def load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise DataError(
             f"{folder}: its tokenizer cannot be loaded: {error}; give one that transformers knows"
@@ -50,8 +50,8 @@ def count(tokenizer: Any, texts: Sequence[str]) -> list[int]:
     return [len(ids) for ids in encoded]
 
 
-def context_limit(tokenizer: Any, folder: Path, wanted: int) -> int:
+def context_limit(tokenizer: Any, folder: Path, wanted: int, first_position: int = 0) -> int:
     """Tokens that are read: as many as wanted, or as tokenizer and model are made for."""
     config = read_config(folder)
     positions = next((config[name] for name in POSITIONS if config.get(name)), wanted)
-    return min(wanted, int(positions), int(tokenizer.model_max_length))
+    return min(wanted, int(positions) - first_position, int(tokenizer.model_max_length))

@@ -235,6 +235,7 @@ def test_of_a_nested_option_only_what_differs_is_written() -> None:
         ({"c": {"boldness": 3}}, "methods[0].by_task: there is no task 'c'; write its name in this spec"),
         ({"b": {"boldnes": 3}}, "boldnes: no such setting"),
         ({"b": {"boldness": "x"}}, "boldness: Input should be a valid number"),
+        ({"b": {"model": "m"}}, "[b] has 'model', which is one for all tasks; add a method for these"),
         ({"b": 3}, "methods[0].by_task.b: Input should be"),
     ],
 )
@@ -244,8 +245,16 @@ def test_exceptions_that_do_not_fit_are_told_with_their_place(by_task: Any, faul
 
 def test_base_keys_take_exceptions_into_account_that_matter_there() -> None:
     """`boldness` has no effect without unlabeled texts, `model` may have."""
-    plain, bold, bolder, other = (
+    plain, bold, bolder = (
         MethodSpec.model_validate(with_exceptions(by_task))
-        for by_task in ({}, {"b": {"boldness": 2}}, {"b": {"boldness": 3}}, {"b": {"model": "m"}})
+        for by_task in ({}, {"b": {"boldness": 2}}, {"b": {"boldness": 3}})
     )
-    assert plain.base_key() == bold.base_key() == bolder.base_key() != other.base_key()
+    assert plain.base_key() == bold.base_key() == bolder.base_key()
+    options = {"model": "x", "classification": {"epochs": 3}}
+    same, other = (
+        MethodSpec.model_validate(
+            {"use": "finetune.tapt", "options": options, "by_task": {"a": {"classification": new}}}
+        )
+        for new in ({"epochs": 3}, {"epochs": 4})
+    )
+    assert same.base_key() == make_use(MethodSpec, "finetune.tapt", options).base_key() != other.base_key()

@@ -113,6 +113,8 @@ def test_overtraining_is_more_epochs_and_says_what_plain_pretraining_comes_to(fo
     assert np.array_equal(plain.predict(None), more.predict(None))
     same = case_of("finetune.tapt", folder, tmp_path, pretraining={**QUICK["pretraining"], "epochs": 4})  # type: ignore[dict-item]
     assert np.array_equal(same.predict(same.unlabeled), more.predict(more.unlabeled))
+    with pytest.raises(SpecError, match="overtraining_epochs: 2 is no more than plain pretraining's 2; give more"):
+        case_of("finetune.overtrain", folder, tmp_path, overtraining_epochs=2).fit(plain.unlabeled)
     three = case_of("finetune.overtrain", folder, tmp_path, overtraining_epochs=3)
     assert "pretraining_loss_4" not in three.fit(three.unlabeled).metrics
 

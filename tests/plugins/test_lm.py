@@ -13,6 +13,7 @@ import pytest
 import torch
 from loopback_hub import LoopbackHub
 from small_models import KINDS, PACKED, SENTENCES, save_model
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError, Folders, PeekbenchError, SpecError
 from peekbench_lm import builtin, corpus
@@ -20,6 +21,7 @@ from peekbench_lm.devices import choose_device, is_out_of_memory, reproducibly
 from peekbench_lm.folder import describe_model, find_model, pin_model
 from peekbench_lm.layout import GROUP_COST, Step, group_lengths
 from peekbench_lm.model import LanguageModel, borrow
+from peekbench_lm.names import Kind
 from peekbench_lm.pretraining import NO_TARGET, mask, mean_loss, pretrain
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import encode
@@ -295,9 +297,11 @@ def test_a_model_is_lent_as_loaded_and_to_one_at_a_time(folder: Path, folders: F
     assert farthest(weights(other.model), fresh) == 0
     pretrain(other.model, some_texts(first), RECIPE, 0.15, seed=2)
     assert farthest(weights(first), trained) == 0, "it is nobody else's while it is lent"
+    first.micro_batch.limit = 2
     del loan
     again = borrow(found, CPU)
     assert again.model is first
+    assert first.micro_batch.limit is None
     assert farthest(weights(first), fresh) == 0
 
 
@@ -502,3 +506,43 @@ def test_the_corpus_is_running_text_of_packages_that_no_task_is_made_of(monkeypa
     assert len(found) > 500
     assert len(set(found)) == len(found)
     assert all(len(text.split()) >= corpus.MIN_WORDS and "\n" not in text and ">>>" not in text for text in found)
+
+
+@pytest.mark.parametrize("name", ["opt", "xlnet", "convbert", "modernbert"])
+def test_models_of_other_builds_are_computed_right_or_refused(name: str, tmp_path: Path) -> None:
+    """OPT passes its body by, XLNet sees the tokens behind, ConvBERT padding; ModernBERT looks at neighbours only."""
+    kind: Kind = "masked" if name in ("convbert", "modernbert") else "causal"
+    tokenizer = builtin.train_tokenizer(kind, SENTENCES, 400)
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "d_model": 32,
+        "n_layer": 2, "n_head": 4, "d_inner": 64, "ffn_dim": 64, "word_embed_proj_dim": 32, "embedding_size": 32,
+        "local_attention": 8, "max_position_embeddings": 256, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0,
+    }  # fmt: skip
+    if name == "xlnet":
+        del sizes["max_position_embeddings"]
+    config = AutoConfig.for_model(name, vocab_size=len(tokenizer), **sizes)
+    loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
+    loader.from_config(config).save_pretrained(tmp_path)
+    try:
+        model = LanguageModel(tmp_path, CPU)
+    except DataError as error:
+        assert name in ("opt", "xlnet", "convbert"), error
+        return
+    assert name == "modernbert"
+    assert not model.is_packed
+    texts = some_texts(model, 9)
+    (part,) = Step(texts).parts(9, CPU)
+    model.network.eval()
+    with torch.no_grad(), computing(part, 0, "fp32"):
+        hidden = model.hidden(part)
+        alone = [model.body(part.ids[None, start:end]).last_hidden_state[0] for start, end in part.spans]
+    torch.testing.assert_close(hidden, torch.cat(alone), atol=1e-4, rtol=1e-3)
+
+
+def test_a_model_that_is_causal_by_name_only_is_refused(tmp_path: Path) -> None:
+    folder = save_model("bert", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertLMHeadModel"]}))
+    with pytest.raises(DataError, match="it sees the tokens behind"):
+        LanguageModel(folder, CPU)

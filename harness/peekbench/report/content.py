@@ -143,10 +143,10 @@ def _version(details: Mapping[str, Any]) -> str:
 
 
 def _method_table(spec: ExperimentSpec) -> Table:
-    rows = [
-        (method.name, method.use, _in_words({**method.raw_options(), **method.by_task}), method.entry.summary)
-        for method in spec.methods
-    ]
+    rows = []
+    for method in spec.methods:
+        by_task = {"by_task": method.by_task} if method.by_task else {}
+        rows.append((method.name, method.use, _in_words({**method.raw_options(), **by_task}), method.entry.summary))
     columns = tuple(Column(name) for name in ("method", "use", "options", "what it is"))
     return Table("Methods", columns, tuple(rows))
 
