@@ -15,6 +15,7 @@ from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Pooling
 from peekbench_lm.situation import computing
 from peekbench_lm.training import Batch, Recipe, Trained, derive, fitting, train
+from peekbench_lm.vocabulary import used_rows
 
 HEAD_SPREAD = 0.02  # standard deviation of the linear layer's first weights, as in BERT and GPT-2
 
@@ -48,9 +49,10 @@ class Classifier:
             [self._batch(texts, labels, order[start : start + size]) for start in range(0, len(order), size)]
             for order in orders
         ]
-        return train(
-            self.model, [self.model.body, self.head], epochs, sum(map(len, epochs)), recipe, derive(seed, "dropout")
-        )
+        num_steps = sum(map(len, epochs))
+        with used_rows(self.model, texts, recipe, num_steps):
+            modules = [self.model.body, self.head, *filter(None, [self.model.words])]
+            return train(self.model, modules, epochs, num_steps, recipe, derive(seed, "dropout"))
 
     def _batch(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, rows: IntArray) -> Batch:
         step = Step([texts[row] for row in rows])

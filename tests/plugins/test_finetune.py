@@ -223,3 +223,32 @@ STUDY = {
     ("hf.yahoo_answers_topics", True): (1, 4, 8, 16),
     ("hf.app_reviews", True): (3, 8, 16, 64),
 }
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "roberta", "llama"])
+def test_training_the_rows_that_texts_use_comes_to_the_same_as_training_all(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import nullcontext
+
+    from peekbench_finetune import classification
+    from peekbench_lm.model import LanguageModel
+    from peekbench_lm.tokens import encode
+    from peekbench_lm.training import Recipe
+    from peekbench_lm.vocabulary import used_rows
+
+    model = LanguageModel(save_model(name, tmp_path), torch.device("cpu"))
+    texts = encode(model.tokenizer, SENTENCES[:24], 40)
+    recipe = Recipe(3, 8, 1e-2, "linear", 0.5, 1.0)
+    outcomes = []
+    for rows in (used_rows, lambda *_: nullcontext()):
+        monkeypatch.setattr(classification, "used_rows", rows)
+        model.restore()
+        classifier = classification.Classifier(model, 2, "mean", 0)
+        trained = classifier.fit(texts, np.arange(24) % 2, recipe, 1)
+        outcomes.append((trained.losses, {key: weight.clone() for key, weight in model.network.state_dict().items()}))
+    (losses, used), (all_losses, whole) = outcomes
+    assert losses == pytest.approx(all_losses, rel=1e-4)
+    for key, weight in whole.items():
+        torch.testing.assert_close(used[key], weight, atol=2e-4, rtol=1e-3, msg=key)
+    assert model.network.get_input_embeddings().weight.requires_grad
