@@ -29,32 +29,33 @@ def no_mask(*args: Any, **kwargs: Any) -> None:
 
 
 class _Pad(torch.autograd.Function):
-    """(num_tokens, ...) to (num_texts * width, ...), zeros between; the gradient goes back the same way."""
+    """(heads, num_tokens, size) to (heads, num_texts * width, size).
+
+    Padding repeats some token: it is masked as a key and dropped as a query, so that its gradient is zero.
+    """
 
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, places: Tensor, size: int) -> Tensor:
-        ctx.save_for_backward(places)
-        return packed.new_zeros(size, *packed.shape[1:]).index_copy_(0, places, packed)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (places,) = ctx.saved_tensors
-        return gradients[0].index_select(0, places), None, None
-
-
-class _Unpad(torch.autograd.Function):
-    """(num_texts * width, ...) to (num_tokens, ...)."""
-
-    @staticmethod
-    def forward(ctx: Any, padded: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
-        ctx.shape = padded.shape
-        return padded.index_select(0, places)
+    def forward(ctx: Any, packed: Tensor, block: Block) -> Tensor:
+        ctx.block = block
+        return packed.index_select(1, block.sources)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return gradients[0].new_zeros(ctx.shape).index_copy_(0, places, gradients[0]), None
+        return gradients[0].index_select(1, ctx.block.places), None
+
+
+class _Unpad(torch.autograd.Function):
+    """(heads, num_texts * width, size) to (heads, num_tokens, size)."""
+
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, block: Block) -> Tensor:
+        ctx.block = block
+        ctx.shape = padded.shape
+        return padded.index_select(1, block.places)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0].new_zeros(ctx.shape).index_copy_(1, ctx.block.places, gradients[0]), None
 
 
 def packed_attention(
@@ -97,42 +98,38 @@ def packed_attention(
     causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     num_heads = query.shape[1]
-    heads = [projected[0].transpose(0, 1) for projected in (query, key, value)]  # (num_tokens, heads, size)
     keep = situation.keep_cells(dropout, num_heads)
-    outputs = [_attend(block, heads, causal, scale, dropout, keep) for block in situation.part.blocks]
-    return torch.cat(outputs)[None], None
+    outputs = []
+    for block in situation.part.blocks:
+        heads = [projected[0, :, block.tokens] for projected in (query, key, value)]
+        outputs.append(_attend(block, heads, causal, scale, dropout, keep))
+    return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
 def _attend(
-    block: Block,
-    heads: Sequence[Tensor],
-    causal: bool,
-    scale: float,
-    dropout: float,
-    keep: Tensor | None,
+    block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
 ) -> Tensor:
-    q, k, v = (_padded(block, projected[block.tokens]) for projected in heads)
-    if k.shape[1] != q.shape[1]:
-        k, v = (shared.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for shared in (k, v))
-    scores = (q * scale) @ k.transpose(-1, -2)
+    """Query, key and value of a block's tokens, each (heads, num_tokens, size), to what they mix to, in that shape."""
+    q, k, v = (_padded(block, packed) for packed in heads)
+    num_heads = len(q)
+    if len(k) != num_heads:
+        k, v = (shared.repeat_interleave(num_heads // len(shared), dim=0) for shared in (k, v))
+    scores = (q * scale) @ k.transpose(-1, -2)  # (heads, num_texts, width, width)
     if block.is_ragged:
         scores = scores.masked_fill(block.padding, -math.inf)
     if causal:
         scores = scores.masked_fill(block.later, -math.inf)
     weights = scores.softmax(-1)
     if keep is not None:
-        cells = keep[block.offset * q.shape[1] :][: block.group.num_cells * q.shape[1]]
-        cells = cells.view(block.group.end - block.group.first, q.shape[1], block.width, block.width)[block.rows]
-        weights = weights * cells * (1 / (1 - dropout))
-    mixed = (weights @ v).transpose(1, 2)  # (num_texts, width, heads, size)
-    if not block.is_ragged:
-        return mixed.reshape(-1, *mixed.shape[2:])
-    unpadded: Tensor = _Unpad.apply(mixed.reshape(-1, *mixed.shape[2:]), block.places)  # type: ignore[no-untyped-call]
-    return unpadded
+        cells = keep[block.offset * num_heads :][: block.group.num_cells * num_heads]
+        cells = cells.view(num_heads, -1, block.width, block.width)[:, block.rows]
+        weights, v = weights * cells, v / (1 - dropout)
+    mixed = (weights @ v).flatten(1, 2)
+    return _Unpad.apply(mixed, block) if block.is_ragged else mixed  # type: ignore[no-untyped-call]
 
 
 def _padded(block: Block, packed: Tensor) -> Tensor:
-    """(num_tokens, heads, size) to (num_texts, heads, width, size)."""
+    """(heads, num_tokens, size) to (heads, num_texts, width, size)."""
     if block.is_ragged:
-        packed = _Pad.apply(packed, block.places, block.num_texts * block.width)  # type: ignore[no-untyped-call]
-    return packed.reshape(block.num_texts, block.width, *packed.shape[1:]).transpose(1, 2)
+        packed = _Pad.apply(packed, block)  # type: ignore[no-untyped-call]
+    return packed.reshape(len(packed), block.num_texts, block.width, packed.shape[-1])

@@ -22,7 +22,7 @@ class Dropout(nn.Module):
         keep = now.keep(self.p, now.part.step.num_tokens * hidden.shape[-1])
         assert keep is not None
         mine = keep.view(-1, hidden.shape[-1])[now.part.tokens]
-        return hidden * mine * (1 / (1 - self.p))
+        return hidden * mine.to(hidden.dtype).mul_(1 / (1 - self.p))
 
 
 def replace_dropout(module: nn.Module) -> None:

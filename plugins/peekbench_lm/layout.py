@@ -147,7 +147,11 @@ class Block:
         self.is_ragged = bool((lengths < group.width).any())
         self.places = real.flatten().nonzero()[:, 0].to(part.device)
         """Of the tokens in the padded block; (num_tokens,)."""
-        self.padding = (~real)[:, None, None, :].to(part.device)
-        """(num_texts, 1, 1, width)."""
+        offsets = torch.cumsum(lengths, 0) - lengths
+        within = torch.arange(group.width)[None, :].minimum(lengths[:, None] - 1)
+        self.sources = (offsets[:, None] + within).flatten().to(part.device)
+        """The token, among those of the block, at each place; padding repeats a text's last one."""
+        self.padding = (~real)[:, None, :].to(part.device)
+        """(num_texts, 1, width)."""
         self.later = torch.ones(group.width, group.width, dtype=torch.bool).triu(1).to(part.device)
         """(width, width): keys that stand behind the query."""

@@ -40,7 +40,7 @@ class UsedRows(nn.Module):
 @contextmanager
 def used_rows(model: LanguageModel, texts: Sequence[Sequence[int]], recipe: Recipe, num_steps: int) -> Iterator[None]:
     """Train with these rows only, and leave the whole embedding as a training of all rows would."""
-    whole = model.body.get_input_embeddings()
+    whole = model.network.get_input_embeddings()
     if (
         not model.is_packed
         or type(whole) is not nn.Embedding
