@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 HEAVY = {"torch", "transformers", "pandas", "scipy", "sklearn", "pymc", "gensim", "matplotlib", "pyarrow", "datasets"}
-QUICKSTART = Path(__file__).parents[2] / "specs" / "quickstart.yaml"
+QUICKSTART, QUICKSTART_LM = (
+    Path(__file__).parents[2] / "specs" / name for name in ("quickstart.yaml", "quickstart_lm.yaml")
+)
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -30,7 +32,10 @@ def test_help_imports_next_to_nothing() -> None:
     assert not loaded & (HEAVY | {"numpy", "pydantic", "yaml", "rich", "pluggy"})
 
 
-@pytest.mark.parametrize("command", [["validate", str(QUICKSTART)], ["validate", "--no-data", str(QUICKSTART)]])
+@pytest.mark.parametrize(
+    "command",
+    [["validate", str(QUICKSTART)], ["validate", "--no-data", str(QUICKSTART)], ["validate", str(QUICKSTART_LM)]],
+)
 def test_validate_imports_no_heavy_library(command: list[str]) -> None:
     loaded = modules_after(*command)
     assert "pydantic" in loaded
