@@ -27,7 +27,7 @@ NUM_TRAIN, NUM_TEST = 50, 200
 ARMS = ("base", "extra", "test")
 
 
-def run_trial(number: int, model: str, precision: str) -> list[tuple[float, float]]:
+def run_trial(number: int, model: str, precision: str, context_length: int) -> list[tuple[float, float]]:
     """Accuracies of each arm, by peekbench and by the straightforward way, on one subsample of one task."""
     from straightforward import run_arm
 
@@ -43,6 +43,7 @@ def run_trial(number: int, model: str, precision: str) -> list[tuple[float, floa
         {
             "model": model,
             "precision": precision,
+            "context_length": context_length,
             "pretraining": {"epochs": 2, "learning_rate": 1e-3},
             "classification": {"pooling": "mean", "epochs": 5, "learning_rate": 2e-3},
         }
@@ -61,12 +62,15 @@ def run_trial(number: int, model: str, precision: str) -> list[tuple[float, floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--trials", type=int, default=120)
     parser.add_argument("--model", default="builtin:bert-nano")
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--context-length", type=int, default=64, help="tokens of a text that are read")
     arguments = parser.parse_args()
     build_model(arguments.model.removeprefix("builtin:"), cache_folder())
-    work = partial(run_trial, model=arguments.model, precision=arguments.precision)
+    work = partial(
+        run_trial, model=arguments.model, precision=arguments.precision, context_length=arguments.context_length
+    )
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         accuracies = np.array(pool.map(work, range(arguments.trials), chunksize=1))  # (trials, arms, 2)
     print(f"{arguments.model}, {arguments.precision}, {arguments.trials} trials on docstrings, {NUM_TEST} test texts")

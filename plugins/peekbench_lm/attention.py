@@ -99,10 +99,11 @@ def packed_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     num_heads = query.shape[1]
     keep = situation.keep_cells(dropout, num_heads)
-    outputs = []
-    for block in situation.part.blocks:
-        heads = [projected[0, :, block.tokens] for projected in (query, key, value)]
-        outputs.append(_attend(block, heads, causal, scale, dropout, keep))
+    blocks = situation.part.blocks
+    sizes = [block.num_tokens for block in blocks]
+    # Split at once: the gradient of a slice is as large as all, and zero elsewhere.
+    heads = zip(*(torch.split(projected.squeeze(0), sizes, dim=1) for projected in (query, key, value)), strict=True)
+    outputs = [_attend(block, each, causal, scale, dropout, keep) for block, each in zip(blocks, heads, strict=True)]
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 

@@ -135,9 +135,7 @@ class Block:
 
     def __init__(self, part: Part, group: Group, first: int, end: int, offset: int) -> None:
         lengths = torch.tensor(part.step.lengths[first:end])
-        begin = part.step.starts[first] - part.tokens.start
-        self.tokens = slice(begin, part.step.starts[end] - part.tokens.start)
-        """Among those of the part."""
+        self.num_tokens = part.step.starts[end] - part.step.starts[first]
         self.num_texts, self.width = end - first, group.width
         self.group, self.rows = group, slice(first - group.first, end - group.first)
         """The texts' places in the group."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
 from peekbench_lm import attention
 from peekbench_lm.devices import MicroBatch, keep_freed_memory
 from peekbench_lm.dropout import replace_dropout
 from peekbench_lm.folder import ModelFolder, model_kind
+from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.names import Kind, Precision
 from peekbench_lm.situation import computing
@@ -56,6 +58,7 @@ class LanguageModel:
         self.words: UsedRows | None = None
         """Rows of the word embedding that stand in for the whole of it."""
         self._first_position: int | None = None
+        self._has_linear_head = False
         self.hidden_size = 0
         self._choose_layout()
         self._weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
@@ -122,6 +125,15 @@ class LanguageModel:
             logits: Tensor = self.network(**self._inputs(part)).logits[0]
         return logits
 
+    def loss(self, part: Part, places: Tensor, targets: Tensor) -> Tensor:
+        """Sum of the cross entropies of what should be said at some of a part's tokens."""
+        if not self._has_linear_head:
+            return cross_entropy(self.logits(part, places).float(), targets, reduction="sum")
+        head = self.network.get_output_embeddings()
+        with doing(head, lambda hidden: hidden):
+            hidden = self.logits(part, places)
+        return summed_loss(head, hidden, targets)
+
     def _inputs(self, part: Part) -> dict[str, Tensor]:
         if self._first_position is not None:
             tokens = (
@@ -137,7 +149,7 @@ class LanguageModel:
 
     def _real(self, hidden: Tensor, part: Part) -> Tensor:
         """Hidden states without padding; (num_tokens, size)."""
-        return hidden[0] if self.is_packed else hidden.flatten(0, 1)[part.padded_places]
+        return hidden.squeeze(0) if self.is_packed else hidden.flatten(0, 1)[part.padded_places]
 
     @torch.no_grad()
     def _choose_layout(self) -> None:
@@ -170,8 +182,26 @@ class LanguageModel:
                 f"{self.folder}: this {self.kind} language model computes something else where texts are computed "
                 "together, and one by one is not supported; choose another model"
             )
+        self._has_linear_head = self._ends_in_its_head(part)
         if self.is_packed:
             replace_dropout(self.network)
+
+    def _ends_in_its_head(self, part: Part) -> bool:
+        """Whether a linear layer is the last that happens to scores: some models scale or cap them."""
+        head = self.network.get_output_embeddings()
+        if type(head) is not nn.Linear:
+            return False
+        places = torch.arange(0, len(part.ids), 2, device=self.device)
+        scores = torch.linspace(-50, 50, head.out_features, device=self.device).expand(len(places), -1)
+        with computing(part, 0, "fp32"), doing(head, lambda _: scores[None]):
+            said = self.logits(part, places)
+        if not torch.equal(said, scores):
+            return False
+        try:
+            with computing(part, 0, "fp32"), doing(head, lambda hidden: hidden):
+                return self.logits(part, places).shape == (len(places), head.in_features)
+        except RuntimeError:
+            return False  # something behind the head goes by the number of words
 
     def _gives(self, part: Part, hidden: Tensor, logits: Tensor) -> bool:
         """Whether a part gives these numbers in the layout chosen."""
@@ -227,6 +257,16 @@ def _load_network(folder: Path, kind: Kind) -> Any:
             "numbers. Give a checkpoint with its language-model head"
         )
     return network
+
+
+@contextmanager
+def doing(layer: nn.Module, function: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Have a layer do something else."""
+    layer.forward = function
+    try:
+        yield
+    finally:
+        del layer.forward
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.model import LanguageModel
@@ -92,7 +91,6 @@ def _batch(model: LanguageModel, pairs: Sequence[tuple[Tokens, Tokens]]) -> Batc
         places = (mine != NO_TARGET).nonzero()[:, 0]
         if not len(places):
             return model.hidden(part).sum() * 0.0
-        logits = model.logits(part, places.to(model.device))
-        return cross_entropy(logits.float(), mine[places].to(model.device), reduction="sum")
+        return model.loss(part, places.to(model.device), mine[places].to(model.device))
 
     return Batch(step, int((targets != NO_TARGET).sum()), loss)

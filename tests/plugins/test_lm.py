@@ -13,12 +13,15 @@ import pytest
 import torch
 from loopback_hub import LoopbackHub
 from small_models import KINDS, PACKED, SENTENCES, save_model
+from torch import nn
+from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError, Folders, PeekbenchError, SpecError
 from peekbench_lm import builtin, corpus
 from peekbench_lm.devices import choose_device, is_out_of_memory, reproducibly
 from peekbench_lm.folder import describe_model, find_model, pin_model
+from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import GROUP_COST, Step, group_lengths
 from peekbench_lm.model import LanguageModel, borrow
 from peekbench_lm.names import Kind
@@ -194,6 +197,36 @@ def derive_epoch_seed(seed: int) -> int:
     from peekbench_lm.training import derive
 
     return derive(seed, "epoch", 0)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_at_the_head_has_the_gradient_of_cross_entropy(precision: Any) -> None:
+    torch.manual_seed(3)
+    head, hidden, targets = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), torch.randint(300, (150,))
+    wanted = [hidden, head.weight, head.bias]
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        plain = cross_entropy(head(hidden).float(), targets, reduction="sum")
+        ours = summed_loss(head, hidden, targets)
+    close = {"fp32": 1e-5, "bf16": 2e-2}[precision]
+    assert ours.item() == pytest.approx(plain.item(), rel=close)
+    for one, other in zip(*(torch.autograd.grad(loss / 7, wanted) for loss in (ours, plain)), strict=True):
+        assert (one - other).norm() < close * other.norm()
+
+
+def test_a_model_that_scales_its_scores_is_trained_on_the_scaled_ones(tmp_path: Path, any_model: LanguageModel) -> None:
+    assert any_model._has_linear_head
+    builtin.train_tokenizer("causal", SENTENCES, 400).save_pretrained(tmp_path)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    config = AutoConfig.for_model("granite", vocab_size=400, logits_scaling=8.0, **sizes)
+    loader: Any = AutoModelForCausalLM
+    loader.from_config(config).save_pretrained(tmp_path)
+    model = LanguageModel(tmp_path, CPU)
+    assert not model._has_linear_head
+    (part,) = Step(some_texts(model, 3)).parts(3, CPU)
+    places = torch.arange(1, 9)
+    with torch.no_grad(), computing(part, 0, "fp32"):
+        loss, scores = model.loss(part, places, part.ids[places]), model.logits(part, places)
+    assert loss.item() == pytest.approx(cross_entropy(scores, part.ids[places], reduction="sum").item())
 
 
 def test_masks_hit_their_share_and_no_special_token(tmp_path: Path) -> None:
