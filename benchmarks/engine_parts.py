@@ -10,6 +10,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from finetuning import SHAPES, draw, in_process, make_model
 
+from peekbench_finetune import classification as classifications
 from peekbench_finetune.classification import Classifier
 from peekbench_lm import model as models
 from peekbench_lm.model import LanguageModel
@@ -44,10 +46,21 @@ def pad() -> None:
 def head_everywhere() -> None:
     """Compute the language-model head at every token, not only where something is to be guessed."""
 
-    def logits(self: LanguageModel, part: Any, places: Any) -> Any:
-        return self.network(**self._inputs(part)).logits[0][places]
+    def loss(self: LanguageModel, part: Any, places: Any, targets: Any) -> Any:
+        logits = self.network(**self._inputs(part)).logits[0][places]
+        return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum")
 
-    LanguageModel.logits = logits  # type: ignore[method-assign]
+    LanguageModel.loss = loss  # type: ignore[method-assign]
+
+
+def plain_loss() -> None:
+    """Compute the loss at the head layer by layer, each with a table of all words' scores."""
+    LanguageModel._ends_in_its_head = lambda self, part: False  # type: ignore[method-assign]
+
+
+def all_rows() -> None:
+    """Train all rows of the word embedding in classification."""
+    classifications.used_rows = lambda *_: nullcontext()  # type: ignore[attr-defined]
 
 
 def plain_optimizer() -> None:
@@ -91,6 +104,8 @@ PARTS: dict[str, tuple[Callable[[], None], str]] = {
     "texts end to end, not padded": (pad, "bf16"),
     "bf16, not fp32": (nothing, "fp32"),
     "head only where it is needed": (head_everywhere, "bf16"),
+    "loss at the head in place": (plain_loss, "bf16"),
+    "rows of words that occur": (all_rows, "bf16"),
     "fused AdamW": (plain_optimizer, "bf16"),
     "freed memory kept": (usual_memory, "bf16"),
 }
