@@ -60,7 +60,7 @@ def plain_loss() -> None:
 
 def all_rows() -> None:
     """Train all rows of the word embedding in classification."""
-    classifications.used_rows = lambda *_: nullcontext()  # type: ignore[attr-defined]
+    classifications.used_rows = lambda *_: nullcontext()  # type: ignore[assignment, attr-defined]
 
 
 def plain_optimizer() -> None:
