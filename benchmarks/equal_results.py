@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -72,7 +73,11 @@ def main() -> None:
         run_trial, model=arguments.model, precision=arguments.precision, context_length=arguments.context_length
     )
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        accuracies = np.array(pool.map(work, range(arguments.trials), chunksize=1))  # (trials, arms, 2)
+        found = []
+        for each in pool.imap(work, range(arguments.trials)):
+            found.append(each)
+            print(f"{len(found)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
+    accuracies = np.array(found)  # (trials, arms, 2)
     print(f"{arguments.model}, {arguments.precision}, {arguments.trials} trials on docstrings, {NUM_TEST} test texts")
     for arm, name in enumerate(ARMS):
         ours, theirs = accuracies[:, arm].T
