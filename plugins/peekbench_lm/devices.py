@@ -14,7 +14,7 @@ from peekbench import PeekbenchError, SpecError
 from peekbench_lm.names import DeviceName
 
 NO_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # numbers in glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # numbers in glibc's malloc.h
 
 
 def choose_device(name: DeviceName) -> torch.device:
@@ -61,7 +61,7 @@ def keep_freed_memory() -> None:
     if sys.platform != "linux":
         return
     library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_THRESHOLD, 2**25):  # the most that it takes
+    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_MAX, 0):  # no block is mapped by itself, however large
         library.mallopt(M_TRIM_THRESHOLD, 2**30)
 
 
