@@ -187,7 +187,11 @@ class ArmResult:
     score: float
     """Accuracy as a fraction, or R^2."""
     log_loss: float | None
-    """Mean negative natural log-probability of the true class; None for regression."""
+    """Mean negative natural log-probability of the true class; this and the next two None for regression."""
+    brier: float | None
+    """Mean over texts of the squared distance of the probabilities from the truth, from 0 to 2."""
+    macro_f1: float | None
+    """Mean of F1 over classes."""
     fit_seconds: float
     predict_seconds: float
     metrics: Mapping[str, float]

@@ -12,6 +12,8 @@
 | num_correct | integer | right answers among num_test | round(score x num_test) |
 | score | number | accuracy as a fraction, or R^2 | num_correct / num_test; `accuracy` is another name for it |
 | log_loss | number | mean -ln p of the true class | missing |
+| brier | number | mean squared distance of the probabilities from the truth, 0 to 2 | missing |
+| macro_f1 | number | mean of F1 over classes | missing |
 | fit_seconds, predict_seconds | number | time taken | missing |
 
 A user's CSV (or TSV, or Parquet) has either one row an arm, with the columns above, or one row a subsample, with a
@@ -36,7 +38,7 @@ ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
 TEXTS = {"task": "task", "method": "method", "model": "", "arm": ""}  # with what stands in for a missing column
 SIZES = ("num_train", "num_test")
-MEASURES = ("log_loss", "fit_seconds", "predict_seconds")
+MEASURES = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
 COLUMNS = ("task", *CONFIGURATION, "subsample", "arm", "num_correct", "score", *MEASURES)
 STUDY_FILE = "accuracies.csv"
 SLACK = 0.26  # how far score x num_test may be from a whole number: the score's own printed digits

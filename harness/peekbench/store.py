@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 2
+VERSION = 3
 
 SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -47,8 +47,8 @@ CREATE TABLE trials (
 -- The owner is a method's name, or for a base arm the base key that methods may share.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
-    num_correct INTEGER, score REAL NOT NULL, log_loss REAL, fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL,
-    metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
+    num_correct INTEGER, score REAL NOT NULL, log_loss REAL, brier REAL, macro_f1 REAL,
+    fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
 );
 -- Apart from the arms, so that scores can be read without them.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, float32 BLOB NOT NULL);
@@ -56,7 +56,8 @@ CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, float32 BLOB 
 
 RESULTS = """
 SELECT draws.task, trials.method, methods.model, draws.num_train, draws.num_test, draws.subsample, arms.arm,
-       arms.num_correct, arms.score, arms.log_loss, arms.fit_seconds, arms.predict_seconds, arms.metrics
+       arms.num_correct, arms.score, arms.log_loss, arms.brier, arms.macro_f1, arms.fit_seconds, arms.predict_seconds,
+       arms.metrics
 FROM trials
 JOIN draws ON draws.id = trials.draw
 JOIN tasks ON tasks.name = draws.task
@@ -69,7 +70,7 @@ ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draw
 """
 RESULT_COLUMNS = (
     "task", "method", "model", "num_train", "num_test", "subsample", "arm",
-    "num_correct", "score", "log_loss", "fit_seconds", "predict_seconds",
+    "num_correct", "score", "log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds",
 )  # fmt: skip
 
 
@@ -349,7 +350,7 @@ class Store:
         sums: dict[tuple[str, str, str], tuple[float, int]] = {}
         with _explained(self.path):
             for row in self._connection.execute(RESULTS):
-                for metric, value in json.loads(row[12]).items():
+                for metric, value in json.loads(row[len(RESULT_COLUMNS)]).items():
                     total, count = sums.get((row[1], row[6], metric), (0.0, 0))
                     sums[row[1], row[6], metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
@@ -422,11 +423,11 @@ class Store:
         if arm.arm == "base":
             owner = self._connection.execute("SELECT base_key FROM methods WHERE name = ?", (method,)).fetchone()[0]
         cursor = self._connection.execute(
-            "INSERT INTO arms (draw, owner, arm, num_correct, score, log_loss, fit_seconds, predict_seconds, metrics) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO arms (draw, owner, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, "
+            "predict_seconds, metrics) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                draw, owner, arm.arm, arm.num_correct, arm.score, arm.log_loss, arm.fit_seconds, arm.predict_seconds,
-                json.dumps(dict(arm.metrics), sort_keys=True),
+                draw, owner, arm.arm, arm.num_correct, arm.score, arm.log_loss, arm.brier, arm.macro_f1,
+                arm.fit_seconds, arm.predict_seconds, json.dumps(dict(arm.metrics), sort_keys=True),
             ),
         )  # fmt: skip
         blob = arm.predictions.astype("<f4").tobytes()

@@ -35,6 +35,7 @@ from peekbench.records import (
     WorkItem,
 )
 from peekbench.sampling import Sampler, derive_seed
+from peekbench.scoring import score
 
 if TYPE_CHECKING:
     from peekbench.design import Arm
@@ -183,35 +184,6 @@ def take(inputs: Inputs, rows: IntArray) -> Inputs:
 def _read_only(array: Any) -> Any:
     array.flags.writeable = False
     return array
-
-
-def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) -> tuple[int | None, float, float | None]:
-    """Number correct, accuracy and log loss; for regression None, R^2 and None.
-
-    Parameters
-    ----------
-    predictions
-        float32, (n, n_classes), or (n,) for regression. Among equal probabilities the first class counts as the answer.
-    labels
-        (n,).
-
-    Notes
-    -----
-    The log loss is the mean of -ln p of the true class, p not below 2**-23, float32's resolution at 1.
-    """
-    import numpy as np
-
-    exact = predictions.astype(np.float64)
-    if task.kind == "regression":
-        residual = float(np.sum((labels - exact) ** 2))
-        spread = float(np.sum((labels - np.mean(labels)) ** 2))
-        if spread == 0:
-            raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
-        return None, 1 - residual / spread, None
-    num_correct = int(np.count_nonzero(exact.argmax(axis=1) == labels))
-    of_true_class = exact[np.arange(len(labels)), labels.astype(np.int64)]
-    log_loss = -float(np.mean(np.log(np.maximum(of_true_class, 2.0**-23))))
-    return num_correct, num_correct / len(labels), log_loss
 
 
 def _failure(trial: Trial, error: BaseException) -> TrialFailure:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from peekbench import Analysis, Cell, Column, Configurations, Forest, Interval, Table, Unit, configurations
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
+from peekbench_summary.finer import finer_table
 from peekbench_summary.verdict import judge
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ NOTE = (
 def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     found = configurations(results)
+    finer = finer_table(results, found, options.level)
     return Analysis(
         "summary",
         tables=(
             _score_table(found),
             _effect_table(found, options.level),
             _task_table(found, options.level),
+            *([] if finer is None else [finer]),
         ),
         figures=_forests(found, options.level),
         verdicts=tuple(

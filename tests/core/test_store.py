@@ -37,7 +37,7 @@ def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extr
     return TrialResult(
         Trial(DRAW, method),
         np.arange(30) % 3,
-        tuple(ArmResult(arm, 10, 1 / 3, 1.1, 0.5, 0.25, {"loss": 2.0}, predictions) for arm in arms),
+        tuple(ArmResult(arm, 10, 1 / 3, 1.1, 0.6, 0.3, 0.5, 0.25, {"loss": 2.0}, predictions) for arm in arms),
     )
 
 
@@ -238,7 +238,7 @@ def test_a_store_of_another_version(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for act in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 2"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 3"):
             act()
 
 

@@ -21,11 +21,10 @@ from peekbench.plan import group, make_trials, measure, unlabeled_rows
 from peekbench.records import Draw, SourceRef, Subsample, Task, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec import ExperimentSpec
 from peekbench.store import Store
-from peekbench.worker import Worker, score
+from peekbench.worker import Worker
 
 MakeSpec = Callable[..., ExperimentSpec]
 TASK = Task("t", "classification", ("a", "b", "c"), "", SourceRef("toy.words"))
-NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 
 def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
@@ -202,17 +201,6 @@ def test_regression_end_to_end(make_spec: MakeSpec) -> None:
             assert arm.log_loss is None
             assert 0.9 < arm.score < 1
             assert arm.predictions.shape == (30,)
-
-
-def test_scores_by_hand() -> None:
-    predictions = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], dtype=np.float32)
-    num_correct, accuracy, log_loss = score(predictions, np.array([0, 2, 1, 1]), TASK)
-    assert (num_correct, accuracy) == (3, 0.75)  # among equals, the first class is the answer
-    assert log_loss == pytest.approx(-np.log([0.5, 0.6, 1.0, 2.0**-23]).mean(), rel=1e-6)
-
-
-def test_r_squared_by_hand() -> None:
-    assert score(np.array([1.0, 2.0, 2.0], dtype=np.float32), np.array([1.0, 2.0, 3.0]), NUMBERS) == (None, 0.5, None)
 
 
 @pytest.mark.parametrize(

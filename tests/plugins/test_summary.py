@@ -233,3 +233,40 @@ def test_contract(simulate: Simulate) -> None:
     spec = make_use(AnalysisSpec, "summary")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
     check_module_light("peekbench_summary")
+
+
+def finer(noise: float, num_tasks: int = 2) -> pd.DataFrame:
+    """Accuracies with an effect of 0.1 of which 0.02 is bias; Brier scores with half the effect and some of the noise."""
+    generator = np.random.default_rng(5)
+    spread = generator.normal(0, 0.03, size=(num_tasks, 60))
+    found = []
+    for task in range(num_tasks):
+        for subsample, chance in enumerate(spread[task]):
+            for arm, gain in (("base", 0.0), ("extra", 0.08), ("test", 0.1 + chance)):
+                found.append(
+                    {
+                        "task": f"t{task}", "num_test": 10_000, "subsample": subsample, "arm": arm,
+                        "num_correct": round(10_000 * (0.5 + gain)), "log_loss": None,
+                        "brier": 0.7 - (gain - (1 - noise) * chance * (arm == "test")) / 2,
+                    }
+                )  # fmt: skip
+    return tidy(pd.DataFrame(found), "finer")
+
+
+def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_need() -> None:
+    analysis = summarise(finer(noise=0.5))
+    table = analysis.tables[-1]
+    assert table.title.startswith("Scores finer than accuracy")
+    accuracy, brier = rows(table)
+    assert (accuracy["score"], brier["score"]) == ("accuracy", "Brier score")  # log loss and F1 are not in the data
+    assert accuracy["boost"] == pytest.approx(0.08)
+    assert brier["boost"] == pytest.approx(0.04)
+    assert accuracy["low, bias"] < 0.02 < accuracy["high, bias"]
+    assert brier["low, bias"] < 0.01 < brier["high, bias"]  # a smaller loss counts as up
+    assert accuracy["subsamples needed"] == 1
+    assert brier["subsamples needed"] == pytest.approx(0.25, rel=0.1)
+
+
+def test_without_probabilities_no_finer_scores_are_shown(published: Path) -> None:
+    titles = [table.title for table in summarise(load_results(published / "few_shot")).tables]
+    assert not any("finer" in title for title in titles)

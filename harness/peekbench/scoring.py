@@ -1,0 +1,68 @@
+"""Predictions and labels to scores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from peekbench.errors import ContractError
+from peekbench.records import FloatArray, IntArray, Task
+
+LEAST = 2.0**-23
+"""Below it, float32's resolution at 1, no probability counts as smaller."""
+
+
+class Scores(NamedTuple):
+    """How well predictions fit; None where a score has no meaning for the task's kind."""
+
+    num_correct: int | None
+    score: float
+    """Accuracy as a fraction, or R^2."""
+    log_loss: float | None = None
+    brier: float | None = None
+    macro_f1: float | None = None
+
+
+def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) -> Scores:
+    """Score the predictions of one arm.
+
+    Parameters
+    ----------
+    predictions
+        float32, (n, n_classes), or (n,) for regression. Among equal probabilities the first class counts as the answer.
+    labels
+        (n,).
+
+    Notes
+    -----
+    The log loss is the mean of -ln p of the true class. The Brier score is the mean over texts of the sum over classes
+    of (p - 1 or 0)^2, from 0 to 2 (Brier 1950). Macro-F1 is the mean of F1 over the classes that occur among labels or
+    answers.
+
+    Raises
+    ------
+    ContractError
+        Where R^2 has no value.
+    """
+    import numpy as np
+
+    exact = predictions.astype(np.float64)
+    if task.kind == "regression":
+        residual = float(np.sum((labels - exact) ** 2))
+        spread = float(np.sum((labels - np.mean(labels)) ** 2))
+        if spread == 0:
+            raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
+        return Scores(None, 1 - residual / spread)
+    rows, truth = np.arange(len(labels)), labels.astype(np.int64)
+    answers = exact.argmax(axis=1)
+    of_truth = exact[rows, truth]
+    right = answers == truth
+    true, answered, hits = (np.bincount(values, minlength=task.num_classes) for values in (truth, answers, truth[right]))
+    either = true + answered
+    num_correct = int(np.count_nonzero(right))
+    return Scores(
+        num_correct,
+        num_correct / len(labels),
+        -float(np.mean(np.log(np.maximum(of_truth, LEAST)))),
+        float(np.mean((exact**2).sum(axis=1) - 2 * of_truth + 1)),
+        float(np.mean(2 * hits[either > 0] / either[either > 0])),
+    )

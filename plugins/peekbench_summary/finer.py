@@ -1,0 +1,74 @@
+"""Scores finer than accuracy, which moves in steps of one text: the same effects, often from fewer subsamples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from peekbench import Cell, Column, Configurations, Table, configurations
+from peekbench_summary.estimates import of_one_task, of_these_tasks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACCURACY = "accuracy"
+FINER = {"log loss": ("log_loss", -1), "Brier score": ("brier", -1), "macro-F1": ("macro_f1", 1)}
+"""By name: the column of the results table, and 1 where more is better."""
+NOTE = (
+    "More is better: losses are counted negatively. Intervals are for these tasks. Subsamples needed: how many times as "
+    "many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score (test - "
+    "base) they do to the others in proportion; left out where that is not clear of zero."
+)
+Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> Table | None:
+    """Boost and bias in every score that all rows have; None where accuracy is the only one.
+
+    The number of subsamples that gives a test its power is proportional to (sd / effect)^2 of the differences.
+    """
+    import pandas as pd
+
+    scores = {ACCURACY: found}
+    for name, (column, sign) in FINER.items():
+        if results[column].notna().all():
+            scores[name] = configurations(results.assign(score=sign * results[column], num_correct=pd.NA))
+    if not found.is_accuracy or len(scores) == 1:
+        return None
+    rows: list[tuple[Cell, ...]] = []
+    for position, one in enumerate(found.each):
+        needed = {name: needed_subsamples(of.each[position].scores, level) for name, of in scores.items()}
+        for name, of in scores.items():
+            cells: list[Cell] = [*one.cells, name]
+            for effect in (effect for effect in ("boost", "bias") if effect in of.effects):
+                estimate = of_these_tasks(list(of.each[position].scores[effect].values()), level)
+                cells += [None if math.isnan(value) else value for value in (estimate.mean, estimate.low, estimate.high)]
+            here, accuracy = needed[name], needed[ACCURACY]
+            rows.append((*cells, here / accuracy if here is not None and accuracy else None))
+    columns = [*found.columns, Column("score")]
+    for effect in (effect for effect in ("boost", "bias") if effect in found.effects):
+        columns += [Column(heading, "number") for heading in (effect, f"low, {effect}", f"high, {effect}")]
+    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals")
+    return Table(title, (*columns, Column("subsamples needed", "number")), tuple(rows), NOTE)
+
+
+def needed_subsamples(scores: Scores, level: float) -> float | None:
+    """Number of subsamples that a given power takes, up to a factor that is the same for all scores of a configuration.
+
+    None where the effect of the test texts is not clear of zero, or the bias does not vary.
+    """
+    if "boost" not in scores:
+        return None
+    effect = of_these_tasks(
+        [
+            [boost + bias for boost, bias in zip(scores["boost"][task], biases, strict=True)]
+            for task, biases in scores["bias"].items()
+        ],
+        level,
+    )
+    variances = [of_one_task(biases, level).error ** 2 * len(biases) for biases in scores["bias"].values()]
+    variance = math.fsum(variances) / len(variances)
+    if not effect.has_interval or effect.low <= 0 <= effect.high or not variance > 0:
+        return None
+    return variance / effect.mean**2
