@@ -128,7 +128,7 @@ class Worker:
                     f"task {name}: its data have changed since the run began; put them back, or run the spec again "
                     "under another name"
                 )
-            sampler = Sampler(dataset, self._spec.design, self._spec.seed, name)
+            sampler = Sampler(dataset, self._spec.design_of(task_spec), self._spec.seed, name)
             self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
         return self._benches[name]
 

@@ -8,8 +8,6 @@ from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
 from peekbench_tabular.methods import pca, screening, standardise
 from peekbench_tabular.synthetic import classification, regression
 
-BOTH = frozenset({"classification", "regression"})
-
 
 class Synthetic(Options):
     num_rows: int = Field(default=1100, ge=2)
@@ -76,7 +74,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Pca,
             method=pca,
             summary="principal components of the unlabeled rows, then a linear model: biased up",
-            task_kinds=BOTH,
+            task_kinds=frozenset({"classification", "regression"}),
             unlabeled_options=frozenset({"num_components"}),
             base="linear",
         ),
@@ -85,7 +83,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Screening,
             method=screening,
             summary="the features that vary most among the unlabeled rows, then a linear model: biased up or down",
-            task_kinds=BOTH,
+            task_kinds=frozenset({"classification", "regression"}),
             unlabeled_options=frozenset({"num_features"}),
             base="linear",
         ),
@@ -94,6 +92,6 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Standardise,
             method=standardise,
             summary="features scaled by the unlabeled rows, then a linear model: no bias without a penalty",
-            task_kinds=BOTH,
+            task_kinds=frozenset({"classification", "regression"}),
         ),
     ]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peekbench import FloatArray, Inputs, Labeled, Predictor, Task
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LEAST_PENALTY = 1e-6  # of logistic regression, whose weights have no limit where classes are separable
 
 
-def fit_linear(train: Labeled, task: Task, basis: NDArray[np.float64] | None = None, penalty: float = 0.0) -> Predictor:
+def fit_linear(train: Labeled, task: Task, basis: FloatArray | None = None, penalty: float = 0.0) -> Predictor:
     """Fit a linear model with an intercept, which is not penalised, on `train.inputs @ basis`.
 
     What is done to all rows alike before `basis`, such as centring, the intercept makes up for.
@@ -30,7 +24,7 @@ def fit_linear(train: Labeled, task: Task, basis: NDArray[np.float64] | None = N
     return _logistic(train, task, basis, max(penalty, LEAST_PENALTY))
 
 
-def _least_squares(train: Labeled, basis: NDArray[np.float64] | None, penalty: float) -> Predictor:
+def _least_squares(train: Labeled, basis: FloatArray | None, penalty: float) -> Predictor:
     """The same as scikit-learn's `LinearRegression` and `Ridge` but for rounding, in a fraction of the time."""
     import numpy as np
 
@@ -55,7 +49,7 @@ def _least_squares(train: Labeled, basis: NDArray[np.float64] | None, penalty: f
     return Predictor(predict)
 
 
-def _logistic(train: Labeled, task: Task, basis: NDArray[np.float64] | None, penalty: float) -> Predictor:
+def _logistic(train: Labeled, task: Task, basis: FloatArray | None, penalty: float) -> Predictor:
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 

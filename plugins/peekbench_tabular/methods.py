@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
+from peekbench import Context, DataError, FloatArray, Inputs, Labeled, Predictor, Task
 from peekbench_tabular.linear import fit_linear
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from peekbench_tabular import Pca, Screening, Standardise
 
 USUAL_PENALTY = 1.0  # of logistic regression after principal components or screening: scikit-learn's default
@@ -75,7 +72,7 @@ def standardise(
     return fit_linear(train, task, np.diag(1 / spread), options.penalty)
 
 
-def _features(inputs: Inputs) -> NDArray[np.float64]:
+def _features(inputs: Inputs) -> FloatArray:
     """Refuse texts."""
     import numpy as np
 
