@@ -1,12 +1,14 @@
 """One SQLite file a run: what was asked for, what came of it, and on which machine.
 
-A trial goes in whole, in one transaction, or not at all. The journal is a write-ahead log without a sync at each
-commit: a killed process loses nothing that was committed, and a power cut at most the last commits, never the file.
+A trial goes in whole, or not at all; those that an executor hands over together share a transaction. The journal is a
+write-ahead log without a sync at each commit: a killed process loses nothing that was committed, and a power cut at
+most the last commits, never the file.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -18,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.extension import changes
-from peekbench.records import ArmResult, Draw, FloatArray, Trial, TrialFailure, TrialResult
+from peekbench.records import ArmResult, Draw, FloatArray, IntArray, Trial, TrialFailure, TrialResult
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +52,7 @@ CREATE TABLE arms (
     num_correct INTEGER, score REAL NOT NULL, log_loss REAL, fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL,
     metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
 );
--- Apart from the arms, so that scores can be read without them.
+-- Apart from the arms, so that scores can be read without them. Of regressions they are float64 in spite of the name.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, float32 BLOB NOT NULL);
 """
 
@@ -103,6 +105,7 @@ class Store:
         self._connection = connection
         self._lock = lock
         self._session: int | None = None
+        self._base_keys: dict[str, str] = {}
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -254,7 +257,8 @@ class Store:
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
             execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", (task.name, position, data))
         for position, method in enumerate(spec.methods):
-            row = (method.name, position, method.model, method.base_key())
+            self._base_keys[method.name] = method.base_key()
+            row = (method.name, position, method.model, self._base_keys[method.name])
             execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?)", row)
 
     def _get(self, key: str) -> str | None:
@@ -358,7 +362,7 @@ class Store:
         return means
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
-        """Predictions of a finished trial by arm, float32: (n_test, n_classes), or (n_test,) for regression."""
+        """Predictions of a finished trial by arm: float32 (n_test, n_classes), or float64 (n_test,) for regression."""
         import numpy as np
 
         draw = trial.draw
@@ -374,7 +378,7 @@ class Store:
             ).fetchall()
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
         shape = (draw.num_test, num_classes) if num_classes else (draw.num_test,)
-        return {arm: np.frombuffer(blob, dtype="<f4").reshape(shape) for arm, blob in rows}
+        return {arm: np.frombuffer(blob, _stored_type(blob, math.prod(shape))).reshape(shape) for arm, blob in rows}
 
     # Writing
 
@@ -385,42 +389,54 @@ class Store:
                 "INSERT INTO sessions (provenance) VALUES (?)", (json.dumps(dict(provenance), sort_keys=True),)
             ).lastrowid
 
-    def save(self, outcome: TrialResult | TrialFailure) -> None:
-        """Store one trial, whole, as made by the session that was added last.
+    def save(self, *outcomes: TrialResult | TrialFailure) -> None:
+        """Store trials, whole, as made by the session that was added last.
 
         Raises
         ------
         StoreError
-            Where it cannot be written; the store is then as it was.
+            Where they cannot be written; the store is then as it was.
         """
         with _explained(self.path), self._transaction():
-            draw = self._draw_id(outcome.trial.draw)
-            method = outcome.trial.method
-            fault = (outcome.error, outcome.traceback) if isinstance(outcome, TrialFailure) else (None, None)
-            self._connection.execute(
-                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", (draw, method, self._session, *fault)
-            )
-            if isinstance(outcome, TrialFailure):
-                return
-            labels = outcome.test_labels.astype("<f8" if outcome.test_labels.dtype.kind == "f" else "<i4").tobytes()
-            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, draw))
-            for arm in outcome.arms:
-                self._save_arm(draw, method, arm)
+            for outcome in outcomes:
+                self._save_one(outcome)
 
-    def _draw_id(self, draw: Draw) -> int:
+    def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
+        trial = outcome.trial
+        if isinstance(outcome, TrialFailure):
+            draw = self._draw_id(trial.draw, None)
+            self._save_trial(draw, trial.method, outcome.error, outcome.traceback)
+            return
+        draw = self._draw_id(trial.draw, outcome.test_labels)
+        self._save_trial(draw, trial.method, None, None)
+        for arm in outcome.arms:
+            self._save_arm(draw, trial.method, arm)
+
+    def _save_trial(self, draw: int, method: str, error: str | None, traceback: str | None) -> None:
+        row = (draw, method, self._session, error, traceback)
+        self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", row)
+
+    def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None) -> int:
+        """The number of a draw that is now there, with its labels where they are known."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
-        self._connection.execute(
-            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample) VALUES (?, ?, ?, ?)", key
+        labels = None
+        if test_labels is not None:
+            labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
+        added = self._connection.execute(
+            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels) VALUES (?, ?, ?, ?, ?)",
+            (*key, labels),
         )
-        found = self._connection.execute(
+        if added.rowcount:
+            return int(added.lastrowid or 0)
+        number = self._connection.execute(
             "SELECT id FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?", key
-        ).fetchone()
-        return int(found[0])
+        ).fetchone()[0]
+        if labels is not None:
+            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, number))
+        return int(number)
 
     def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
-        owner = method
-        if arm.arm == "base":
-            owner = self._connection.execute("SELECT base_key FROM methods WHERE name = ?", (method,)).fetchone()[0]
+        owner = self._base_keys[method] if arm.arm == "base" else method
         cursor = self._connection.execute(
             "INSERT INTO arms (draw, owner, arm, num_correct, score, log_loss, fit_seconds, predict_seconds, metrics) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -429,8 +445,13 @@ class Store:
                 json.dumps(dict(arm.metrics), sort_keys=True),
             ),
         )  # fmt: skip
-        blob = arm.predictions.astype("<f4").tobytes()
+        blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
+
+
+def _stored_type(blob: bytes, count: int) -> str:
+    """What numbers a blob of so many holds: stores made by earlier versions have float32 for regression, too."""
+    return "<f8" if len(blob) == 8 * count else "<f4"
 
 
 def is_store(path: Path) -> bool:

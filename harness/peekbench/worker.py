@@ -38,7 +38,7 @@ from peekbench.sampling import Sampler, derive_seed
 
 if TYPE_CHECKING:
     from peekbench.design import Arm
-    from peekbench.protocols import Outcome
+    from peekbench.protocols import Options, Outcome
     from peekbench.spec import ExperimentSpec
     from peekbench.uses import MethodSpec
 
@@ -74,6 +74,8 @@ class Worker:
         self._spec = spec
         self._fingerprints = dict(fingerprints)
         self._benches: dict[str, _Bench] = {}
+        self._options: dict[tuple[str, str], Options] = {}
+        self._folders = spec.folders()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Worker, (self._spec, self._fingerprints)
@@ -132,12 +134,19 @@ class Worker:
             self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
         return self._benches[name]
 
+    def _options_of(self, method: MethodSpec, task: str) -> Options:
+        key = (method.name, task)
+        if key not in self._options:
+            self._options[key] = self._spec.options(method, task)
+        return self._options[key]
+
     def _run_arm(self, method: MethodSpec, arm: Arm, draw: Draw, bench: _Bench, subsample: Subsample) -> ArmResult:
         import numpy as np
 
         task = bench.task
         seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), self._spec.folders())
+        context = Context(seed, available_threads(), self._folders)
+        options = self._options_of(method, task.name)
         rows = unlabeled_rows(arm, subsample)
         unlabeled = None if rows is None else take(bench.dataset.inputs, rows)
         train = Labeled(take(bench.dataset.inputs, subsample.train), _read_only(bench.sampler.labels[subsample.train]))
@@ -146,9 +155,7 @@ class Worker:
         random.seed(seed)
         np.random.seed(seed)
         started = time.perf_counter()
-        predictor = method.entry.method(
-            unlabeled, train, task, options=self._spec.options(method, task.name), context=context
-        )
+        predictor = method.entry.method(unlabeled, train, task, options=options, context=context)
         fitted = time.perf_counter()
         if not isinstance(predictor, Predictor):
             raise ContractError(
@@ -157,9 +164,9 @@ class Worker:
         predictions = predictor.predict(test_inputs)
         predicted = time.perf_counter()
         check_predictions(predictions, len(subsample.test), task)
-        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as such
-            kept = np.asarray(predictions, dtype=np.float32)
-        check_predictions(kept, len(subsample.test), task)
+        kept = _kept(predictions, task)
+        if kept is not predictions:  # but a copy with other numbers
+            check_predictions(kept, len(subsample.test), task)
         return ArmResult(
             arm.name,
             *score(kept, bench.sampler.labels[subsample.test], task),
@@ -175,9 +182,19 @@ def take(inputs: Inputs, rows: IntArray) -> Inputs:
     import numpy as np
 
     if isinstance(inputs, np.ndarray):
-        chosen: FloatArray = _read_only(inputs[rows])
+        chosen: FloatArray = _read_only(inputs.take(rows, axis=0))
         return chosen
     return tuple([inputs[row] for row in rows.tolist()])
+
+
+def _kept(predictions: FloatArray, task: Task) -> FloatArray:
+    """What is stored and scored: float32, or float64 for regression, whose targets may be of any size."""
+    import numpy as np
+
+    if task.kind == "regression":
+        return np.asarray(predictions, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as such
+        return np.asarray(predictions, dtype=np.float32)
 
 
 def _read_only(array: Any) -> Any:
@@ -191,7 +208,8 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
     Parameters
     ----------
     predictions
-        float32, (n, n_classes), or (n,) for regression. Among equal probabilities the first class counts as the answer.
+        float32 (n, n_classes), or float64 (n,) for regression. Among equal probabilities the first class counts as the
+        answer.
     labels
         (n,).
 
