@@ -67,6 +67,10 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
     if arm.kind == "base":
         return None
     num_peeked = arm.num_peeked(len(subsample.test))
+    if num_peeked == 0:
+        return subsample.extra
+    if num_peeked == len(subsample.test):
+        return subsample.test
     return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
 
 
@@ -99,9 +103,10 @@ def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
+        prediction_bytes = 4 * num_outputs[task.name] if num_outputs[task.name] > 1 else 8
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
-            size += repeats * (fits_per_draw * num_test * num_outputs[task.name] * 4 + len(spec.methods) * ROW_BYTES)
+            size += repeats * (fits_per_draw * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
     return Size(trials, fits, size)

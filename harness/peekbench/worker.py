@@ -6,8 +6,9 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from peekbench.records import (
     ArmResult,
     Context,
     Dataset,
-    Draw,
     FloatArray,
     Inputs,
     IntArray,
@@ -38,7 +38,7 @@ from peekbench.sampling import Sampler, derive_seed
 
 if TYPE_CHECKING:
     from peekbench.design import Arm
-    from peekbench.protocols import Options, Outcome
+    from peekbench.protocols import Outcome
     from peekbench.spec import ExperimentSpec
     from peekbench.uses import MethodSpec
 
@@ -74,7 +74,7 @@ class Worker:
         self._spec = spec
         self._fingerprints = dict(fingerprints)
         self._benches: dict[str, _Bench] = {}
-        self._options: dict[tuple[str, str], Options] = {}
+        self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
         self._folders = spec.folders()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -99,6 +99,8 @@ class Worker:
         bench = self._bench(draw.task)
         subsample = bench.sampler.draw(draw)
         test_labels = bench.sampler.labels[subsample.test]
+        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
+        context = Context(seed, available_threads(), self._folders)
         base: ArmResult | None = None
         base_missing = not item.has_base
         for trial in item.trials:
@@ -107,9 +109,9 @@ class Worker:
             try:
                 for arm in self._spec.arms:
                     if arm.kind != "base":
-                        arms.append(self._run_arm(method, arm, draw, bench, subsample))
+                        arms.append(self._run_arm(method, arm, context, bench, subsample))
                     elif base_missing:
-                        base = base or self._run_arm(method, arm, draw, bench, subsample)
+                        base = base or self._run_arm(method, arm, context, bench, subsample)
                         arms.append(base)
             except KeyboardInterrupt:
                 raise
@@ -134,28 +136,29 @@ class Worker:
             self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
         return self._benches[name]
 
-    def _options_of(self, method: MethodSpec, task: str) -> Options:
+    def _fit(self, method: MethodSpec, task: str) -> Callable[..., Predictor]:
+        """The method with its options for that task."""
         key = (method.name, task)
-        if key not in self._options:
-            self._options[key] = self._spec.options(method, task)
-        return self._options[key]
+        if key not in self._fits:
+            self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
+        return self._fits[key]
 
-    def _run_arm(self, method: MethodSpec, arm: Arm, draw: Draw, bench: _Bench, subsample: Subsample) -> ArmResult:
+    def _run_arm(
+        self, method: MethodSpec, arm: Arm, context: Context, bench: _Bench, subsample: Subsample
+    ) -> ArmResult:
         import numpy as np
 
         task = bench.task
-        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), self._folders)
-        options = self._options_of(method, task.name)
+        fit = self._fit(method, task.name)
         rows = unlabeled_rows(arm, subsample)
         unlabeled = None if rows is None else take(bench.dataset.inputs, rows)
         train = Labeled(take(bench.dataset.inputs, subsample.train), _read_only(bench.sampler.labels[subsample.train]))
         test_inputs = take(bench.dataset.inputs, subsample.test)
         # A method that draws from the global generators still gives the same numbers in any order of work.
-        random.seed(seed)
-        np.random.seed(seed)
+        random.seed(context.seed)
+        np.random.seed(context.seed)
         started = time.perf_counter()
-        predictor = method.entry.method(unlabeled, train, task, options=options, context=context)
+        predictor = fit(unlabeled, train, task, context=context)
         fitted = time.perf_counter()
         if not isinstance(predictor, Predictor):
             raise ContractError(
@@ -221,8 +224,8 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
 
     exact = predictions.astype(np.float64)
     if task.kind == "regression":
-        residual = float(np.sum((labels - exact) ** 2))
-        spread = float(np.sum((labels - np.mean(labels)) ** 2))
+        residuals, deviations = labels - exact, labels - labels.mean()
+        residual, spread = float(residuals @ residuals), float(deviations @ deviations)
         if spread == 0:
             raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
         return None, 1 - residual / spread, None

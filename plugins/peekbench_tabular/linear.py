@@ -24,12 +24,20 @@ def fit_linear(train: Labeled, task: Task, basis: FloatArray | None = None, pena
     return _logistic(train, task, basis, max(penalty, LEAST_PENALTY))
 
 
+def column_means(rows: FloatArray) -> FloatArray:
+    """Shape (n_features,); by a matrix product, which is several times as fast as `mean` down narrow columns."""
+    import numpy as np
+
+    means: FloatArray = np.full(len(rows), 1 / len(rows)) @ rows
+    return means
+
+
 def _least_squares(train: Labeled, basis: FloatArray | None, penalty: float) -> Predictor:
     """The same as scikit-learn's `LinearRegression` and `Ridge` but for rounding, in a fraction of the time."""
     import numpy as np
 
     inputs, labels = np.asarray(train.inputs), np.asarray(train.labels)
-    center, level = inputs.sum(axis=0) / len(inputs), labels.sum() / len(labels)
+    center, level = column_means(inputs), labels.mean()
     used = inputs - center
     if basis is not None:
         used = used @ basis

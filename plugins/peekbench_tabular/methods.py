@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench import Context, DataError, FloatArray, Inputs, Labeled, Predictor, Task
-from peekbench_tabular.linear import fit_linear
+from peekbench_tabular.linear import column_means, fit_linear
 
 if TYPE_CHECKING:
     from peekbench_tabular import Pca, Screening, Standardise
@@ -35,7 +35,7 @@ def pca(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pca, c
             f"num_components is {options.num_components}, but {len(rows)} unlabeled rows of {features.shape[1]} "
             f"features have {most} components; lower num_components"
         )
-    centered = rows - rows.sum(axis=0) / len(rows)
+    centered = rows - column_means(rows)
     _, axes = np.linalg.eigh(centered.T @ centered)  # in ascending order of variance
     return fit_linear(train, task, axes[:, -options.num_components :], penalty)
 
