@@ -169,6 +169,7 @@ class Store:
                 store = cls(path, connection, lock)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: 32 MB between waits for the disk
                 with store._transaction():
                     if store._is_empty():
                         store._create()
