@@ -103,10 +103,12 @@ def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
-        prediction_bytes = 4 * num_outputs[task.name] if num_outputs[task.name] > 1 else 8
+        is_regression = num_outputs[task.name] == 1
+        prediction_bytes = 8 if is_regression else 4 * num_outputs[task.name]
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
             size += repeats * (fits_per_draw * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
+            size += repeats * num_test * 4 * is_regression  # targets take twice as much as indices of classes
     return Size(trials, fits, size)

@@ -87,6 +87,7 @@ class _Worker:
         self._process.start()
         theirs.close()  # the worker alone holds that end now, so that its death closes the pipe
         self.items: Sequence[WorkItem] = ()
+        self._started = 0.0
         self.pace = 1
         """Items that it did within a moment."""
 
@@ -96,6 +97,7 @@ class _Worker:
 
     def give(self, items: Sequence[WorkItem]) -> None:
         self.items = items
+        self._started = time.monotonic()
         with suppress(OSError):  # dead already, as `take` will find
             self._connection.send(items)
 
@@ -116,7 +118,7 @@ class _Worker:
         if error is not None:
             raise error
         left = self.items[num_done:]
-        self.pace = num_done if left else 2 * num_done
+        self.pace = num_done if time.monotonic() - self._started >= MOMENT else 2 * num_done
         self.items = ()
         return cast("Sequence[Outcome]", outcomes), left
 
