@@ -1,7 +1,7 @@
 """The study's PCA experiment through the harness and in a plain scikit-learn loop: seconds, and how far scores differ.
 
-The loop does what a reader would write: for the same rows, scikit-learn's `PCA`, `LinearRegression` and `r2_score`. It is
-run on a part of the trials, and its time scaled to all of them.
+The loop does what a reader would write: for the same rows, scikit-learn's `PCA`, `LinearRegression` and `r2_score`. It
+is run on a part of the trials, and its time scaled to all of them.
 
     python benchmarks/pca.py [--spec specs/paper/pca.yaml] [--plain 2000] [--workers 2]
 """
@@ -86,7 +86,7 @@ def main() -> None:
         size = path.stat().st_size
     assert (summary.finished, summary.failed) == (len(trials), 0)
     print(
-        f"harness, {options.workers} workers: {len(trials):,} trials in {seconds:.0f} s (bar: 120 s of the whole spec), "
+        f"harness, {options.workers} workers: {len(trials):,} trials in {seconds:.0f} s (bar of the whole spec: 120), "
         f"{seconds / len(trials) * 1000:.2f} ms a trial, processor time {processor:.0f} s; store {size / 1e6:,.0f} MB"
     )
     part = trials[:: max(1, len(trials) // options.plain)]
