@@ -58,7 +58,10 @@ CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, float32 BLOB 
 
 RESULTS = """
 SELECT draws.task, trials.method, methods.model, draws.num_train, draws.num_test, draws.subsample, arms.arm,
-       arms.num_correct, arms.score, arms.log_loss, arms.fit_seconds, arms.predict_seconds, arms.metrics
+       arms.num_correct, arms.score, arms.log_loss, arms.fit_seconds, arms.predict_seconds
+"""
+METRICS = "SELECT trials.method, arms.arm, arms.metrics"
+ARMS = """
 FROM trials
 JOIN draws ON draws.id = trials.draw
 JOIN tasks ON tasks.name = draws.task
@@ -66,6 +69,8 @@ JOIN methods ON methods.name = trials.method
 JOIN arms ON arms.draw = trials.draw
      AND arms.owner = CASE arms.arm WHEN 'base' THEN methods.base_key ELSE methods.name END
 WHERE trials.error IS NULL
+"""
+IN_ORDER = """
 ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draws.subsample,
          CASE arms.arm WHEN 'base' THEN 0 WHEN 'extra' THEN 1 WHEN 'test' THEN 2 ELSE 3 END, arms.arm
 """
@@ -345,18 +350,19 @@ class Store:
     def result_columns(self) -> dict[str, list[Any]]:
         """The results table, column by column, in an order that does not depend on the order of work."""
         with _explained(self.path):
-            rows = self._connection.execute(RESULTS).fetchall()
-        columns = list(zip(*rows, strict=True)) or [()] * (len(RESULT_COLUMNS) + 1)
+            rows = self._connection.execute(RESULTS + ARMS + IN_ORDER).fetchall()
+        columns = list(zip(*rows, strict=True)) or [()] * len(RESULT_COLUMNS)
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Mean of each number that methods recorded: method to arm to metric."""
         sums: dict[tuple[str, str, str], tuple[float, int]] = {}
         with _explained(self.path):
-            for row in self._connection.execute(RESULTS):
-                for metric, value in json.loads(row[12]).items():
-                    total, count = sums.get((row[1], row[6], metric), (0.0, 0))
-                    sums[row[1], row[6], metric] = (total + value, count + 1)
+            found = self._connection.execute(METRICS + ARMS + "AND arms.metrics <> '{}'" + IN_ORDER)
+            for method, arm, metrics in found:
+                for metric, value in json.loads(metrics).items():
+                    total, count = sums.get((method, arm, metric), (0.0, 0))
+                    sums[method, arm, metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
