@@ -77,8 +77,9 @@ def planned_trials(path: str | Path) -> list[Trial]:
         return []
     with Store.open(path) as store:
         spec = store.spec()
-    tasks, methods = ([thing["name"] for thing in spec[group]] for group in ("tasks", "methods"))
-    return list(list_trials(tasks, methods, Design.model_validate(spec["design"])))
+    design = Design.model_validate(spec["design"])
+    designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
+    return list(list_trials(designs, [method["name"] for method in spec["methods"]]))
 
 
 def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:

@@ -20,9 +20,13 @@ POOL_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 def one_thread_pools() -> Iterator[None]:
     """Give BLAS and OpenMP one thread each: libraries loaded by now directly, those loaded later by the environment."""
     before = {name: os.environ.get(name) for name in POOL_VARIABLES}
+    pools = _pools(len(sys.modules))
+    if set(before.values()) == {"1"} and all(pool.num_threads == 1 for pool in pools.lib_controllers):
+        yield  # as within another such context, or in a process that was started in one: nothing to do, at little cost
+        return
     os.environ.update(dict.fromkeys(POOL_VARIABLES, "1"))
     try:
-        with _pools(len(sys.modules)).limit(limits=1):
+        with pools.limit(limits=1):
             yield
     finally:
         for name, value in before.items():

@@ -152,8 +152,9 @@ def validate(
             typer.echo(f"peekbench: {place}{error}", err=True)
             bad += 1
             continue
-        trials = sum(experiment.design.repeats(num_test) for _, num_test in experiment.design.points())
-        trials *= len(experiment.tasks) * len(experiment.methods)
+        designs = [experiment.design_of(task) for task in experiment.tasks]
+        draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
+        trials = draws * len(experiment.methods)
         typer.echo(f"{path}: good, {len(experiment.tasks)} tasks, {len(experiment.methods)} methods, {trials:,} trials")
     if bad:
         raise typer.Exit(2)

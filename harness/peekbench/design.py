@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,15 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from peekbench.uses import SpecModel
+from peekbench.uses import Count, Counts, SpecModel, in_order
 
-
-def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
-Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
 _ONE: TypeAdapter[int] = TypeAdapter(Count)
 _EACH: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
@@ -33,9 +26,9 @@ _EACH: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)
 class Design(SpecModel):
     """How much is drawn, and how often. The design points are all pairs of `num_train` and `num_test`."""
 
-    num_train: Counts
+    num_train: Annotated[Counts, Field(min_length=1)]
     """Labeled train texts, one number or several; floor(num_train / classes) of each class are drawn."""
-    num_test: Counts
+    num_test: Annotated[Counts, Field(min_length=1)]
     """Test texts, and just as many extra texts; one number or several."""
     num_subsamples: Repeats
     """Repeats; one number, or one for each `num_test`: {50: 100, 500: 20}."""
@@ -43,9 +36,7 @@ class Design(SpecModel):
     @field_validator("num_train", "num_test")
     @classmethod
     def _no_repeats(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(sizes)) < len(sizes):
-            raise ValueError(f"{list(sizes)} has a number twice; remove one")
-        return tuple(sorted(sizes))
+        return in_order(sizes)
 
     @field_validator("num_subsamples", mode="before")
     @classmethod
@@ -74,6 +65,10 @@ class Design(SpecModel):
     def points(self) -> Iterator[tuple[int, int]]:
         """Every (num_train, num_test)."""
         return product(self.num_train, self.num_test)
+
+    def only(self, num_test: Sequence[int]) -> Design:
+        """The same at these of its test sizes; at all of them where none is named."""
+        return self.model_copy(update={"num_test": tuple(sorted(num_test))}) if num_test else self
 
 
 class Arm(SpecModel):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from peekbench.circumstances import own_generators
+from peekbench.circumstances import one_thread_pools, own_generators
 from peekbench.data import forget
 from peekbench.plan import group, make_trials
 from peekbench.provenance import describe_session
@@ -85,7 +85,7 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
     forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
-    with Store.for_run(path, spec, tasks) as opened, own_generators():
+    with Store.for_run(path, spec, tasks) as opened, own_generators(), one_thread_pools():
         trials = list(make_trials(spec))
         done = opened.done()
         pending = [trial for trial in trials if trial not in done]
@@ -96,11 +96,12 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
             _describe_texts(spec, opened)
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
             with closing(_outcomes(spec, pending, opened, worker)) as outcomes:
-                for outcome in outcomes:
-                    opened.save(outcome)
-                    progress.advance(outcome)
-                    failed += isinstance(outcome, TrialFailure)
-                    finished += not isinstance(outcome, TrialFailure)
+                for batch in outcomes:
+                    opened.save(*batch)
+                    for outcome in batch:
+                        progress.advance(outcome)
+                        failed += isinstance(outcome, TrialFailure)
+                        finished += not isinstance(outcome, TrialFailure)
     return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
 
 
@@ -124,11 +125,8 @@ def _describe_texts(spec: ExperimentSpec, store: Store) -> None:
 
 def _outcomes(
     spec: ExperimentSpec, pending: list[Trial], store: Store, worker: Worker
-) -> Generator[Outcome, None, None]:
+) -> Generator[Sequence[Outcome], None, None]:
     base_keys = {method.name: method.base_key() for method in spec.methods}
     items = group(pending, base_keys, store.bases())
     executor = spec.executor
-    batches = executor.entry.execute(items, worker, options=executor.options)
-    with closing(batches):
-        for batch in batches:
-            yield from batch
+    return executor.entry.execute(items, worker, options=executor.options)

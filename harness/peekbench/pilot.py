@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,17 +24,21 @@ class Timing:
 
 
 def time_pilot(spec: ExperimentSpec) -> Timing:
-    """Run each method once at each design point on the first task, as the spec's executor would; nothing is stored.
+    """Run each method once at each design point, as the spec's executor would; nothing is stored.
+
+    The task is the first that is drawn at that point.
 
     Each method is run once more beforehand, because its first fit also imports libraries.
     """
     if hasattr(spec.executor.options, "workers"):  # one, so that the trial timed is run where the libraries are loaded
         spec = spec.with_executor_options(workers=1)
     items: list[WorkItem] = []
-    for num_train, num_test in spec.design.points():
+    num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())
+    for num_train, num_test in num_tasks:
         with_base: set[str] = set()
+        task = next(task.name for task in spec.tasks if num_test in spec.design_of(task).num_test)
         for method in spec.methods:
-            trial = Trial(Draw(spec.tasks[0].name, num_train, num_test, 0), method.name)
+            trial = Trial(Draw(task, num_train, num_test, 0), method.name)
             items.append(WorkItem((trial,), has_base=method.base_key() in with_base))
             with_base.add(method.base_key())
     warm_up = items[: len(spec.methods)]
@@ -48,5 +53,8 @@ def time_pilot(spec: ExperimentSpec) -> Timing:
                 seconds[outcome.trial.method, draw.num_train, draw.num_test] = taken
             else:
                 failures[outcome.trial] = outcome
-    total = sum(taken * spec.design.repeats(num_test) for (_, _, num_test), taken in seconds.items())
-    return Timing(seconds, total * len(spec.tasks), tuple(failures.values()))
+    total = sum(
+        taken * spec.design.repeats(num_test) * num_tasks[num_train, num_test]
+        for (_, num_train, num_test), taken in seconds.items()
+    )
+    return Timing(seconds, total, tuple(failures.values()))

@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
     """Every trial of the spec, subsample by subsample, so that a run cut short is balanced over tasks and methods."""
-    return list_trials([task.name for task in spec.tasks], [method.name for method in spec.methods], spec.design)
+    designs = {task.name: spec.design_of(task) for task in spec.tasks}
+    return list_trials(designs, [method.name for method in spec.methods])
 
 
-def list_trials(tasks: Sequence[str], methods: Sequence[str], design: Design) -> Iterator[Trial]:
-    """The same from names alone."""
-    points = list(design.points())
-    most = max(design.repeats(num_test) for _, num_test in points)
+def list_trials(designs: Mapping[str, Design], methods: Sequence[str]) -> Iterator[Trial]:
+    """The same from each task's design and the methods' names."""
+    points = {
+        task: [(num_train, num_test, design.repeats(num_test)) for num_train, num_test in design.points()]
+        for task, design in designs.items()
+    }
+    most = max(repeats for sizes in points.values() for _, _, repeats in sizes)
     for subsample in range(most):
-        for task in tasks:
-            for num_train, num_test in points:
-                if subsample < design.repeats(num_test):
+        for task, sizes in points.items():
+            for num_train, num_test, repeats in sizes:
+                if subsample < repeats:
                     draw = Draw(task, num_train, num_test, subsample)
                     for method in methods:
                         yield Trial(draw, method)
@@ -63,6 +67,10 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
     if arm.kind == "base":
         return None
     num_peeked = arm.num_peeked(len(subsample.test))
+    if num_peeked == 0:
+        return subsample.extra
+    if num_peeked == len(subsample.test):
+        return subsample.test
     return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
 
 
@@ -94,9 +102,13 @@ def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
     fits_per_draw = arms_without_base * len(spec.methods) + bases
     trials = fits = size = 0
     for task in spec.tasks:
-        for _, num_test in spec.design.points():
-            repeats = spec.design.repeats(num_test)
+        design = spec.design_of(task)
+        is_regression = num_outputs[task.name] == 1
+        prediction_bytes = 8 if is_regression else 4 * num_outputs[task.name]
+        for _, num_test in design.points():
+            repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
-            size += repeats * (fits_per_draw * num_test * num_outputs[task.name] * 4 + len(spec.methods) * ROW_BYTES)
+            size += repeats * (fits_per_draw * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
+            size += repeats * num_test * 4 * is_regression  # targets take twice as much as indices of classes
     return Size(trials, fits, size)

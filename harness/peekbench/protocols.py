@@ -75,7 +75,10 @@ Outcome: TypeAlias = TrialResult | TrialFailure
 
 
 class Executor(Protocol[O_contra]):
-    """Does the work items, in any order and anywhere, and yields the outcomes as they come.
+    """Does the work items, in any order and anywhere, and yields the outcomes as they come, of one item or several.
+
+    What is yielded at once is stored at once. Each time costs as much as a quick trial; what is not yielded is lost
+    when the run is killed.
 
     `work` can be pickled, takes one item and returns its outcomes; it never raises for a method's faults. An item whose
     worker dies for good is yielded as one `TrialFailure` a trial. Closing the iterator stops all work. `work` itself

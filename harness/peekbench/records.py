@@ -196,12 +196,12 @@ class ArmResult:
     predict_seconds: float
     metrics: Mapping[str, float]
     predictions: FloatArray
-    """float32, (n_test, n_classes) or (n_test,); the scores are computed from just these numbers."""
+    """float32 (n_test, n_classes), or float64 (n_test,) for regression; scores are computed from just these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """A finished trial, stored in one transaction."""
+    """A finished trial, stored whole or not at all."""
 
     trial: Trial
     test_labels: IntArray | FloatArray

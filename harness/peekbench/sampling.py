@@ -95,7 +95,9 @@ class Sampler:
         front = self._front(order) if self._num_classes else order[None, : self._largest].copy()
         # The front may reach into the back, but takes no more than its own size from there.
         backwards = order[: -(2 * self._largest_test + front.size) - 1 : -1]
-        return front, backwards[~np.isin(backwards, front)]
+        is_free = np.ones(len(order), dtype=bool)
+        is_free[front] = False
+        return front, backwards[is_free[backwards]]
 
     def _front(self, order: IntArray) -> IntArray:
         """The first rows of each class, looked for no further than it takes."""

@@ -28,7 +28,8 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
     Parameters
     ----------
     predictions
-        float32, (n, n_classes), or (n,) for regression. Among equal probabilities the first class counts as the answer.
+        float32 (n, n_classes), or float64 (n,) for regression. Among equal probabilities the first class counts as the
+        answer.
     labels
         (n,).
 
@@ -47,8 +48,8 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
 
     exact = predictions.astype(np.float64)
     if task.kind == "regression":
-        residual = float(np.sum((labels - exact) ** 2))
-        spread = float(np.sum((labels - np.mean(labels)) ** 2))
+        residuals, deviations = labels - exact, labels - labels.mean()
+        residual, spread = float(residuals @ residuals), float(deviations @ deviations)
         if spread == 0:
             raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
         return Scores(None, 1 - residual / spread)
@@ -56,7 +57,9 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
     answers = exact.argmax(axis=1)
     of_truth = exact[rows, truth]
     right = answers == truth
-    true, answered, hits = (np.bincount(values, minlength=task.num_classes) for values in (truth, answers, truth[right]))
+    true, answered, hits = (
+        np.bincount(values, minlength=task.num_classes) for values in (truth, answers, truth[right])
+    )
     either = true + answered
     num_correct = int(np.count_nonzero(right))
     return Scores(

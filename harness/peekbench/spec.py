@@ -139,6 +139,16 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
+    def _tasks_are_drawn_at_sizes_of_the_design(self) -> ExperimentSpec:
+        for position, task in enumerate(self.tasks):
+            for size in sorted(set(task.num_test) - set(self.design.num_test)):
+                raise ValueError(
+                    f"tasks[{position}].num_test: {size} is not in the design's num_test {list(self.design.num_test)}; "
+                    "add it there, or remove it here"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _doses_differ_from_extra_and_test(self) -> ExperimentSpec:
         for position, arm in enumerate(self.arms):
             for num_test in self.design.num_test:
@@ -156,6 +166,10 @@ class ExperimentSpec(SpecModel):
 
     def method(self, name: str) -> MethodSpec:
         return next(method for method in self.methods if method.name == name)
+
+    def design_of(self, task: TaskSpec) -> Design:
+        """The design at the sizes at which that task is drawn."""
+        return self.design.only(task.num_test)
 
     def source(self, task: TaskSpec) -> SourceRef:
         """How to load that task's data."""

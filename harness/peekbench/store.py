@@ -1,7 +1,8 @@
 """One SQLite file a run: what was asked for, what came of it, and on which machine.
 
-A trial goes in whole, in one transaction, or not at all. The journal is a write-ahead log without a sync at each
-commit: a killed process loses nothing that was committed, and a power cut at most the last commits, never the file.
+A trial goes in whole, or not at all; those that an executor hands over together share a transaction. The journal is a
+write-ahead log without a sync at each commit: a killed process loses nothing that was committed, and a power cut at
+most the last commits, never the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.extension import changes
-from peekbench.records import ArmResult, Draw, FloatArray, Trial, TrialFailure, TrialResult
+from peekbench.records import ArmResult, Draw, FloatArray, IntArray, Trial, TrialFailure, TrialResult
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,14 +51,16 @@ CREATE TABLE arms (
     num_correct INTEGER, score REAL NOT NULL, log_loss REAL, brier REAL, macro_f1 REAL,
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
 );
--- Apart from the arms, so that scores can be read without them.
-CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, float32 BLOB NOT NULL);
+-- Apart from the arms, so that scores can be read without them. float32, of regressions float64.
+CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
 """
 
 RESULTS = """
 SELECT draws.task, trials.method, methods.model, draws.num_train, draws.num_test, draws.subsample, arms.arm,
-       arms.num_correct, arms.score, arms.log_loss, arms.brier, arms.macro_f1, arms.fit_seconds, arms.predict_seconds,
-       arms.metrics
+       arms.num_correct, arms.score, arms.log_loss, arms.brier, arms.macro_f1, arms.fit_seconds, arms.predict_seconds
+"""
+METRICS = "SELECT trials.method, arms.arm, arms.metrics"
+ARMS = """
 FROM trials
 JOIN draws ON draws.id = trials.draw
 JOIN tasks ON tasks.name = draws.task
@@ -65,6 +68,8 @@ JOIN methods ON methods.name = trials.method
 JOIN arms ON arms.draw = trials.draw
      AND arms.owner = CASE arms.arm WHEN 'base' THEN methods.base_key ELSE methods.name END
 WHERE trials.error IS NULL
+"""
+IN_ORDER = """
 ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draws.subsample,
          CASE arms.arm WHEN 'base' THEN 0 WHEN 'extra' THEN 1 WHEN 'test' THEN 2 ELSE 3 END, arms.arm
 """
@@ -104,6 +109,7 @@ class Store:
         self._connection = connection
         self._lock = lock
         self._session: int | None = None
+        self._base_keys: dict[str, str] = {}
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -167,6 +173,7 @@ class Store:
                 store = cls(path, connection, lock)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: 32 MB between waits for the disk
                 with store._transaction():
                     if store._is_empty():
                         store._create()
@@ -255,7 +262,8 @@ class Store:
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
             execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", (task.name, position, data))
         for position, method in enumerate(spec.methods):
-            row = (method.name, position, method.model, method.base_key())
+            self._base_keys[method.name] = method.base_key()
+            row = (method.name, position, method.model, self._base_keys[method.name])
             execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?)", row)
 
     def _get(self, key: str) -> str | None:
@@ -341,32 +349,33 @@ class Store:
     def result_columns(self) -> dict[str, list[Any]]:
         """The results table, column by column, in an order that does not depend on the order of work."""
         with _explained(self.path):
-            rows = self._connection.execute(RESULTS).fetchall()
-        columns = list(zip(*rows, strict=True)) or [()] * (len(RESULT_COLUMNS) + 1)
+            rows = self._connection.execute(RESULTS + ARMS + IN_ORDER).fetchall()
+        columns = list(zip(*rows, strict=True)) or [()] * len(RESULT_COLUMNS)
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Mean of each number that methods recorded: method to arm to metric."""
         sums: dict[tuple[str, str, str], tuple[float, int]] = {}
         with _explained(self.path):
-            for row in self._connection.execute(RESULTS):
-                for metric, value in json.loads(row[len(RESULT_COLUMNS)]).items():
-                    total, count = sums.get((row[1], row[6], metric), (0.0, 0))
-                    sums[row[1], row[6], metric] = (total + value, count + 1)
+            found = self._connection.execute(METRICS + ARMS + "AND arms.metrics <> '{}'" + IN_ORDER)
+            for method, arm, metrics in found:
+                for metric, value in json.loads(metrics).items():
+                    total, count = sums.get((method, arm, metric), (0.0, 0))
+                    sums[method, arm, metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
         return means
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
-        """Predictions of a finished trial by arm, float32: (n_test, n_classes), or (n_test,) for regression."""
+        """Predictions of a finished trial by arm: float32 (n_test, n_classes), or float64 (n_test,) for regression."""
         import numpy as np
 
         draw = trial.draw
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample, trial.method)
         with _explained(self.path):
             rows = self._connection.execute(
-                "SELECT arms.arm, predictions.float32 FROM trials JOIN draws ON draws.id = trials.draw "
+                "SELECT arms.arm, predictions.numbers FROM trials JOIN draws ON draws.id = trials.draw "
                 "JOIN methods ON methods.name = trials.method JOIN arms ON arms.draw = trials.draw "
                 "AND arms.owner = CASE arms.arm WHEN 'base' THEN methods.base_key ELSE methods.name END "
                 "JOIN predictions ON predictions.arm = arms.id WHERE trials.error IS NULL AND draws.task = ? AND "
@@ -374,8 +383,8 @@ class Store:
                 key,
             ).fetchall()
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
-        shape = (draw.num_test, num_classes) if num_classes else (draw.num_test,)
-        return {arm: np.frombuffer(blob, dtype="<f4").reshape(shape) for arm, blob in rows}
+        shape, kind = ((draw.num_test, num_classes), "<f4") if num_classes else ((draw.num_test,), "<f8")
+        return {arm: np.frombuffer(blob, kind).reshape(shape) for arm, blob in rows}
 
     # Writing
 
@@ -386,42 +395,54 @@ class Store:
                 "INSERT INTO sessions (provenance) VALUES (?)", (json.dumps(dict(provenance), sort_keys=True),)
             ).lastrowid
 
-    def save(self, outcome: TrialResult | TrialFailure) -> None:
-        """Store one trial, whole, as made by the session that was added last.
+    def save(self, *outcomes: TrialResult | TrialFailure) -> None:
+        """Store trials, whole, as made by the session that was added last.
 
         Raises
         ------
         StoreError
-            Where it cannot be written; the store is then as it was.
+            Where they cannot be written; the store is then as it was.
         """
         with _explained(self.path), self._transaction():
-            draw = self._draw_id(outcome.trial.draw)
-            method = outcome.trial.method
-            fault = (outcome.error, outcome.traceback) if isinstance(outcome, TrialFailure) else (None, None)
-            self._connection.execute(
-                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", (draw, method, self._session, *fault)
-            )
-            if isinstance(outcome, TrialFailure):
-                return
-            labels = outcome.test_labels.astype("<f8" if outcome.test_labels.dtype.kind == "f" else "<i4").tobytes()
-            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, draw))
-            for arm in outcome.arms:
-                self._save_arm(draw, method, arm)
+            for outcome in outcomes:
+                self._save_one(outcome)
 
-    def _draw_id(self, draw: Draw) -> int:
+    def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
+        trial = outcome.trial
+        if isinstance(outcome, TrialFailure):
+            draw = self._draw_id(trial.draw, None)
+            self._save_trial(draw, trial.method, outcome.error, outcome.traceback)
+            return
+        draw = self._draw_id(trial.draw, outcome.test_labels)
+        self._save_trial(draw, trial.method, None, None)
+        for arm in outcome.arms:
+            self._save_arm(draw, trial.method, arm)
+
+    def _save_trial(self, draw: int, method: str, error: str | None, traceback: str | None) -> None:
+        row = (draw, method, self._session, error, traceback)
+        self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", row)
+
+    def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None) -> int:
+        """The number of a draw that is now there, with its labels where they are known."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
-        self._connection.execute(
-            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample) VALUES (?, ?, ?, ?)", key
+        labels = None
+        if test_labels is not None:
+            labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
+        added = self._connection.execute(
+            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels) VALUES (?, ?, ?, ?, ?)",
+            (*key, labels),
         )
-        found = self._connection.execute(
+        if added.rowcount:
+            return int(added.lastrowid or 0)
+        number = self._connection.execute(
             "SELECT id FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?", key
-        ).fetchone()
-        return int(found[0])
+        ).fetchone()[0]
+        if labels is not None:
+            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, number))
+        return int(number)
 
     def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
-        owner = method
-        if arm.arm == "base":
-            owner = self._connection.execute("SELECT base_key FROM methods WHERE name = ?", (method,)).fetchone()[0]
+        owner = self._base_keys[method] if arm.arm == "base" else method
         cursor = self._connection.execute(
             "INSERT INTO arms (draw, owner, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, "
             "predict_seconds, metrics) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -430,7 +451,7 @@ class Store:
                 arm.fit_seconds, arm.predict_seconds, json.dumps(dict(arm.metrics), sort_keys=True),
             ),
         )  # fmt: skip
-        blob = arm.predictions.astype("<f4").tobytes()
+        blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
 
 

@@ -27,7 +27,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
     for task in spec.tasks:
         try:
             dataset = load_dataset(spec.source(task))
-            check_sizes(dataset, spec.design, task.name)
+            check_sizes(dataset, spec.design_of(task), task.name)
         except DataError as error:
             faults.append(error)
         else:

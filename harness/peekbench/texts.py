@@ -43,9 +43,10 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     dataset = load_dataset(spec.source(task))
     if dataset.kind != "classification" or not isinstance(dataset.inputs, Sequence):
         return {}
-    num_train, num_test = max(spec.design.num_train), max(spec.design.num_test)
-    sampler = Sampler(dataset, spec.design, spec.seed, task.name)
-    numbers = range(min(NUM_SUBSAMPLES, spec.design.repeats(num_test)))
+    design = spec.design_of(task)
+    num_train, num_test = max(design.num_train), max(design.num_test)
+    sampler = Sampler(dataset, design, spec.seed, task.name)
+    numbers = range(min(NUM_SUBSAMPLES, design.repeats(num_test)))
     subsamples = [sampler.draw(Draw(task.name, num_train, num_test, number)) for number in numbers]
     rows = np.unique(np.concatenate([getattr(subsample, name) for subsample in subsamples for name in SETS]))
     texts = [dataset.inputs[row] for row in rows.tolist()]

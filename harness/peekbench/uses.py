@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SerializeAsAny,
@@ -27,6 +28,21 @@ from peekbench.strict_yaml import read_yaml
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
+Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
+
+
+def in_order(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes in ascending order; refuses one that stands twice."""
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f"{list(sizes)} has a number twice; remove one")
+    return tuple(sorted(sizes))
 
 
 class SpecModel(BaseModel):
@@ -100,6 +116,14 @@ class NamedUse(Use):
 class TaskSpec(NamedUse):
     kind = "data source"
     entry_type = DataSourceEntry
+
+    num_test: Counts = ()
+    """Those of the design's `num_test` at which this task is drawn, one number or several; by default all of them."""
+
+    @field_validator("num_test")
+    @classmethod
+    def _no_repeats(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return in_order(sizes)
 
     @property
     def entry(self) -> DataSourceEntry:

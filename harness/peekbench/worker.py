@@ -6,8 +6,9 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from peekbench.records import (
     ArmResult,
     Context,
     Dataset,
-    Draw,
     FloatArray,
     Inputs,
     IntArray,
@@ -75,6 +75,8 @@ class Worker:
         self._spec = spec
         self._fingerprints = dict(fingerprints)
         self._benches: dict[str, _Bench] = {}
+        self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
+        self._folders = spec.folders()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Worker, (self._spec, self._fingerprints)
@@ -98,6 +100,8 @@ class Worker:
         bench = self._bench(draw.task)
         subsample = bench.sampler.draw(draw)
         test_labels = bench.sampler.labels[subsample.test]
+        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
+        context = Context(seed, available_threads(), self._folders)
         base: ArmResult | None = None
         base_missing = not item.has_base
         for trial in item.trials:
@@ -106,9 +110,9 @@ class Worker:
             try:
                 for arm in self._spec.arms:
                     if arm.kind != "base":
-                        arms.append(self._run_arm(method, arm, draw, bench, subsample))
+                        arms.append(self._run_arm(method, arm, context, bench, subsample))
                     elif base_missing:
-                        base = base or self._run_arm(method, arm, draw, bench, subsample)
+                        base = base or self._run_arm(method, arm, context, bench, subsample)
                         arms.append(base)
             except KeyboardInterrupt:
                 raise
@@ -129,27 +133,33 @@ class Worker:
                     f"task {name}: its data have changed since the run began; put them back, or run the spec again "
                     "under another name"
                 )
-            sampler = Sampler(dataset, self._spec.design, self._spec.seed, name)
+            sampler = Sampler(dataset, self._spec.design_of(task_spec), self._spec.seed, name)
             self._benches[name] = _Bench(make_task(self._spec, task_spec), dataset, sampler)
         return self._benches[name]
 
-    def _run_arm(self, method: MethodSpec, arm: Arm, draw: Draw, bench: _Bench, subsample: Subsample) -> ArmResult:
+    def _fit(self, method: MethodSpec, task: str) -> Callable[..., Predictor]:
+        """The method with its options for that task."""
+        key = (method.name, task)
+        if key not in self._fits:
+            self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
+        return self._fits[key]
+
+    def _run_arm(
+        self, method: MethodSpec, arm: Arm, context: Context, bench: _Bench, subsample: Subsample
+    ) -> ArmResult:
         import numpy as np
 
         task = bench.task
-        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), self._spec.folders())
+        fit = self._fit(method, task.name)
         rows = unlabeled_rows(arm, subsample)
         unlabeled = None if rows is None else take(bench.dataset.inputs, rows)
         train = Labeled(take(bench.dataset.inputs, subsample.train), _read_only(bench.sampler.labels[subsample.train]))
         test_inputs = take(bench.dataset.inputs, subsample.test)
         # A method that draws from the global generators still gives the same numbers in any order of work.
-        random.seed(seed)
-        np.random.seed(seed)
+        random.seed(context.seed)
+        np.random.seed(context.seed)
         started = time.perf_counter()
-        predictor = method.entry.method(
-            unlabeled, train, task, options=self._spec.options(method, task.name), context=context
-        )
+        predictor = fit(unlabeled, train, task, context=context)
         fitted = time.perf_counter()
         if not isinstance(predictor, Predictor):
             raise ContractError(
@@ -158,9 +168,9 @@ class Worker:
         predictions = predictor.predict(test_inputs)
         predicted = time.perf_counter()
         check_predictions(predictions, len(subsample.test), task)
-        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as such
-            kept = np.asarray(predictions, dtype=np.float32)
-        check_predictions(kept, len(subsample.test), task)
+        kept = _kept(predictions, task)
+        if kept is not predictions:  # but a copy with other numbers
+            check_predictions(kept, len(subsample.test), task)
         return ArmResult(
             arm.name,
             *score(kept, bench.sampler.labels[subsample.test], task),
@@ -176,9 +186,19 @@ def take(inputs: Inputs, rows: IntArray) -> Inputs:
     import numpy as np
 
     if isinstance(inputs, np.ndarray):
-        chosen: FloatArray = _read_only(inputs[rows])
+        chosen: FloatArray = _read_only(inputs.take(rows, axis=0))
         return chosen
     return tuple([inputs[row] for row in rows.tolist()])
+
+
+def _kept(predictions: FloatArray, task: Task) -> FloatArray:
+    """What is stored and scored: float32, or float64 for regression, whose targets may be of any size."""
+    import numpy as np
+
+    if task.kind == "regression":
+        return np.asarray(predictions, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused as such
+        return np.asarray(predictions, dtype=np.float32)
 
 
 def _read_only(array: Any) -> Any:

@@ -1,5 +1,8 @@
 """Work items in this process, or in workers that may die without taking the run along.
 
+Items that are done within a moment are handed out and handed over several at a time: what passes between processes and
+into a store costs by the time, not by the item. No outcome waits longer than that moment, but for one item's length.
+
 The cores are divided among the workers through `Context.threads`, for methods whose threads leave numbers alone; BLAS
 and OpenMP pools have one thread each anyway.
 """
@@ -9,10 +12,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, cast
@@ -29,16 +34,32 @@ if TYPE_CHECKING:
 
 GRACE = 5.0  # seconds that a process gets to end
 LOOK = 1.0  # seconds between looks at whether silent workers live
+MOMENT = 0.05  # seconds of work that may be lost where a run is killed
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
     """Do the items and yield their outcomes as they come; see `peekbench.protocols.Executor`."""
     if options.workers == 1:
         with _granted(threads=os.cpu_count() or 1):
-            for item in items:
-                yield work(item)
+            yield from _here(items, work)
     else:
         yield from _in_workers(items, work, options)
+
+
+def _here(items: Iterable[WorkItem], work: Work) -> Generator[Sequence[Outcome], None, None]:
+    done: list[Outcome] = []
+    started = time.monotonic()
+    try:
+        for item in items:
+            done += work(item)
+            if time.monotonic() - started >= MOMENT:
+                batch, done = done, []
+                yield batch
+                started = time.monotonic()
+    except (Exception, KeyboardInterrupt):
+        yield done
+        raise
+    yield done
 
 
 @contextmanager
@@ -56,7 +77,7 @@ def _granted(threads: int) -> Iterator[None]:
 
 
 class _Worker:
-    """A process with a pipe of its own, which does one item at a time: if it dies, it is known what it was doing."""
+    """A process with a pipe of its own, which has a few items at a time: if it dies, it is known which."""
 
     def __init__(self, pickled: bytes, threads: int) -> None:
         context = get_context("spawn")
@@ -65,19 +86,23 @@ class _Worker:
         self._process = context.Process(target=_serve, args=(theirs, pickled, threads), daemon=False)
         self._process.start()
         theirs.close()  # the worker alone holds that end now, so that its death closes the pipe
-        self.item: WorkItem | None = None
+        self.items: Sequence[WorkItem] = ()
+        self._started = 0.0
+        self.pace = 1
+        """Items that it did within a moment."""
 
     @property
     def connection(self) -> Connection[Any, Any]:
         return self._connection
 
-    def give(self, item: WorkItem) -> None:
-        self.item = item
+    def give(self, items: Sequence[WorkItem]) -> None:
+        self.items = items
+        self._started = time.monotonic()
         with suppress(OSError):  # dead already, as `take` will find
-            self._connection.send(item)
+            self._connection.send(items)
 
-    def take(self) -> Sequence[Outcome]:
-        """The outcomes of its item.
+    def take(self) -> tuple[Sequence[Outcome], Sequence[WorkItem]]:
+        """The outcomes of what it did, and the items that it has not come to.
 
         Raises
         ------
@@ -87,20 +112,22 @@ class _Worker:
         if not self._connection.poll() and not self._process.is_alive():
             raise EOFError  # though a process that it has forked still holds the pipe open
         try:
-            outcomes, error = self._connection.recv()
+            outcomes, num_done, error = self._connection.recv()
         except OSError as broken:  # in the middle of an answer, say
             raise EOFError from broken
         if error is not None:
             raise error
-        self.item = None
-        return cast("Sequence[Outcome]", outcomes)
+        left = self.items[num_done:]
+        self.pace = num_done if time.monotonic() - self._started >= MOMENT else 2 * num_done
+        self.items = ()
+        return cast("Sequence[Outcome]", outcomes), left
 
     def is_dead(self) -> bool:
         return not self._process.is_alive()
 
     def bury(self) -> int | None:
         """End it, if it has not ended; its exit code, negative for a signal."""
-        if self._process.is_alive() and self.item is None:
+        if self._process.is_alive() and not self.items:
             self._process.terminate()
         self._process.join(timeout=GRACE)
         if self._process.exitcode is None:
@@ -128,13 +155,18 @@ def _serve(connection: Connection[Any, Any], pickled: bytes, threads: int) -> No
     work: Work | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            item = connection.recv()
+            items = connection.recv()
+            outcomes: list[Outcome] = []
+            num_done, fault = 0, None
+            started = time.monotonic()
             try:
                 work = work or cast("Work", pickle.loads(pickled))  # noqa: S301 - from the parent
-                answer: tuple[Any, Exception | None] = (work(item), None)
+                while num_done < len(items) and (num_done == 0 or time.monotonic() - started < MOMENT):
+                    outcomes += work(items[num_done])
+                    num_done += 1
             except Exception as error:
-                answer = (None, _portable(error))
-            connection.send(answer)
+                fault = _portable(error)
+            connection.send((outcomes, num_done, fault))
 
 
 def _portable(error: Exception) -> Exception:
@@ -151,41 +183,51 @@ def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Genera
     pickled = pickle.dumps(work)
     threads = max(1, (os.cpu_count() or 1) // options.workers)
     queue = iter(items)
-    again: list[WorkItem] = []
+    again: deque[WorkItem] = deque()
+    suspects: list[WorkItem] = []  # one of them, or something else, has killed a worker: each goes alone from now on
     deaths: Counter[WorkItem] = Counter()
     workers: list[_Worker] = []
     try:
         while True:
             for position in range(options.workers):
-                if position < len(workers) and workers[position].item is not None:
+                if position < len(workers) and workers[position].items:
                     continue
-                item = again.pop() if again else next(queue, None)
-                if item is None:
+                pace = workers[position].pace if position < len(workers) else 1
+                chosen = [suspects.pop()] if suspects else _next(again, queue, pace)
+                if not chosen:
                     break
                 if position == len(workers):
                     workers.append(_Worker(pickled, threads))
-                workers[position].give(item)
-            busy = {worker.connection: worker for worker in workers if worker.item is not None}
+                workers[position].give(chosen)
+            busy = {worker.connection: worker for worker in workers if worker.items}
             if not busy:
                 return
             ready = wait(list(busy), timeout=LOOK) or [pipe for pipe, worker in busy.items() if worker.is_dead()]
             for connection in ready:
                 worker = busy[cast("Connection[Any, Any]", connection)]
-                item = worker.item
-                assert item is not None
+                had = worker.items
                 try:
-                    yield worker.take()
+                    outcomes, left = worker.take()
                 except EOFError:
                     workers.remove(worker)
                     code = worker.bury()
-                    deaths[item] += 1
-                    if deaths[item] <= options.retries:
-                        again.append(item)
+                    deaths.update(had if len(had) == 1 else ())
+                    if deaths[had[0]] <= options.retries:
+                        suspects += had
                     else:
-                        yield [_lost(trial, code, deaths[item]) for trial in item.trials]
+                        yield [_lost(trial, code, deaths[had[0]]) for trial in had[0].trials]
+                else:
+                    again.extendleft(reversed(left))
+                    yield outcomes
     finally:
         for worker in workers:
             worker.kill()
+
+
+def _next(again: deque[WorkItem], queue: Iterator[WorkItem], number: int) -> list[WorkItem]:
+    """At most so many items, those that have been given before first."""
+    chosen = [again.popleft() for _ in range(min(number, len(again)))]
+    return chosen + list(islice(queue, number - len(chosen)))
 
 
 def _lost(trial: Trial, code: int | None, deaths: int) -> TrialFailure:

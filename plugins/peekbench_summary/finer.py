@@ -43,7 +43,9 @@ def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> T
             cells: list[Cell] = [*one.cells, name]
             for effect in (effect for effect in ("boost", "bias") if effect in of.effects):
                 estimate = of_these_tasks(list(of.each[position].scores[effect].values()), level)
-                cells += [None if math.isnan(value) else value for value in (estimate.mean, estimate.low, estimate.high)]
+                cells += [
+                    None if math.isnan(value) else value for value in (estimate.mean, estimate.low, estimate.high)
+                ]
             here, accuracy = needed[name], needed[ACCURACY]
             rows.append((*cells, here / accuracy if here is not None and accuracy else None))
     columns = [*found.columns, Column("score")]

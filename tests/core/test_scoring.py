@@ -31,7 +31,9 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
     exact = predictions.astype(np.float64)
     exact /= exact.sum(axis=1, keepdims=True)
     assert found.log_loss == pytest.approx(log_loss(labels, exact, labels=[0, 1, 2]), rel=1e-5)
-    assert found.brier == pytest.approx(brier_score_loss(labels, exact, labels=[0, 1, 2], scale_by_half=False), rel=1e-5)
+    assert found.brier == pytest.approx(
+        brier_score_loss(labels, exact, labels=[0, 1, 2], scale_by_half=False), rel=1e-5
+    )
     assert found.macro_f1 == pytest.approx(f1_score(labels, exact.argmax(axis=1), average="macro", zero_division=0))
 
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,27 @@ def test_a_trial_comes_back_as_it_went_in(make_spec: MakeSpec) -> None:
         assert predictions["test"].shape == (30, 3)
         assert store.done() == {result.trial}
         assert store.metrics() == {"toy.vote": {arm: {"loss": 2.0} for arm in ("base", "extra", "test")}}
+
+
+def test_trials_that_come_together_are_stored_together_or_none_of_them(make_spec: MakeSpec) -> None:
+    good, other = make_result(), make_result("toy.constant")
+    broken = TrialResult(other.trial, other.test_labels, (*other.arms[:2], "no arm"))  # type: ignore[arg-type]
+    with open_for(make_spec()) as store:
+        with pytest.raises(AttributeError):
+            store.save(good, broken)
+        assert store.done() == set()
+        store.save(good, other, TrialFailure(Trial(Draw("b", 12, 30, 0), "toy.vote"), "ValueError: no", "Traceback"))
+        assert store.done() == {good.trial, other.trial}
+        assert len(store.failures()) == 1
+
+
+def test_labels_are_kept_whether_a_draw_begins_with_a_failure_or_not(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        store.save(TrialFailure(Trial(DRAW, "toy.constant"), "ValueError: no", "Traceback ..."))
+        store.save(make_result())
+    with closing(sqlite3.connect("runs/small.sqlite")) as connection:
+        ((labels,),) = connection.execute("SELECT test_labels FROM draws").fetchall()
+    assert np.frombuffer(labels, "<i4").tolist() == [row % 3 for row in range(30)]
 
 
 def test_a_trial_is_stored_whole_or_not_at_all(make_spec: MakeSpec) -> None:
@@ -325,3 +347,10 @@ def test_the_planned_size_is_the_size(make_spec: MakeSpec) -> None:
     path = run(spec).store
     planned = measure(spec, {"a": 3, "b": 3}).bytes
     assert planned == pytest.approx(path.stat().st_size, rel=0.15)
+
+
+def test_the_planned_size_is_the_size_for_regression_too(make_spec: MakeSpec) -> None:
+    design = {"num_train": 12, "num_test": 120, "num_subsamples": 200}
+    spec = make_spec(tasks=[{"use": "toy.numbers", "name": "a"}], methods=["tabular.standardise"], design=design)
+    path = run(spec).store
+    assert measure(spec, {"a": 1}).bytes == pytest.approx(path.stat().st_size, rel=0.15)

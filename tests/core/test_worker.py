@@ -12,19 +12,23 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from peekbench.analysis import analyze
 from peekbench.contract import check_predictions
 from peekbench.data import forget
 from peekbench.design import EXTRA, TEST, Arm
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execute import run
+from peekbench.pilot import time_pilot
 from peekbench.plan import group, make_trials, measure, unlabeled_rows
 from peekbench.records import Draw, SourceRef, Subsample, Task, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec import ExperimentSpec
 from peekbench.store import Store
+from peekbench.tasks import check_tasks
 from peekbench.worker import Worker
 
 MakeSpec = Callable[..., ExperimentSpec]
 TASK = Task("t", "classification", ("a", "b", "c"), "", SourceRef("toy.words"))
+NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 
 def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
@@ -77,6 +81,30 @@ def test_arms_extra_and_test_see_just_their_rows() -> None:
         seen = unlabeled_rows(arm, rows)
         assert seen is not None
         assert np.array_equal(seen, expected)
+
+
+def test_a_task_may_be_drawn_at_some_sizes_alone(make_spec: MakeSpec) -> None:
+    """A small data set does not limit the sizes of a large one."""
+    spec = make_spec(
+        tasks=[
+            {"use": "toy.words", "name": "small", "options": {"num_rows": 60}, "num_test": 20},
+            {"use": "toy.words", "name": "large"},
+        ],
+        methods=["toy.constant"],
+        design={"num_train": 6, "num_test": [20, 150], "num_subsamples": {20: 3, 150: 2}},
+    )
+    summary = run(spec)
+    assert (summary.planned, summary.finished) == (8, 8)
+    drawn = {(trial.draw.task, trial.draw.num_test) for trial in make_trials(spec)}
+    assert drawn == {("small", 20), ("large", 20), ("large", 150)}
+    assert measure(spec, {"small": 3, "large": 3}).trials == 8
+    assert len(analyze(summary.store)) == 2  # and it has no holes
+    assert set(time_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
+    with Store.open(summary.store) as store:
+        assert set(store.texts()) == {"small", "large"}
+    with pytest.raises(DataError, match=r"task small: 60 rows, but num_train 6 \+ 2 x num_test 150"):
+        check_tasks(make_spec(tasks=[{"use": "toy.words", "name": "small", "options": {"num_rows": 60}}],
+                              design=spec.design.model_dump()))  # fmt: skip
 
 
 def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,26 @@ from peekbench import THREADS_VARIABLE, WorkItem
 def look(item: WorkItem) -> Any:
     """What a fit finds: the item, this process, and how many threads it may use."""
     return [(item.trials[0].draw.subsample, os.getpid(), os.environ[THREADS_VARIABLE])]
+
+
+def dawdle(item: WorkItem) -> Any:
+    """As look; one item takes its time."""
+    if item.trials[0].draw.subsample == 9:
+        time.sleep(1)
+    return look(item)
+
+
+def die_at_9(item: WorkItem) -> Any:
+    """As look; one item ends its process."""
+    if item.trials[0].draw.subsample == 9:
+        os._exit(7)
+    return look(item)
+
+
+def interrupt_at_9(item: WorkItem) -> Any:
+    if item.trials[0].draw.subsample == 9:
+        raise KeyboardInterrupt
+    return look(item)
 
 
 def fail(item: WorkItem) -> Any:

@@ -26,6 +26,43 @@ def test_every_item_is_done_once(workers: int) -> None:
     assert {threads for _, _, threads in found} == {str(max(1, (os.cpu_count() or 1) // workers))}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_quick_items_come_several_at_a_time(workers: int) -> None:
+    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(2000)]
+    batches: Any = list(execute(many, toy_work.look, options=Local(workers=workers)))
+    assert sorted(number for batch in batches for number, *_ in batch) == list(range(2000))
+    assert len(batches) < 200
+
+
+def test_items_behind_a_slow_one_are_given_back() -> None:
+    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
+    batches: Any = execute(many, toy_work.dawdle, options=Local(workers=2))
+    numbers = [[number for number, *_ in batch] for batch in batches]
+    assert sorted(number for batch in numbers for number in batch) == list(range(200))
+    (with_the_slow_one,) = [batch for batch in numbers if 9 in batch]
+    assert with_the_slow_one[-1] == 9
+
+
+def test_of_items_given_together_only_the_one_that_kills_is_lost() -> None:
+    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
+    batches: Any = execute(many, toy_work.die_at_9, options=Local(workers=2, retries=1))
+    found = [outcome for batch in batches for outcome in batch]
+    (failure,) = [outcome for outcome in found if isinstance(outcome, TrialFailure)]
+    assert failure.trial.draw.subsample == 9
+    assert "2 times at this trial" in failure.error
+    others = sorted(outcome[0] for outcome in found if not isinstance(outcome, TrialFailure))
+    assert others == [number for number in range(200) if number != 9]
+
+
+def test_what_is_done_before_an_interruption_is_handed_over() -> None:
+    found: list[int] = []
+    batches: Any = execute(ITEMS, toy_work.interrupt_at_9, options=Local())
+    with pytest.raises(KeyboardInterrupt):
+        for batch in batches:
+            found += [number for number, *_ in batch]
+    assert found == list(range(9))
+
+
 def test_the_environment_is_put_back() -> None:
     before = dict(os.environ)
     batches = execute(ITEMS, toy_work.look, options=Local())

@@ -100,7 +100,8 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
         Where the data set has too few rows, or is malformed.
     """
     if dataset is None:
-        dataset = sample_texts() if "classification" in entry.task_kinds else sample_numbers()
+        # What takes a regression takes rows of numbers.
+        dataset = sample_numbers() if "regression" in entry.task_kinds else sample_texts()
     data.check(dataset, "the data set to check on")
     num_train = _num_train(dataset)
     num_test = min(MOST_TEST, (len(dataset.labels) - num_train) // 2)

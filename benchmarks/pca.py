@@ -1,0 +1,106 @@
+"""The study's PCA experiment through the harness and in a plain scikit-learn loop: seconds, and how far scores differ.
+
+The loop does what a reader would write: for the same rows, scikit-learn's `PCA`, `LinearRegression` and `r2_score`. It
+is run on a part of the trials, and its time scaled to all of them.
+
+    python benchmarks/pca.py [--spec specs/paper/pca.yaml] [--plain 2000] [--workers 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+
+from peekbench import ExperimentSpec, load_dataset, load_spec, run
+from peekbench.circumstances import one_thread_pools
+from peekbench.plan import make_trials
+from peekbench.records import Trial
+from peekbench.sampling import Sampler
+from peekbench.store import Store
+
+ROOT = Path(__file__).parent.parent
+ARMS = ("base", "extra", "test")
+
+
+def plain_scores(spec: ExperimentSpec, trials: list[Trial]) -> tuple[dict[tuple[Trial, str], float], float]:
+    """R^2 by trial and arm, and the seconds that it took without drawing the rows."""
+    method = spec.methods[0]
+    tasks = {task.name: task for task in spec.tasks}
+    samplers: dict[str, tuple[Any, Sampler]] = {}
+    scores: dict[tuple[Trial, str], float] = {}
+    seconds = 0.0
+    for trial in trials:
+        name = trial.draw.task
+        if name not in samplers:
+            dataset = load_dataset(spec.source(tasks[name]))
+            sampler = Sampler(dataset, spec.design_of(tasks[name]), spec.seed, name)
+            samplers[name] = np.asarray(dataset.inputs), sampler
+        inputs, sampler = samplers[name]
+        rows = sampler.draw(trial.draw)
+        num_components = spec.options(method, name).model_dump()["num_components"]
+        started = time.perf_counter()
+        train, train_targets = inputs[rows.train], sampler.labels[rows.train]
+        test, test_targets = inputs[rows.test], sampler.labels[rows.test]
+        base = LinearRegression().fit(train, train_targets)
+        scores[trial, "base"] = r2_score(test_targets, base.predict(test))
+        for arm, unlabeled in (("extra", inputs[rows.extra]), ("test", test)):
+            pca = PCA(num_components).fit(unlabeled)
+            model = LinearRegression().fit(pca.transform(train), train_targets)
+            scores[trial, arm] = r2_score(test_targets, model.predict(pca.transform(test)))
+        seconds += time.perf_counter() - started
+    return scores, seconds
+
+
+def stored_scores(path: Path) -> dict[tuple[str, int, str], float]:
+    """R^2 by task, subsample and arm."""
+    with Store.open(path) as store:
+        columns = store.result_columns()
+    keys = zip(columns["task"], columns["subsample"], columns["arm"], strict=True)
+    return dict(zip(keys, columns["score"], strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--spec", type=Path, default=ROOT / "specs" / "paper" / "pca.yaml")
+    parser.add_argument("--plain", type=int, default=2000, help="Trials of the plain loop.")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    spec = load_spec(options.spec).with_executor_options(workers=options.workers)
+    trials = list(make_trials(spec))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pca.sqlite"
+        before, started = os.times(), time.perf_counter()
+        summary = run(spec, store=path)
+        seconds, after = time.perf_counter() - started, os.times()
+        processor = sum(after[:4]) - sum(before[:4])
+        stored = stored_scores(path)
+        size = path.stat().st_size
+    assert (summary.finished, summary.failed) == (len(trials), 0)
+    print(
+        f"harness, {options.workers} workers: {len(trials):,} trials in {seconds:.0f} s (bar of the whole spec: 120), "
+        f"{seconds / len(trials) * 1000:.2f} ms a trial, processor time {processor:.0f} s; store {size / 1e6:,.0f} MB"
+    )
+    part = trials[:: max(1, len(trials) // options.plain)]
+    with one_thread_pools():
+        scores, seconds = plain_scores(spec, part)
+    print(
+        f"plain scikit-learn loop, one process: {len(part):,} trials in {seconds:.1f} s, "
+        f"{seconds / len(part) * len(trials):.0f} s for all"
+    )
+    differences = [
+        abs(score - stored[trial.draw.task, trial.draw.subsample, arm]) for (trial, arm), score in scores.items()
+    ]
+    print(f"largest difference of {len(differences):,} scores: {max(differences):.1e} (bar: 1e-9)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_regression
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from peekbench import Folders, analyze, load_dataset, load_spec, run
+from peekbench.errors import DataError, SpecError
+from peekbench.plan import make_trials
+from peekbench.records import TrialResult, WorkItem
+from peekbench.sampling import Sampler
+from peekbench.spec import ExperimentSpec, make_spec
+from peekbench.store import Store
+from peekbench.testing import check_data_source, check_method, make_case
+from peekbench.uses import MethodSpec, make_use
+from peekbench.worker import Worker
+from peekbench_tabular import Synthetic, peekbench_data_sources
+
+SPECS = Path(__file__).parents[2] / "specs" / "paper"
+METHODS = ("tabular.pca", "tabular.screening", "tabular.standardise")
+
+# Bias and half-width of its 95% interval for n = 25, 50, 100, 200, 500: the study's experiment, computed anew.
+PUBLISHED = {
+    5: ((0.083, 0.015), (0.084, 0.007), (0.027, 0.005), (0.013, 0.007), (0.007, 0.003)),
+    10: ((0.136, 0.012), (0.127, 0.011), (0.070, 0.009), (0.019, 0.005), (0.006, 0.004)),
+    15: ((0.266, 0.011), (0.174, 0.010), (0.112, 0.011), (0.035, 0.005), (0.027, 0.006)),
+    20: ((0.321, 0.010), (0.222, 0.010), (0.139, 0.010), (0.085, 0.007), (0.047, 0.010)),
+}
+SIZES = (25, 50, 100, 200, 500)
+
+
+def spec_of(
+    method: str | dict[str, Any], folder: Path, *, num_test: int = 50, num_subsamples: int = 200, **source: Any
+) -> ExperimentSpec:
+    raw = {
+        "name": "tabular",
+        "tasks": [{"use": "tabular.regression", "name": "task", "options": source}],
+        "methods": [method],
+        "design": {"num_train": 100, "num_test": num_test, "num_subsamples": num_subsamples},
+        "analyses": ["summary"],
+    }
+    return make_spec(raw, folder=folder)
+
+
+def biases(spec: ExperimentSpec) -> Any:
+    """Shape (num_subsamples,)."""
+    worker, found = Worker(spec), []
+    for trial in make_trials(spec):
+        (outcome,) = worker(WorkItem((trial,), has_base=False))
+        assert isinstance(outcome, TrialResult), outcome
+        scores = {arm.arm: arm.score for arm in outcome.arms}
+        found.append(scores["test"] - scores["extra"])
+    return np.array(found)
+
+
+def ratio_to_error(values: Any) -> float:
+    """A mean in standard errors."""
+    return float(values.mean() / (values.std(ddof=1) / np.sqrt(len(values))))
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+@pytest.mark.parametrize("use", METHODS)
+def test_methods_keep_their_contract(use: str, kind: str) -> None:
+    dataset = load_dataset(f"tabular.{kind}", {"num_rows": 240, "effective_rank": 10})
+    options = {"penalty": 2.0} if use == "tabular.standardise" else None
+    assert [outcome for outcome in check_method(use, options, dataset=dataset) if not outcome.passed] == []
+    assert [outcome for outcome in check_method(use) if not outcome.passed] == []  # on rows of its own
+
+
+def test_sources_keep_their_contract(tmp_path: Path) -> None:
+    for entry in peekbench_data_sources():
+        check_data_source(entry, Synthetic(num_rows=60), Folders(spec=tmp_path, cache=tmp_path))
+
+
+def test_sources_make_what_is_asked_for() -> None:
+    def effective_rank(rank: int) -> float:
+        """Exponential of the entropy of the singular values' shares (Roy and Vetterli 2007)."""
+        dataset = load_dataset("tabular.regression", {"num_rows": 500, "effective_rank": rank})
+        shares = np.linalg.svd(np.asarray(dataset.inputs), compute_uv=False)
+        shares /= shares.sum()
+        return float(np.exp(-(shares @ np.log(shares))))
+
+    assert effective_rank(2) < effective_rank(5) < effective_rank(20)
+    one, other = (load_dataset("tabular.regression", {"seed": seed, "num_rows": 50}) for seed in (1, 2))
+    assert np.shape(one.inputs) == (50, 20)
+    assert not np.array_equal(np.asarray(one.inputs), np.asarray(other.inputs))
+    classes = load_dataset("tabular.classification", {"effective_rank": 5})
+    assert np.bincount(np.asarray(classes.labels)).tolist() == [550, 550]
+    assert np.mean(np.asarray(classes.inputs) ** 2) == pytest.approx(1)
+
+
+def test_more_informative_features_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="num_informative 10 is more than num_features 5"):
+        spec_of("tabular.pca", tmp_path, num_features=5)
+
+
+@pytest.mark.parametrize(
+    ("use", "option", "message"),
+    [
+        ("tabular.pca", "num_components", r"20 features have 20 components; lower num_components"),
+        ("tabular.screening", "num_features", r"num_features is 21, but the rows have 20 features; lower"),
+    ],
+)
+def test_too_much_to_keep_is_said_to_be_so(use: str, option: str, message: str, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use, {option: 21})
+    case = make_case(use, spec.entry, spec.options, tmp_path, load_dataset("tabular.regression", {"num_rows": 240}))
+    case.predict(None)
+    with pytest.raises(DataError, match=message):
+        case.predict(case.unlabeled)
+
+
+def test_texts_are_refused(tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, "tabular.pca")
+    case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, load_dataset("toy.words"))
+    with pytest.raises(DataError, match="take rows of numbers, and this task's inputs are texts"):
+        case.predict(None)
+
+
+def plainly(use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, labels: Any, test: Any) -> Any:
+    """What each method predicts for a regression, by scikit-learn's own parts."""
+    if use == "tabular.standardise":
+        scaler = StandardScaler().fit(train if unlabeled is None else unlabeled)
+        model = Ridge(options["penalty"]) if options["penalty"] else LinearRegression()
+        return model.fit(scaler.transform(train), labels).predict(scaler.transform(test))
+    if unlabeled is None:
+        return LinearRegression().fit(train, labels).predict(test)
+    if use == "tabular.pca":
+        pca = PCA(options["num_components"]).fit(unlabeled)
+        return LinearRegression().fit(pca.transform(train), labels).predict(pca.transform(test))
+    kept = np.argsort(-unlabeled.var(axis=0))[: options["num_features"]]
+    return LinearRegression().fit(train[:, kept], labels).predict(test[:, kept])
+
+
+@pytest.mark.parametrize("num_test", [25, 300])
+@pytest.mark.parametrize(
+    ("use", "options"),
+    [
+        ("tabular.pca", {"num_components": 9}),
+        ("tabular.screening", {"num_features": 7}),
+        ("tabular.standardise", {"penalty": 0.0}),
+        ("tabular.standardise", {"penalty": 3.0}),
+    ],
+)
+def test_scores_are_those_of_scikit_learn(use: str, options: dict[str, Any], num_test: int, tmp_path: Path) -> None:
+    source = {"num_rows": 100 + 2 * num_test, "effective_rank": 15, "seed": 123}
+    spec = spec_of({"use": use, "options": options}, tmp_path, num_test=num_test, num_subsamples=5, **source)
+    inputs, targets = make_regression(
+        100 + 2 * num_test, 20, n_informative=10, effective_rank=15, noise=1.0, random_state=123
+    )
+    sampler = Sampler(load_dataset(spec.source(spec.tasks[0])), spec.design, spec.seed, "task")
+    worker = Worker(spec)
+    for trial in make_trials(spec):
+        (outcome,) = worker(WorkItem((trial,), has_base=False))
+        assert isinstance(outcome, TrialResult), outcome
+        rows = sampler.draw(trial.draw)
+        for arm, unlabeled in zip(outcome.arms, (None, inputs[rows.extra], inputs[rows.test]), strict=True):
+            predicted = plainly(use, options, unlabeled, inputs[rows.train], targets[rows.train], inputs[rows.test])
+            assert arm.score == pytest.approx(r2_score(targets[rows.test], predicted), rel=0, abs=1e-11)
+
+
+def test_probabilities_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    dataset = load_dataset("tabular.classification", {"num_rows": 240, "effective_rank": 10})
+    spec = make_use(MethodSpec, "tabular.pca", {"num_components": 4})
+    case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, dataset)
+    plain = make_pipeline(PCA(4).fit(case.unlabeled), LogisticRegression(tol=1e-6, max_iter=1000))
+    plain[1].fit(plain[0].transform(case.train.inputs), case.train.labels)
+    assert case.predict(case.unlabeled) == pytest.approx(plain.predict_proba(case.test), abs=1e-4)
+
+
+def test_pca_and_screening_share_their_base_arm() -> None:
+    keys = {make_use(MethodSpec, use).base_key() for use in METHODS}
+    assert len(keys) == 2
+    assert make_use(MethodSpec, "tabular.pca", {"num_components": 9}).base_key() in keys
+
+
+def test_the_small_spec_gives_the_published_biases(tmp_path: Path) -> None:
+    """Same data sets, other splits: apart by no more than the errors of both, and of the right order everywhere."""
+    spec = load_spec(SPECS / "pca_small.yaml").with_executor_options(workers=1)
+    summary = run(spec, store=tmp_path / "small.sqlite")
+    assert (summary.finished, summary.failed) == (20 * 150, 0)
+    (analysis,) = analyze(tmp_path / "small.sqlite", ["summary"])
+    table = analysis.tables[-1]
+    names = [column.name for column in table.columns]
+    found = {str(row[names.index("task")]): row for row in table.rows}
+    assert len(found) == len(table.rows) == 20
+    for rank, cells in PUBLISHED.items():
+        for size, (bias, half_width) in zip(SIZES, cells, strict=True):
+            row = found[f"rank{rank}-n{size}"]
+            assert (row[names.index("num_test")], row[names.index("subsamples")]) == (size, 150)
+            error = np.hypot(float(row[names.index("se of bias")] or 0), half_width / 1.96)
+            assert float(row[names.index("bias")] or 0) == pytest.approx(bias, abs=3.3 * error), (rank, size)
+    by_rank = [np.mean([float(found[f"rank{rank}-n{size}"][names.index("bias")] or 0) for size in SIZES])
+               for rank in PUBLISHED]  # fmt: skip
+    assert by_rank == sorted(by_rank)
+
+
+def test_the_whole_spec_is_the_studys() -> None:
+    spec = load_spec(SPECS / "pca.yaml")
+    trials = list(make_trials(spec))
+    assert len(trials) == 160_000
+    assert {trial.draw.task for trial in trials if trial.draw.num_test == 75} == {
+        f"rank{rank}-n75" for rank in (5, 10, 15, 20)
+    }
+    for task in spec.tasks:
+        options = task.raw_options()
+        components = spec.options(spec.methods[0], task.name).model_dump()["num_components"]
+        assert components == 0.6 * options["effective_rank"]
+        assert options["num_rows"] == 100 + 2 * task.num_test[0]
+
+
+def test_regressions_are_stored_as_they_were_predicted(tmp_path: Path) -> None:
+    spec = spec_of("tabular.pca", tmp_path, num_subsamples=1)
+    run(spec, store=tmp_path / "one.sqlite")
+    with Store.open(tmp_path / "one.sqlite") as store:
+        (trial,) = store.done()
+        stored = store.predictions(trial)
+        scores = store.result_columns()["score"]
+    (outcome,) = Worker(spec)(WorkItem((trial,), has_base=False))
+    assert isinstance(outcome, TrialResult)
+    for arm, score in zip(outcome.arms, scores, strict=True):
+        assert stored[arm.arm].dtype == np.float64
+        assert (stored[arm.arm] == arm.predictions).all()
+        assert arm.score == score
+
+
+# What theory predicts; the derivations are in docs/methods.md.
+
+
+def test_standardisation_without_a_penalty_has_no_bias_at_all(tmp_path: Path) -> None:
+    found = biases(spec_of("tabular.standardise", tmp_path, num_subsamples=20, effective_rank=10))
+    assert np.abs(found).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("penalty", "noise", "sign"),
+    [(300.0, 0.0, -1), (5.0, 2000.0, 1)],
+    ids=["penalty above its optimum: down", "penalty below its optimum: up"],
+)
+def test_standardisation_with_a_penalty_is_biased(penalty: float, noise: float, sign: int, tmp_path: Path) -> None:
+    method = {"use": "tabular.standardise", "options": {"penalty": penalty}}
+    found = biases(spec_of(method, tmp_path, num_test=25, num_subsamples=800, num_informative=20, noise=noise))
+    assert sign * ratio_to_error(found) > 4
+
+
+@pytest.mark.parametrize(
+    ("informative", "noise", "sign"),
+    [(20, 0.0, 1), (1, 3000.0, -1)],
+    ids=["coefficients above their errors: up", "coefficients below their errors: down"],
+)
+def test_screening_is_biased(informative: int, noise: float, sign: int, tmp_path: Path) -> None:
+    method = {"use": "tabular.screening", "options": {"num_features": 10}}
+    spec = spec_of(method, tmp_path, num_test=25, num_subsamples=1000, num_informative=informative, noise=noise)
+    assert sign * ratio_to_error(biases(spec)) > 4
+
+
+def test_components_are_biased_up_in_classification_too(tmp_path: Path) -> None:
+    raw = {
+        "name": "classes",
+        "tasks": [{"use": "tabular.classification", "name": "task", "options": {"effective_rank": 20}}],
+        "methods": [{"use": "tabular.pca", "options": {"num_components": 12}}],
+        "design": {"num_train": 100, "num_test": 25, "num_subsamples": 400},
+        "arms": ["extra", "test"],
+        "analyses": ["summary"],
+    }
+    assert ratio_to_error(biases(make_spec(raw, folder=tmp_path))) > 3
