@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from peekbench import Cell, Column, Table, Unit
-from peekbench_consistency.findings import UNKNOWN, Finding, Rows, holm, listed, shown_p
+from peekbench_consistency.findings import UNKNOWN, Finding, Rows, holm, joined, listed, shown_p
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def _table(rows: Rows, odd: dict[tuple[Any, ...], float]) -> Table:
         sizes = group[group["num_test"] != UNKNOWN].groupby("num_test")
         if len(sizes) < 2:
             continue
-        for size, part in sizes:
+        for _, part in sizes:
             by_task = part.groupby("task")["base"].mean()
             where = rows.place(**dict(zip(("method", "model", "num_train"), key, strict=True)))
             num_test = int(part["num_test"].iloc[0])
@@ -192,7 +192,7 @@ def by_method(rows: Rows, shared: bool | None, level: float) -> list[Finding]:
                     Finding(
                         "fault",
                         "a shared base arm differs here and there",
-                        f"{one} and {other}, {rows.place(**cells)}",
+                        joined(f"{one} and {other}", rows.place(**cells)),
                         f"equal in all but {count} of {len(difference)} trials; {listed(tasks)}",
                         "these trials were run with other settings, or their rows are mixed up; run them again",
                     )
@@ -206,7 +206,9 @@ def by_method(rows: Rows, shared: bool | None, level: float) -> list[Finding]:
                 Finding(
                     "doubt",
                     "the base arm depends on the method",
-                    f"{comparison.first} and {comparison.second}, {rows.place(**comparison.place)}",
+                    ", ".join(
+                        filter(None, (f"{comparison.first} and {comparison.second}", rows.place(**comparison.place)))
+                    ),
                     f"mean base score {rows.difference(comparison.differences[-1])} apart, {shown_p(float(p.min()))}"
                     + (f"; by themselves {listed(tasks)}" if tasks else ""),
                     "without unlabeled texts they should be one model: compare their settings; if they are meant to "

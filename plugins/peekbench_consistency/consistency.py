@@ -51,7 +51,7 @@ def look(results: pd.DataFrame, *, options: Consistency) -> Analysis:
         "consistency",
         tables=(_table(findings, options.level), *tables),
         warnings=tuple(
-            f"{finding.what} ({finding.where}): {finding.evidence}; {finding.remedy}."
+            f"{finding.what} ({finding.where or 'everywhere'}): {finding.evidence}; {finding.remedy}."
             for finding in findings
             if finding.weight == "fault"
         ),
@@ -61,7 +61,9 @@ def look(results: pd.DataFrame, *, options: Consistency) -> Analysis:
 def _table(findings: list[Finding], level: float) -> Table:
     title = "What should not be in the table" if findings else "Nothing was found that should not be in the table"
     columns = tuple(map(Column, ("weight", "what", "where", "evidence", "what to do")))
-    body = tuple((found.weight, found.what, found.where, found.evidence, found.remedy) for found in findings)
+    body = tuple(
+        (found.weight, found.what, found.where or "everywhere", found.evidence, found.remedy) for found in findings
+    )
     return Table(
         title,
         columns,

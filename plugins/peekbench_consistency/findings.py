@@ -44,14 +44,14 @@ class Rows:
     """Columns of `BLOCK` with more than one value: the others need no mention."""
 
     def place(self, **cells: Any) -> str:
-        """Names a part of the table: 'gpt2, n=200, ag_news'."""
+        """Names a part of the table, without what is the same everywhere: 'gpt2, n=200, ag_news'."""
         forms = {"num_train": "m={}", "num_test": "n={}"}
         named = [
             forms.get(name, "{}").format(cells[name])
             for name in BLOCK
             if name in cells and name in self.varying and cells[name] not in ("", UNKNOWN)
         ]
-        return ", ".join(named) or "the whole table"
+        return ", ".join(named)
 
     def difference(self, value: float) -> str:
         """What two scores differ by, as reports write it."""
@@ -88,6 +88,11 @@ def listed(names: Sequence[str]) -> str:
     """The first few of many names."""
     rest = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def joined(*parts: str) -> str:
+    """Parts of a place, the empty ones left out."""
+    return ", ".join(filter(None, parts))
 
 
 def shown_p(p: float) -> str:

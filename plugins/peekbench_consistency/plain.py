@@ -25,7 +25,7 @@ def unequal_numbers(rows: Rows) -> list[Finding]:
         odd = counts[counts != usual]
         if len(odd):
             names = ("method", "model", "task")
-            named = [f"{rows.place(**cells_of(block, names)) or 'this'} {count}" for block, count in odd.items()]
+            named = [f"{rows.place(**cells_of(block, names))} {count}" for block, count in odd.items()]
             findings.append(
                 Finding(
                     "doubt",
@@ -48,7 +48,7 @@ def odd_counts(rows: Rows, results: pd.DataFrame, level: float) -> list[Finding]
     if not rows.is_accuracy:
         return []
     findings = []
-    found: list[tuple[Mapping[str, Any], int, float]] = []
+    found: list[tuple[dict[str, Any], int, float]] = []
     for key, group in results.groupby(list(CONFIGURATION), sort=False, dropna=False):
         cells = cells_of(key, CONFIGURATION)
         exact = group["score"].to_numpy() * float(cells["num_test"])
@@ -88,7 +88,7 @@ def equal_arms(rows: Rows, level: float) -> list[Finding]:
     over tasks, configurations and pairs of arms.
     """
     findings: list[Finding] = []
-    suspects: list[tuple[Mapping[str, Any], tuple[str, str], int, float]] = []
+    suspects: list[tuple[dict[str, Any], tuple[str, str], int, float]] = []
     for key, group in rows.wide.groupby(list(CONFIGURATION), sort=False):
         equal = {pair: group[pair[0]] == group[pair[1]] for pair in combinations(_main_arms(rows), 2)}
         never = [pair for pair, ties in equal.items() if ties.all() and len(group) >= FEWEST]
@@ -120,7 +120,7 @@ def _main_arms(rows: Rows) -> list[str]:
     return [arm for arm in ("base", "extra", "test") if arm in rows.arms]
 
 
-def _never_differ(rows: Rows, cells: Mapping[str, Any], pairs: list[tuple[str, str]], trials: int) -> Finding:
+def _never_differ(rows: Rows, cells: dict[str, Any], pairs: list[tuple[str, str]], trials: int) -> Finding:
     where, evidence = rows.place(**cells), f"equal in all {trials} trials"
     if len(pairs) > 1 or pairs == [("extra", "test")]:
         arms = "all arms" if len(pairs) > 1 else "extra and test"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peekbench_consistency.findings import BLOCK, Finding, Rows, cells_of, shown_p
+from peekbench_consistency.findings import BLOCK, Finding, Rows, cells_of, joined, listed, shown_p
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,19 +22,30 @@ def copied_blocks(rows: Rows) -> list[Finding]:
         if len(set(scores)) >= FEWEST and any(len(set(row)) > 1 for row in scores):
             found.setdefault(tuple(sorted(scores)), []).append(key)
     findings = []
+    twins: dict[str, list[str]] = {}  # methods with the same results, to tasks
     for same, keys in found.items():
-        if len(keys) < 2:
-            continue
-        one_draw = len({(key[2], key[3], key[4]) for key in keys}) == 1
+        if len({key[2:] for key in keys}) == 1 < len(keys):
+            methods = " = ".join(rows.place(method=key[0], model=key[1]) for key in keys)
+            size = rows.place(num_train=keys[0][2], num_test=keys[0][3])
+            twins.setdefault(joined(methods, size), []).append(keys[0][4])
+        elif len(keys) > 1:
+            findings.append(
+                Finding(
+                    "fault",
+                    "rows of one stand in another's place",
+                    " = ".join(rows.place(**cells_of(key)) for key in keys),
+                    f"all {len(same)} rows are the same",
+                    "read or run the copy again; it has no scores of its own",
+                )
+            )
+    for where, tasks in twins.items():
         findings.append(
             Finding(
-                "doubt" if one_draw else "fault",
-                "two names, the same results" if one_draw else "rows of one stand in another's place",
-                " = ".join(rows.place(**cells_of(key)) for key in keys),
-                f"all {len(same)} rows are the same",
-                "if these methods do the same, drop one; else one was run or read in the other's place"
-                if one_draw
-                else "read or run the copy again; it has no scores of its own",
+                "doubt",
+                "two names, the same results",
+                where,
+                f"all rows are the same in {len(tasks)} of {rows.wide['task'].nunique()} tasks: {listed(tasks)}",
+                "if these methods do the same there, all is well; else one was run or read in the other's place",
             )
         )
     return findings
@@ -114,10 +125,11 @@ def other_draws(rows: Rows) -> list[Finding]:
             how = (
                 f"rows are in the other's order, {shift} further on"
                 if shift
-                else "rows are in another order, or of others"
+                else "rows are in another order, or of other draws"
             )
-            names = [rows.place(method=method, model=model) for method, model in (first_key, key)]
-            where = f"{names[1]} against {names[0]}, {rows.place(num_train=num_train, num_test=num_test)}"
+            one, other = (rows.place(method=method, model=model) for method, model in (first_key, key))
+            size = rows.place(num_train=num_train, num_test=num_test)
+            where = joined(f"{other} against {one}", size)
             found.setdefault((where, how), []).append(str(task))
     return [
         Finding(
