@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, PlannedDesign, Table
+from peekbench import Analysis, Cell, Column, DesignPoint, PlannedDesign, Table
 from peekbench_power.designs import enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.noise import Noise
@@ -17,9 +17,11 @@ SOURCE = (
 )
 """Where `TYPICAL` was fitted; tests/plugins/test_power.py fits it again."""
 TYPICAL = (
-    Noise("as unsteady as finetuned BERT", training=0.0090, sampling=0.046, between=1e-5, unevenness=0.6),
-    Noise("as steady as finetuned GPT-2", training=0.00073, sampling=0.063, between=0.0, unevenness=0.6),
+    Noise("BERT", training=0.0090, sampling=0.045, between=0.0, unevenness=0.6),
+    Noise("GPT-2", training=0.00074, sampling=0.061, between=0.0, unevenness=0.6),
 )
+
+HEAD = (Column("num_train", "count"), Column("num_test", "count"), Column("subsamples", "count"), Column("noise as"))
 
 
 def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
@@ -27,6 +29,11 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
 
     Accuracies are taken for granted.
     """
+    tables = (_detection_table(design, options), _power_table(design, options), *_time_tables(design, options))
+    return Analysis("power", tables=tables)
+
+
+def _detection_table(design: PlannedDesign, options: Power) -> Table:
     wanted = Wanted(options.power, options.size)
     tasks = len(design.tasks)
     rows: list[tuple[Cell, ...]] = []
@@ -35,31 +42,43 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             these = noise.these_tasks(tasks, point.num_subsamples, point.num_test)
             such = noise.such_tasks(tasks, point.num_subsamples, point.num_test)
             plan = enough(noise, tasks, point.num_test, options.wanted, wanted)
-            rows.append((
-                point.num_train, point.num_test, tasks, point.num_subsamples, noise.label,
-                minimum_detectable(*these, wanted), minimum_detectable(*such, wanted),
-                *(power(bias, *these, options.size) for bias in options.biases),
-                None if plan is None else plan.subsamples,
-            ))  # fmt: skip
+            detected = (minimum_detectable(*these, wanted), minimum_detectable(*such, wanted))
+            rows.append((*_place(point, noise), *detected, None if plan is None else plan.subsamples))
     columns = (
-        Column("num_train", "count"),
-        Column("num_test", "count"),
-        Column("tasks", "count"),
-        Column("subsamples", "count"),
-        Column("noise"),
+        *HEAD,
         Column("these tasks", "spread"),
         Column("such tasks", "spread"),
-        *(Column(f"power at {bias * 100:g} points", "fraction") for bias in options.biases),
         Column(f"subsamples for {options.wanted * 100:g} points", "count"),
     )
-    table = Table(
-        f"Minimum detectable bias, a forecast: {options.power:.0%} power, {options.size:.0%} two-sided",
+    return Table(
+        f"Minimum detectable bias, a forecast ({_named(tasks)}, power {options.power:.0%}, size {options.size:.0%})",
         columns,
         tuple(rows),
-        f"In accuracy points. Nothing was run: the noise is typical, from {SOURCE}. Other methods may lie below, "
-        "between or above; after a pilot run, the analysis `power` of its store says what yours has.",
+        "In accuracy points, as a mean over these tasks and over other tasks like these. Nothing was run: the noise is "
+        f"that of finetuning BERT, which is unsteady, and GPT-2, which is steady, in {SOURCE}. Other methods may lie "
+        "below, between or above; after a pilot run, the analysis `power` of its store says where yours does.",
     )
-    return Analysis("power", tables=(table, *_time_tables(design, options)))
+
+
+def _power_table(design: PlannedDesign, options: Power) -> Table:
+    tasks = len(design.tasks)
+    rows: list[tuple[Cell, ...]] = []
+    for point in design.points:
+        for noise in TYPICAL:
+            these = noise.these_tasks(tasks, point.num_subsamples, point.num_test)
+            rows.append((*_place(point, noise), *(power(bias, *these, options.size) for bias in options.biases)))
+    columns = (*HEAD, *(Column(f"{bias * 100:g} points", "fraction") for bias in options.biases))
+    return Table(
+        f"Power by true bias, a forecast ({_named(tasks)})", columns, tuple(rows), "For the mean over these tasks."
+    )
+
+
+def _place(point: DesignPoint, noise: Noise) -> tuple[Cell, ...]:
+    return (point.num_train, point.num_test, point.num_subsamples, noise.label)
+
+
+def _named(tasks: int) -> str:
+    return f"{tasks} task" + "s" * (tasks > 1)
 
 
 def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
@@ -76,7 +95,7 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
                 if plan is not None and seconds is not None:
                     cells = (noise.label, plan.subsamples, plan.trials, plan.trials * seconds)
                     rows.append((method, point.num_train, point.num_test, *cells))
-    columns = (Column("method"), Column("num_train", "count"), Column("num_test", "count"), Column("noise"),
+    columns = (Column("method"), Column("num_train", "count"), Column("num_test", "count"), Column("noise as"),
                Column("subsamples", "count"), Column("trials", "count"), Column("time", "seconds"))  # fmt: skip
     title = f"What it would take to detect {options.wanted * 100:g} points"
     return (Table(title, columns, tuple(rows), "All trials one after the other, from one timed trial of each method."),)

@@ -90,7 +90,7 @@ def _measure(part: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> Mea
         between=float(by_task["bias"].var() - squared_errors.mean()) if tasks > 1 else 0.0,
         squared_error=float(total / tasks**2),
         degrees=float(total**2 / spread) if spread > 0 else float((count - 1).sum()),
-        squared_error_such=float(by_task["bias"].var() / tasks) if tasks > 1 else 0.0,
+        squared_error_such=float(max(by_task["bias"].var(), squared_errors.mean()) / tasks) if tasks > 1 else np.nan,
         unevenness=float(variance.sum() ** 2 / (tasks * squares)) if squares > 0 else 1.0,
         binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean()) if is_accuracy else 0.0,
         seconds=None if np.isnan(seconds) else float(seconds),

@@ -28,7 +28,7 @@ class Measured:
     degrees: float
     """Of freedom of that error, after Welch and Satterthwaite."""
     squared_error_such: float
-    """Of the mean over such tasks; 0 where there is one task."""
+    """Of the mean over such tasks, no less than over these; NaN where there is one task."""
     unevenness: float
     """(Sum of task variances)^2 / (tasks x sum of their squares): 1 where all tasks are equally noisy."""
     binomial: float

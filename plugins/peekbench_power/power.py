@@ -68,8 +68,7 @@ def _component_table(found: Sequence[Found], shown: _Shown) -> Table:
         tuple(rows),
         "Standard deviations of test - extra. Training: what more test texts would not lower. Test texts: that n of "
         "them are a sample; fitted over the test sizes, or where there is one, 0.15 of what independent arms would "
-        "have, as in the accuracies published with arXiv 2410.00179. If arms were independent: sqrt(2 p (1 - p) / n), for "
-        "comparison.",
+        "have, as in the accuracies published with arXiv 2410.00179. If arms were independent: sqrt(2 p (1 - p) / n).",
     )  # fmt: skip
 
 
@@ -78,10 +77,10 @@ def _detection_table(found: Sequence[Found], options: Power, shown: _Shown) -> T
     rows: list[tuple[Cell, ...]] = []
     for label, num_train, sizes, _ in found:
         for one in sizes:
-            error = math.sqrt(one.squared_error)
+            error, such = math.sqrt(one.squared_error), math.sqrt(one.squared_error_such)
             rows.append((
                 label, plain(num_train), one.num_test, one.num_tasks, one.subsamples,
-                minimum_detectable(error, one.degrees, wanted), minimum_detectable(math.sqrt(one.squared_error_such), one.num_tasks - 1, wanted),
+                minimum_detectable(error, one.degrees, wanted), minimum_detectable(such, one.num_tasks - 1, wanted),
                 *(power(bias, error, one.degrees, options.size) for bias in options.biases),
             ))  # fmt: skip
     return Table(
