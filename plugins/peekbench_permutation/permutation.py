@@ -56,6 +56,7 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
     """
     of_log_loss = options.measure == "log_loss"
     found = configurations(_with_log_loss(results) if of_log_loss else results)
+    measure = " in minus log loss" if of_log_loss else ""
     unit: Unit = "difference" if found.is_accuracy else "number"
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
@@ -73,14 +74,14 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
         "permutation",
         tables=(
             Table(
-                f"Tasks whose bias{' in minus log loss' if of_log_loss else ''} differs from zero, false discovery rate {options.level:g}",
+                f"Tasks whose bias{measure} differs from zero, false discovery rate {options.level:g}",
                 (*found.columns, *OVERVIEW),
                 tuple(overview),
                 "up, down: tasks that the two-sided permutation test tells from zero after Benjamini-Hochberg over the "
                 "tasks. The paired t over tasks asks whether other tasks like these would show a bias on average.",
             ),
             Table(
-                f"Permutation tests of the bias{' in minus log loss' if of_log_loss else ''} by task",
+                f"Permutation tests of the bias{measure} by task",
                 (Column("task"), *found.columns, Column("bias", unit), *TESTS),
                 tuple(by_task),
                 "Sign flips of test - extra within subsamples, exact; where scores are no numbers of texts, "

@@ -46,7 +46,7 @@ def noisy(
         shift = rng.normal(0, between)
         for num_test, subsamples in sizes.items():
             for subsample in range(subsamples):
-                skills = np.clip(0.7 + [0, shift] + rng.normal(0, training / np.sqrt(2), 2), 0, 1)
+                skills = np.clip(np.array([0.7, 0.7 + shift]) + rng.normal(0, training / np.sqrt(2), 2), 0, 1)
                 extra, test = rng.binomial(num_test, skills) / num_test
                 seconds = {"fit_seconds": 1 + num_test / 100, "predict_seconds": num_test / 200}
                 rows += [
@@ -80,7 +80,7 @@ def test_power_has_a_value_for_large_effects_and_few_degrees() -> None:
 
 def test_components_are_recovered() -> None:
     """Training noise of 3 points; independent arms, whose sampling variance is all of 2 p (1 - p) / n."""
-    results = noisy({50: 60, 200: 60, 800: 60}, between=0.02)
+    results = noisy({50: 25, 200: 25, 800: 25}, tasks=40, between=0.02)
     ((_, _, sizes, noise),) = measured(biases(results), is_accuracy=True)
     assert np.sqrt(noise.training) == pytest.approx(0.03, rel=0.15)
     assert noise.sampling == pytest.approx(2 * 0.7 * 0.3, rel=0.2)
