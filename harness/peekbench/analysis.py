@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.design import Design
 from peekbench.errors import ContractError, ResultsError
 from peekbench.plan import list_trials
-from peekbench.records import Analysis, Trial
+from peekbench.records import Analysis, PlannedDesign, Trial
 from peekbench.results import TRIAL, load_results
 from peekbench.spec import DEFAULT_ANALYSES
 from peekbench.store import Store, is_store
@@ -19,6 +19,7 @@ from peekbench.uses import AnalysisSpec, make_use
 if TYPE_CHECKING:
     import pandas as pd
 
+FORECASTING = "power"  # the analysis asked where a spec names none that forecasts
 SHOWN = 5  # holes listed in a message
 
 
@@ -69,6 +70,23 @@ def analyze(
             raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
     chosen = [make_use(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
     return tuple(_ask(analysis, results, warnings) for analysis in chosen)
+
+
+def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:
+    """Ask those of a spec's analyses that can say something before anything is run; where none can, `power`.
+
+    Raises
+    ------
+    SpecError
+        Where none can and there is no plugin `power`.
+    """
+    able = [analysis for analysis in analyses if analysis.entry.forecast is not None]
+    chosen = able or [make_use(AnalysisSpec, FORECASTING)]
+    return tuple(
+        analysis.entry.forecast(design, options=analysis.options)
+        for analysis in chosen
+        if analysis.entry.forecast is not None
+    )
 
 
 def planned_trials(path: str | Path) -> list[Trial]:

@@ -20,7 +20,7 @@ from peekbench.errors import PeekbenchError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from peekbench.plan import Size
+    from peekbench.pilot import Timing
     from peekbench.spec import ExperimentSpec
 
 FAILED, INTERRUPTED = 3, 130
@@ -95,11 +95,12 @@ def run(
 def plan(
     spec: SpecArgument,
     pilot: Annotated[bool, typer.Option(help="Time one trial of each method at each design point.")] = True,
+    power: Annotated[bool, typer.Option("--power", help="Also forecast how small a bias the design detects.")] = False,
     workers: WorkersOption = None,
 ) -> None:
-    """Say how much work a spec is, before doing it: trials, fits, time, disk.
+    """Say how much work a spec is, before doing it: trials, fits, time, disk; with --power also what it can show.
 
-    Example: peekbench plan specs/quickstart.yaml
+    Example: peekbench plan specs/quickstart.yaml --power
     """
     from peekbench.plan import measure
     from peekbench.tasks import describe_tasks
@@ -108,11 +109,27 @@ def plan(
     tasks = describe_tasks(experiment)
     size = measure(experiment, {name: max(1, len(task["class_names"])) for name, task in tasks.items()})
     typer.echo(f"{experiment.name}: {size.trials:,} trials, {size.fits:,} fits, {size.bytes / 1e6:,.0f} MB of disk")
-    if pilot:
-        _time_pilot(experiment, size)
+    timing = _time_pilot(experiment) if pilot else None
+    if power:
+        _forecast(experiment, timing)
+    if timing is not None and timing.failures:
+        raise typer.Exit(FAILED)
 
 
-def _time_pilot(experiment: ExperimentSpec, size: Size) -> None:
+def _forecast(experiment: ExperimentSpec, timing: Timing | None) -> None:
+    from peekbench.analysis import forecast
+    from peekbench.plan import planned_design
+    from peekbench.report import render_tables
+
+    design = planned_design(experiment, {} if timing is None else timing.seconds)
+    console = _console()
+    for analysis in forecast(design, experiment.analyses):
+        for warning in analysis.warnings:
+            typer.echo(f"caution: {warning}", err=True)
+        render_tables(analysis.tables, console)
+
+
+def _time_pilot(experiment: ExperimentSpec) -> Timing:
     from peekbench.pilot import time_pilot
     from peekbench.progress import duration
 
@@ -126,8 +143,7 @@ def _time_pilot(experiment: ExperimentSpec, size: Size) -> None:
         f"time: about {duration(timing.total / workers)} with {workers} worker{'s' * (workers > 1)}, "
         "from one timed trial of each method at each design point"
     )
-    if timing.failures:
-        raise typer.Exit(FAILED)
+    return timing
 
 
 @app.command()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from peekbench.protocols import Analyzer, CountTokens, DataSource, Executor, Method, Options, Pin, Prefetch
+from peekbench.protocols import Analyzer, CountTokens, DataSource, Executor, Forecast, Method, Options, Pin, Prefetch
 from peekbench.records import Folders, TaskFacts, TaskKind
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
@@ -68,6 +68,8 @@ class AnalyzerEntry:
     summary: str
     options: type[Options] = Options
     """The model of what a spec may have under `options`; by default nothing."""
+    forecast: Forecast[Any] | None = None
+    """Where something can be said before anything is run; `peekbench plan SPEC --power` asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

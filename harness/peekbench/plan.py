@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from peekbench.records import Draw, IntArray, Subsample, Trial, WorkItem
+from peekbench.records import DesignPoint, Draw, IntArray, PlannedDesign, Subsample, Trial, WorkItem
 
 if TYPE_CHECKING:
     from peekbench.design import Arm, Design
@@ -72,6 +72,16 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
     if num_peeked == len(subsample.test):
         return subsample.test
     return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
+
+
+def planned_design(spec: ExperimentSpec, seconds: Mapping[tuple[str, int, int], float]) -> PlannedDesign:
+    """What the spec asks for, with the times of a pilot where there was one."""
+    return PlannedDesign(
+        tuple(task.name for task in spec.tasks),
+        tuple(method.name for method in spec.methods),
+        tuple(DesignPoint(*point, spec.design.repeats(point[1])) for point in spec.design.points()),
+        seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,18 @@ from peekbench.records import TrialFailure, TrialResult, WorkItem
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench.records import Analysis, Context, Dataset, Folders, Inputs, Labeled, Predictor, Task, TokenCounts
+    from peekbench.records import (
+        Analysis,
+        Context,
+        Dataset,
+        Folders,
+        Inputs,
+        Labeled,
+        PlannedDesign,
+        Predictor,
+        Task,
+        TokenCounts,
+    )
 
 
 class Options(BaseModel):
@@ -66,6 +77,12 @@ class Analyzer(Protocol[O_contra]):
     """A pure function of the results table, whose columns `peekbench.results` documents."""
 
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
+
+
+class Forecast(Protocol[O_contra]):
+    """Says what an analysis can be expected to show of a design, before anything is run."""
+
+    def __call__(self, design: PlannedDesign, *, options: O_contra) -> Analysis: ...
 
 
 THREADS_VARIABLE = "PEEKBENCH_THREADS"

@@ -178,6 +178,26 @@ class WorkItem:
 
 
 @dataclass(frozen=True, slots=True)
+class DesignPoint:
+    """One size of a design, and how often it is drawn from each task."""
+
+    num_train: int
+    num_test: int
+    num_subsamples: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDesign:
+    """What a spec asks for, as far as it is known before anything is run."""
+
+    tasks: tuple[str, ...]
+    methods: tuple[str, ...]
+    points: tuple[DesignPoint, ...]
+    seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
+    """Of a trial by (method, num_train, num_test), where one was timed."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArmResult:
     """One fitted and scored model."""
 

@@ -52,6 +52,8 @@ def _fault(entry: Any) -> str:
     function = CALLABLES[type(entry)]
     if not callable(getattr(entry, function)):
         return f"{function} is {getattr(entry, function)!r}; give a function"
+    if isinstance(entry, AnalyzerEntry) and not (entry.forecast is None or callable(entry.forecast)):
+        return f"forecast is {entry.forecast!r}; give a function, or None"
     return _method_fault(entry) if isinstance(entry, MethodEntry) else ""
 
 

@@ -14,6 +14,7 @@
 | log_loss | number | mean -ln p of the true class | missing |
 | brier | number | mean squared distance of the probabilities from the truth, 0 to 2 | missing |
 | macro_f1 | number | mean of F1 over classes | missing |
+| majority | number | share of the commonest class among the test texts of the draw | missing |
 | fit_seconds, predict_seconds | number | time taken | missing |
 
 A user's CSV (or TSV, or Parquet) has either one row an arm, with the columns above, or one row a subsample, with a
@@ -38,7 +39,7 @@ ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
 TEXTS = {"task": "task", "method": "method", "model": "", "arm": ""}  # with what stands in for a missing column
 SIZES = ("num_train", "num_test")
-MEASURES = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
+MEASURES = ("log_loss", "brier", "macro_f1", "majority", "fit_seconds", "predict_seconds")
 COLUMNS = ("task", *CONFIGURATION, "subsample", "arm", "num_correct", "score", *MEASURES)
 STUDY_FILE = "accuracies.csv"
 SLACK = 0.26  # how far score x num_test may be from a whole number: the score's own printed digits
@@ -84,8 +85,11 @@ def _read_store(path: Path) -> pd.DataFrame:
 
     with Store.open(path) as store:
         table = pd.DataFrame(store.result_columns())
+        majorities = store.majorities()
     for column in ("num_train", "num_test", "subsample", "num_correct"):
         table[column] = table[column].astype("Int64")
+    drawn = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
+    table["majority"] = [majorities.get(draw) for draw in drawn]
     for column in ("score", *MEASURES):
         table[column] = table[column].astype("float64")
     for column in TEXTS:
@@ -117,7 +121,7 @@ def _read_tree(root: Path) -> pd.DataFrame:
             raise ResultsError(f"{file}: the folders above it are not mM/nN/MODEL/TASK; move it, or name another root")
         method, num_train, num_test, model, task = place.groups()
         table = _read_file(file)
-        keep = [column for column in table.columns if is_arm(str(column))]
+        keep = [column for column in table.columns if is_arm(str(column)) or column in MEASURES]
         found.append(
             table[keep].assign(
                 task=task,

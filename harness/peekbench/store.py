@@ -353,6 +353,21 @@ class Store:
         columns = list(zip(*rows, strict=True)) or [()] * len(RESULT_COLUMNS)
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
+    def majorities(self) -> dict[tuple[str, int, int, int], float]:
+        """Share of the commonest class among a draw's test labels, by (task, num_train, num_test, subsample)."""
+        import numpy as np
+
+        classified = [name for name, data in self.tasks().items() if data["class_names"]]
+        with _explained(self.path):
+            rows = self._connection.execute(
+                "SELECT task, num_train, num_test, subsample, test_labels FROM draws WHERE test_labels IS NOT NULL"
+            ).fetchall()
+        return {
+            row[:4]: float(np.bincount(np.frombuffer(row[4], dtype="<i4")).max() / row[2])
+            for row in rows
+            if row[0] in classified
+        }
+
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Mean of each number that methods recorded: method to arm to metric."""
         sums: dict[tuple[str, str, str], tuple[float, int]] = {}

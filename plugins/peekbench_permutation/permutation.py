@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Table, Unit, configurations
+from peekbench import Analysis, Cell, Column, SpecError, Table, Unit, configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +48,15 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
     """Test every task, adjust over the tasks of a configuration, and set a paired t over tasks beside it.
 
     The adjustment is that of Benjamini and Hochberg (1995), https://doi.org/10.1111/j.2517-6161.1995.tb02031.x.
+
+    Raises
+    ------
+    SpecError
+        Where log losses are to be tested and are missing.
     """
-    found = configurations(results)
+    of_log_loss = options.measure == "log_loss"
+    found = configurations(_with_log_loss(results) if of_log_loss else results)
+    measure = " in minus log loss" if of_log_loss else ""
     unit: Unit = "difference" if found.is_accuracy else "number"
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
@@ -67,14 +74,14 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
         "permutation",
         tables=(
             Table(
-                f"Tasks whose bias differs from zero, false discovery rate {options.level:g}",
+                f"Tasks whose bias{measure} differs from zero, false discovery rate {options.level:g}",
                 (*found.columns, *OVERVIEW),
                 tuple(overview),
                 "up, down: tasks that the two-sided permutation test tells from zero after Benjamini-Hochberg over the "
                 "tasks. The paired t over tasks asks whether other tasks like these would show a bias on average.",
             ),
             Table(
-                "Permutation tests of the bias by task",
+                f"Permutation tests of the bias{measure} by task",
                 (Column("task"), *found.columns, Column("bias", unit), *TESTS),
                 tuple(by_task),
                 "Sign flips of test - extra within subsamples, exact; where scores are no numbers of texts, "
@@ -82,6 +89,17 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
             ),
         ),
     )
+
+
+def _with_log_loss(results: pd.DataFrame) -> pd.DataFrame:
+    """The same table, its scores minus the log loss, so that more is better."""
+    missing = int(results["log_loss"].isna().sum())
+    if missing:
+        raise SpecError(
+            f"analysis permutation, option measure: log_loss is missing in {missing:,} of {len(results):,} rows; add "
+            "it, or use 'score'"
+        )
+    return results.assign(score=-results["log_loss"], num_correct=None)
 
 
 def _test_configuration(

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench_summary.region import RegionUnit
 from peekbench_summary.summary import summarise
 
 
 class Summary(Options):
     level: float = Field(default=0.95, gt=0, lt=1)
     """Coverage that the intervals are meant to have."""
-    region: float = Field(default=0.005, ge=0)
-    """Half-width of the region of practical equivalence: a bias surely inside it does not matter; 0.005 is half an
-    accuracy point."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence: a bias surely inside it does not matter. By default 0.005,
+    half an accuracy point, or 0.04 log-odds."""
+    region_unit: RegionUnit = "score"
+    """What `region` is measured in: 'score' (accuracy as a fraction, or R^2), or 'log_odds' of accuracies."""
 
 
 @hookimpl

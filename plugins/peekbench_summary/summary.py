@@ -6,9 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Configurations, Forest, Interval, Table, Unit, configurations
+from peekbench import (
+    Analysis,
+    Cell,
+    Column,
+    Configurations,
+    Forest,
+    Interval,
+    Table,
+    Unit,
+    Verdict,
+    configurations,
+)
+from peekbench_summary.baselines import compare, paired_t, sign_flips
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.finer import finer_table
+from peekbench_summary.region import Region, region_of
 from peekbench_summary.verdict import judge
 
 if TYPE_CHECKING:
@@ -27,25 +40,28 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     found = configurations(results)
     finer = finer_table(results, found, options.level)
+    regions = [region_of(one.scores, options.region_unit, options.region, found.is_accuracy) for one in found.each]
+    verdicts = tuple(
+        judge(
+            one.label,
+            list(one.scores["bias"].values()),
+            level=options.level,
+            region=region,
+            is_accuracy=found.is_accuracy,
+        )
+        for one, region in zip(found.each, regions, strict=True)
+    )
     return Analysis(
         "summary",
         tables=(
             _score_table(found),
             _effect_table(found, options.level),
+            _side_by_side(found, regions, verdicts, options.level),
             _task_table(found, options.level),
             *([] if finer is None else [finer]),
         ),
         figures=_forests(found, options.level),
-        verdicts=tuple(
-            judge(
-                one.label,
-                list(one.scores["bias"].values()),
-                level=options.level,
-                region=options.region,
-                is_accuracy=found.is_accuracy,
-            )
-            for one in found.each
-        ),
+        verdicts=verdicts,
     )
 
 
@@ -91,6 +107,32 @@ def _effect_table(found: Configurations, level: float) -> Table:
 def _cells(estimate: Estimate) -> tuple[Cell, ...]:
     numbers = (estimate.mean, estimate.error, estimate.low, estimate.high)
     return tuple(None if math.isnan(number) else number for number in numbers)
+
+
+def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Sequence[Verdict], level: float) -> Table:
+    """Each verdict with the tests over tasks, so that a disagreement is seen."""
+    rows = []
+    for one, region, verdict in zip(found.each, regions, verdicts, strict=True):
+        means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
+        tests = (paired_t(means), sign_flips(means))
+        agreement = compare(verdict, [p is not None and p <= 1 - level for p in tests])
+        rows.append((*one.cells, verdict.decision, verdict.estimate, region.half_width, *tests, agreement))
+    columns = (
+        Column("verdict"),
+        Column("bias", _difference(found)),
+        Column("region", _spread(found)),
+        Column("p, paired t", "p_value"),
+        Column("p, sign flips", "p_value"),
+        Column("agreement"),
+    )
+    return Table(
+        found.title("Verdicts and tests over tasks, side by side"),
+        (*found.columns, *columns),
+        tuple(rows),
+        "The verdict speaks of these tasks. The two tests take the tasks for a sample and ask whether their mean "
+        "biases average zero: a paired t, and exact sign flips of the task means. Where they disagree, the bias "
+        "belongs to some tasks, or the tasks are too few to speak for others.",
+    )
 
 
 def _task_table(found: Configurations, level: float) -> Table:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import Verdict
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
+from peekbench_summary.further import MOST, further_subsamples
+from peekbench_summary.region import Region
 
 if TYPE_CHECKING:
     from peekbench import Decision
@@ -23,11 +26,12 @@ def decide(estimate: Estimate, region: float) -> Decision:
     return "biased down" if estimate.high < 0 else "inconclusive"
 
 
-def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: float, is_accuracy: bool) -> Verdict:
+def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: Region, is_accuracy: bool) -> Verdict:
     """Judge the bias of one configuration.
 
     Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: it
-    is inside the region. Inconclusive: neither, or there is no interval.
+    is inside the region. Inconclusive: neither, or there is no interval; the sentence then says how many further
+    subsamples would probably change that.
 
     Parameters
     ----------
@@ -51,26 +55,35 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         )
     else:
         span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
-        decision = decide(these, region)
+        decision = decide(these, region.half_width)
         if decision == "equivalent":
             but = ", though not zero" if these.low > 0 or these.high < 0 else ""
             sentence = (
-                f"{label}: seeing the test texts changed {show.noun} by less than {show.size(region)} {where}{but}: "
+                f"{label}: seeing the test texts changed {show.noun} by less than {show.region(region)} {where}{but}: "
                 f"{show.signed(these.mean)}{show.unit} {span}."
             )
         elif decision == "inconclusive":
             sentence = (
                 f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
-                f"zero, or to call smaller than {show.size(region)}."
+                f"zero, or to call smaller than {show.region(region)}; "
+                f"{_would_settle(further_subsamples(tasks, level, region.half_width))}."
             )
         else:
             verb = "raised" if decision == "biased up" else "lowered"
             sentence = (
                 f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
             )
-        sentence += _beyond(tasks, these, such, region, show)
+        sentence += _beyond(tasks, these, such, region.half_width, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
     return Verdict(label, "bias", decision, sentence, these.mean, low, high, level)
+
+
+def _would_settle(further: int | None) -> str:
+    if further is None:
+        return f"more than {MOST:,} further subsamples of each task would be needed to settle it"
+    digits = max(0, len(str(further)) - 2)
+    rounded = math.ceil(further / 10**digits) * 10**digits
+    return f"about {rounded:,} further subsamples of each task would probably settle it"
 
 
 def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, region: float, show: _Shown) -> str:
@@ -98,3 +111,7 @@ class _Shown:
 
     def size(self, value: float) -> str:
         return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
+
+    def region(self, region: Region) -> str:
+        as_given = f" ({region.log_odds:g} log-odds)" if region.log_odds is not None else ""
+        return self.size(region.half_width) + as_given

@@ -216,6 +216,18 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert not Path("runs").exists()
 
 
+def test_plan_forecasts_what_the_design_detects(spec: str, make_raw: Any) -> None:
+    done = peek("plan", spec, "--no-pilot", "--power").stdout
+    assert "Minimum detectable bias, a forecast (2 tasks, power 80%, size 5%)" in done
+    assert "Nothing was run" in " ".join(done.split())
+    assert "What it would take" not in done
+    assert "What it would take to detect 0.5 points" in peek("plan", spec, "--power").stdout
+    own = {"use": "power", "options": {"power": 0.9, "wanted": 0.02}}
+    Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
+    assert "(2 tasks, power 90%, size 5%)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
+    assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
+
+
 def test_plan_says_what_a_pilot_trial_failed_of(make_raw: Any) -> None:
     Path("faulty.yaml").write_text(yaml.safe_dump(make_raw(methods=["toy.faulty"])))
     assert "RuntimeError: this method is broken" in peek("plan", "faulty.yaml", status=3).stderr

@@ -61,6 +61,7 @@ def test_an_installed_plugin_is_found_and_indexed(install: Install) -> None:
 
 def test_first_party_plugins_come_through_the_same_door() -> None:
     first_party = {"classic", "controls", "docstrings", "files", "local", "permutation", "summary"}
+    first_party |= {"consistency", "power"}
     assert first_party <= set(plugins.installed())
     for name in first_party:
         assert plugins.load(name).offers
@@ -102,6 +103,14 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
             "strangers",
             GOOD.replace("method=n", "unlabeled_options=frozenset({'x'}), method=n"),
             "give a frozenset of names of its options",
+        ),
+        (
+            "forecasting",
+            "from peekbench import AnalyzerEntry, hookimpl\n"
+            "@hookimpl\n"
+            "def peekbench_analyzers():\n"
+            "    return [AnalyzerEntry(name='x', analyze=print, forecast=7, summary='')]\n",
+            "forecast is 7; give a function, or None",
         ),
         ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
     ],

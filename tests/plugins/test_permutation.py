@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
+from peekbench import PeekbenchError
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
 from peekbench.testing import check_analyzer, check_module_light
@@ -138,6 +140,33 @@ def test_published_zero_shot_accuracies_show_no_bias(published: Path) -> None:
     tasks = rows(ask(load_results(published / "zero_shot")).tables[1])
     assert len(tasks) == 25
     assert min(row["p adjusted, test > extra"] for row in tasks) == pytest.approx(0.563, abs=0.0005)
+
+
+def test_log_losses_are_tested_at_random_with_better_as_up(simulate: Simulate) -> None:
+    results = simulate({"task0": 0.0, "task1": 0.0}, tasks=2, subsamples=60)
+    rng = np.random.default_rng(3)
+    helped = (results["arm"] == "test") & (results["task"] == "task0")
+    results = results.assign(log_loss=0.5 + rng.normal(0, 0.05, len(results)) - 0.04 * helped)
+    overview, tasks = map(rows, ask(results, measure="log_loss").tables)
+    assert (overview[0]["up"], overview[0]["down"]) == (1, 0)
+    assert tasks[0]["bias"] == pytest.approx(0.04, abs=0.02)
+    assert tasks[0]["p adjusted"] < 0.01 < tasks[1]["p adjusted"]
+    with pytest.raises(PeekbenchError, match="log_loss is missing in 1 of 360 rows"):
+        ask(results.assign(log_loss=results["log_loss"].where(results.index != 5)), measure="log_loss")
+
+
+def test_400_exact_tests_of_the_published_sizes_take_less_than_a_second() -> None:
+    """Boost and bias of 25 tasks, two models and four sizes, as noisy as the published accuracies."""
+    rng = np.random.default_rng(0)
+    tests = [
+        (np.round(rng.normal(0, 0.09, subsamples) * num_test) / num_test, num_test)
+        for num_test, subsamples in ((50, 100), (100, 100), (200, 50), (500, 20))
+        for _ in range(100)
+    ]
+    began = perf_counter()
+    found = [p_values(differences, num_test, Permutation()) for differences, num_test in tests]
+    assert perf_counter() - began < 1
+    assert len(found) == 400
 
 
 def test_contract(simulate: Simulate) -> None:

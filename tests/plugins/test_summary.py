@@ -1,22 +1,28 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
-from peekbench import Unit, signed
+from peekbench import PeekbenchError, Unit, signed
 from peekbench.effects import paired_scores
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench.uses import AnalysisSpec, make_use
+from peekbench_summary.baselines import paired_t, sign_flips
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
-from peekbench_summary.verdict import judge
+from peekbench_summary.further import further_subsamples
+from peekbench_summary.region import Region
+from peekbench_summary.verdict import decide, judge
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -60,7 +66,7 @@ def test_means_and_errors_by_hand() -> None:
         "by hand",
     )
     analysis = summarise(table)
-    scores, effects, tasks = map(rows, analysis.tables)
+    scores, effects, _, tasks = map(rows, analysis.tables)
     assert scores[0]["base"] == pytest.approx(0.45)
     assert scores[0]["test"] == pytest.approx(0.6)
     assert scores[0]["trials"] == 4
@@ -125,7 +131,7 @@ def test_zero_is_written_as_in_tables(offset: float) -> None:
     tasks = [[offset - 0.02, offset + 0.02]] * 2
     units: dict[bool, Unit] = {True: "difference", False: "number"}
     for is_accuracy, unit in units.items():
-        verdict = judge("m", tasks, level=0.95, region=0.005, is_accuracy=is_accuracy)
+        verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=is_accuracy)
         assert f"a bias of {signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
         assert verdict.low is not None
         assert f"interval {signed(verdict.low, unit)} to " in verdict.sentence
@@ -148,7 +154,7 @@ def test_what_other_tasks_may_show_is_said_where_it_differs(simulate: Simulate) 
 def test_equivalence_on_average_does_not_hide_what_other_tasks_may_show() -> None:
     rng = np.random.default_rng(0)
     tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
-    verdict = judge("m", tasks, level=0.95, region=0.005, is_accuracy=True)
+    verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True)
     assert verdict.decision == "equivalent"
     assert "for other tasks like these the interval is -12" in verdict.sentence
 
@@ -229,6 +235,84 @@ def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
     assert all(interval.low <= interval.estimate <= interval.high for interval in intervals)
 
 
+def test_the_further_subsamples_settle_about_as_often_as_promised() -> None:
+    """Biases drawn over a wide range; where the first data are inconclusive, the number of further ones is drawn."""
+    rng = np.random.default_rng(3)
+    spreads = np.array([0.02, 0.03, 0.05])
+    settled: list[bool] = []
+    while len(settled) < 250:
+        bias = rng.uniform(-0.03, 0.03)
+        tasks = [rng.normal(bias, spread, 12) for spread in spreads]
+        if decide(of_these_tasks([list(task) for task in tasks], 0.95), 0.005) != "inconclusive":
+            continue
+        further = further_subsamples([list(task) for task in tasks], 0.95, 0.005)
+        assert further is not None
+        grown = [[*task, *rng.normal(bias, spread, further)] for task, spread in zip(tasks, spreads, strict=True)]
+        settled.append(decide(of_these_tasks(grown, 0.95), 0.005) != "inconclusive")
+    assert 0.72 < np.mean(settled) < 0.88
+
+
+def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
+    results = simulate(0.003, subsamples=10, noise=0.03)
+    (verdict,) = summarise(results).verdicts
+    assert verdict.decision == "inconclusive"
+    found = re.search(r"about ([\d,]+) further subsamples of each task would probably settle it", verdict.sentence)
+    assert found is not None
+    assert 10 < int(found[1].replace(",", "")) < 1000
+    assert further_subsamples([[0.1, -0.1], [0.2]], 0.95, 0.005) is None
+    (stricter,) = summarise(results, region=0).verdicts
+    assert "further subsamples" in stricter.sentence
+
+
+def test_a_region_in_log_odds_is_that_in_points_where_scores_are_known() -> None:
+    """At an accuracy of one half, 0.04 log-odds are one point; at 0.9 they are 0.36 points."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(-10, 11, size=30) / 1000
+    frames = [
+        pd.DataFrame({"task": task, "num_test": 1000, "extra": level, "test": level + noise})
+        for task, level in (("a", 0.5), ("b", 0.9))
+    ]
+    (even,), (both,) = (
+        rows(summarise(tidy(frame, "made"), region_unit="log_odds").tables[2])
+        for frame in (frames[0], pd.concat(frames))
+    )
+    assert even["region"] == pytest.approx(0.01, rel=1e-3)
+    assert both["region"] == pytest.approx((0.01 + 0.0036) / 2, rel=0.01)
+    (verdict,) = summarise(tidy(frames[0], "made"), region_unit="log_odds", region=0.08).verdicts
+    assert "by less than 2.00 points (0.08 log-odds)" in verdict.sentence
+    with pytest.raises(PeekbenchError, match="needs accuracies"):
+        summarise(tidy(frames[0].drop(columns="num_test"), "made"), region_unit="log_odds")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 12])
+def test_sign_flips_over_tasks_are_exact(size: int) -> None:
+    for means in np.random.default_rng(size).integers(-6, 9, size=(10, size)) / 50:
+        if means.any():
+            null = [abs(np.sum(np.array(signs) * means)) for signs in product((1, -1), repeat=size)]
+            assert sign_flips(means.tolist()) == pytest.approx(np.mean(np.array(null) >= abs(means.sum()) - 1e-12))
+
+
+def test_sign_flips_of_many_tasks_agree_with_the_t_test() -> None:
+    for size in (25, 40, 60):
+        means = np.random.default_rng(size).normal(0.004, 0.02, size=size).tolist()
+        assert sign_flips(means) == pytest.approx(paired_t(means), abs=0.02)
+    assert sign_flips([0.0, 0.0]) is None
+    assert paired_t([0.1]) is None
+
+
+def test_a_disagreement_of_verdict_and_tests_is_seen(simulate: Simulate) -> None:
+    bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
+    (row,) = rows(summarise(simulate(bias, subsamples=100, num_test=2000)).tables[2])
+    assert (row["verdict"], row["agreement"]) == ("biased up", "a bias in these tasks, not surely in others")
+    assert row["p, paired t"] > 0.05
+    assert row["p, sign flips"] > 0.05
+    (row,) = rows(summarise(simulate(0.03, tasks=8, num_test=2000)).tables[2])
+    assert row["agreement"] == "all see a bias"
+    wide = paired_scores(simulate(0.03, tasks=8, num_test=2000))
+    assert row["p, paired t"] == pytest.approx(ttest_1samp(wide.groupby("task")["bias"].mean(), 0).pvalue)
+    assert row["p, sign flips"] == pytest.approx(2 / 2**8)
+
+
 def test_contract(simulate: Simulate) -> None:
     spec = make_use(AnalysisSpec, "summary")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
@@ -236,7 +320,7 @@ def test_contract(simulate: Simulate) -> None:
 
 
 def finer(noise: float, num_tasks: int = 2) -> pd.DataFrame:
-    """Accuracies with an effect of 0.1 of which 0.02 is bias; Brier scores with half the effect and some of the noise."""
+    """Accuracies with an effect of 0.1, of which 0.02 is bias; Brier scores with half of it, and some of the noise."""
     generator = np.random.default_rng(5)
     spread = generator.normal(0, 0.03, size=(num_tasks, 60))
     found = []

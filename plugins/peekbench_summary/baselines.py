@@ -1,0 +1,74 @@
+"""Two tests over task means that need no model, to be set beside a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peekbench import FloatArray, Verdict
+
+MOST_EXACT = 40  # tasks of which all sign patterns are gone through, half of the tasks at a time
+RANDOM_SIGNS = 100_000
+AT_ONCE = 1000
+ROUNDING = 1e-9
+
+
+def paired_t(means: Sequence[float]) -> float | None:
+    """Two-sided p of Student's t over task means; None where they do not differ."""
+    from scipy.stats import ttest_1samp
+
+    if len(means) < 2 or len(set(means)) == 1:
+        return None
+    return float(ttest_1samp(means, 0).pvalue)
+
+
+def sign_flips(means: Sequence[float]) -> float | None:
+    """Two-sided p of a test that flips the signs of task means at random; None where all are zero.
+
+    Exact for up to `MOST_EXACT` tasks: the sums of all sign patterns of one half of the tasks are sorted, and for each
+    sum of the other half it is counted how many of them reach what was observed. Else `RANDOM_SIGNS` patterns.
+    """
+    import numpy as np
+
+    values = np.array(means)
+    if not values.any():
+        return None
+    reached = abs(values.sum()) - ROUNDING * np.abs(values).max()
+    if len(values) <= MOST_EXACT:
+        half = len(values) // 2
+        first, second = np.sort(_all_sums(values[:half])), _all_sums(values[half:])
+        above = (len(first) - np.searchsorted(first, reached - second, side="left")).mean() / len(first)
+        return float(min(1, 2 * above))
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(RANDOM_SIGNS // AT_ONCE):
+        signs = 2 * rng.integers(0, 2, size=(AT_ONCE, len(values))) - 1
+        hits += int((np.abs(signs @ values) >= reached).sum())
+    return (hits + 1) / (RANDOM_SIGNS + 1)
+
+
+def _all_sums(values: FloatArray) -> FloatArray:
+    """Sums under all 2**n sign patterns."""
+    import numpy as np
+
+    sums: FloatArray = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def compare(verdict: Verdict, differs: Sequence[bool]) -> str:
+    """In a few words, whether a verdict and the tests over tasks say the same.
+
+    Parameters
+    ----------
+    differs
+        Whether each test tells the mean of the tasks from zero.
+    """
+    excludes = verdict.low is not None and verdict.high is not None and (verdict.low > 0 or verdict.high < 0)
+    if all(one == excludes for one in differs):
+        return "all see a bias" if excludes else "none sees a bias"
+    if any(one != differs[0] for one in differs):
+        return "the tests differ"
+    return "a bias in these tasks, not surely in others" if excludes else "only the tests over tasks see a bias"

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from peekbench import DesignPoint, PlannedDesign
+from peekbench.execute import run
+from peekbench.records import Analysis, Table
+from peekbench.results import load_results, tidy
+from peekbench.testing import check_analyzer, check_module_light
+from peekbench.uses import AnalysisSpec, make_use
+from peekbench_power.designs import cheapest, detectable, enough
+from peekbench_power.detection import Wanted, minimum_detectable, power
+from peekbench_power.forecast import TYPICAL
+from peekbench_power.measure import biases, measured
+from peekbench_power.noise import Noise
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+USUAL = Wanted(power=0.8, size=0.05)
+
+
+def assess(results: pd.DataFrame, **options: Any) -> Analysis:
+    spec = make_use(AnalysisSpec, "power", options)
+    return spec.entry.analyze(results, options=spec.options)
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+
+
+def noisy(
+    sizes: dict[int, int], *, tasks: int = 12, training: float = 0.03, between: float = 0.0, seed: int = 0
+) -> pd.DataFrame:
+    """Accuracies around 0.7 whose difference varies by training, by test texts answered independently, and by task."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for task in range(tasks):
+        shift = rng.normal(0, between)
+        for num_test, subsamples in sizes.items():
+            for subsample in range(subsamples):
+                skills = np.clip(np.array([0.7, 0.7 + shift]) + rng.normal(0, training / np.sqrt(2), 2), 0, 1)
+                extra, test = rng.binomial(num_test, skills) / num_test
+                seconds = {"fit_seconds": 1 + num_test / 100, "predict_seconds": num_test / 200}
+                rows += [
+                    {"task": f"task{task}", "num_train": 50, "num_test": num_test, "subsample": subsample,
+                     "arm": arm, "score": score, **seconds}
+                    for arm, score in (("extra", extra), ("test", test))
+                ]  # fmt: skip
+    return tidy(pd.DataFrame(rows), "noisy")
+
+
+def test_power_is_that_of_simulated_t_tests() -> None:
+    rng = np.random.default_rng(1)
+    samples = rng.normal(0.5, 1, size=(20_000, 12))
+    statistic = samples.mean(axis=1) / samples.std(axis=1, ddof=1) * np.sqrt(12)
+    seen = (np.abs(statistic) > t.ppf(0.975, 11)).mean()
+    assert power(0.5, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(seen, abs=0.01)
+    detected = minimum_detectable(1 / np.sqrt(12), 11, USUAL)
+    assert detected is not None
+    assert power(detected, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_power_has_a_value_for_large_effects_and_few_degrees() -> None:
+    for degrees in (1, 5, 100, 1e9):
+        values = [power(effect, 1, degrees, 0.05) for effect in (2, 10, 40, 100, 1000)]
+        assert values == sorted(values)
+        assert values[-1] > 0.95
+    assert power(0.1, 0, 10, 0.05) == 1
+    assert minimum_detectable(1, 0, USUAL) is None
+    assert minimum_detectable(float("nan"), 3, USUAL) is None
+
+
+def test_components_are_recovered() -> None:
+    """Training noise of 3 points; independent arms, whose sampling variance is all of 2 p (1 - p) / n."""
+    results = noisy({50: 25, 200: 25, 800: 25}, tasks=40, between=0.02)
+    ((_, _, sizes, noise),) = measured(biases(results), is_accuracy=True)
+    assert np.sqrt(noise.training) == pytest.approx(0.03, rel=0.15)
+    assert noise.sampling == pytest.approx(2 * 0.7 * 0.3, rel=0.2)
+    assert np.sqrt(np.mean([one.between for one in sizes])) == pytest.approx(0.02, rel=0.4)
+    assert sizes[0].binomial == pytest.approx(0.42, rel=0.05)
+    shown = {row["num_test"]: row for row in rows(assess(results).tables[0])}
+    assert shown[50]["if arms were independent"] == pytest.approx(np.sqrt(0.42 / 50), rel=0.05)
+    assert shown[50]["sd within tasks"] == pytest.approx(np.sqrt(0.03**2 + 0.42 / 50), rel=0.05)
+
+
+def test_one_size_is_divided_as_published_sizes_were() -> None:
+    ((_, _, (one,), noise),) = measured(biases(noisy({100: 40})), is_accuracy=True)
+    assert noise.sampling == pytest.approx(0.15 * one.binomial)
+    assert noise.within(100) == pytest.approx(one.within)
+
+
+def test_minimum_detectable_biases_of_the_published_design(published: Path) -> None:
+    """With n=500 sign-flip tests were found to detect 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
+    found = {
+        (row["method"], row["num_test"]): row for row in rows(assess(load_results(published / "few_shot")).tables[1])
+    }
+    assert found["bert", 500]["these tasks"] == pytest.approx(0.0118, abs=0.0003)
+    assert found["gpt2", 500]["these tasks"] == pytest.approx(0.0043, abs=0.0002)
+    assert found["average of models", 500]["these tasks"] == pytest.approx(0.0062, abs=0.0004)
+
+
+def test_typical_components_are_those_of_the_published_accuracies(published: Path) -> None:
+    found = {
+        label: noise for label, _, _, noise in measured(biases(load_results(published / "few_shot")), is_accuracy=True)
+    }
+    for typical, label in zip(TYPICAL, ("bert", "gpt2"), strict=True):
+        assert typical.training == pytest.approx(found[label].training, rel=0.02)
+        assert typical.sampling == pytest.approx(found[label].sampling, rel=0.02)
+        assert typical.unevenness == pytest.approx(found[label].unevenness, rel=0.15)
+
+
+@pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
+def test_power_is_what_was_promised(published: Path, model: str, num_test: int) -> None:
+    """Arms swapped at random within trials and biases planted, 300 times; benchmarks/power.py does it everywhere."""
+    results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
+    promised = rows(assess(results).tables[1])[0]
+    wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
+    rng = np.random.default_rng(2)
+    for bias, name in ((0.005, "0.5"), (0.01, "1"), (0.02, "2")):
+        seen = []
+        for _ in range(300):
+            swap = rng.random(len(wide)) < 0.5
+            extra, test = np.where(swap, wide[["test", "extra"]].T, wide[["extra", "test"]].T)
+            test = np.clip(test + np.floor(bias * num_test + rng.random(len(test))), 0, num_test)
+            tasks = ((test - extra) / num_test).reshape(25, -1)
+            squared = tasks.var(axis=1, ddof=1) / tasks.shape[1]
+            degrees = squared.sum() ** 2 / (squared**2).sum() * (tasks.shape[1] - 1)
+            seen.append(abs(tasks.mean() * 25) > t.ppf(0.975, degrees) * np.sqrt(squared.sum()))
+        assert promised[f"power at {name} points"] == pytest.approx(np.mean(seen), abs=0.05 + 2.5 * 0.5 / np.sqrt(300))
+
+
+def test_the_curve_falls_and_fits_the_design_at_hand() -> None:
+    results = noisy({100: 20})
+    _, detection, curve, _ = map(rows, assess(results, subsamples=[10, 20, 80]).tables)
+    assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
+    assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
+    planned = rows(assess(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
+    by_design = {(row["num_test"], row["tasks"]): row["20"] for row in planned}
+    assert by_design[100, 48] == pytest.approx(by_design[100, 12] / 2, rel=0.03)
+    assert by_design[1000, 12] < by_design[100, 12]
+
+
+def test_what_is_enough_is_the_least_that_is() -> None:
+    noise = Noise("made", training=0.002, sampling=0.1, between=0.0, unevenness=0.8, seconds=(2.0, 0.01))
+    plan = enough(noise, 10, 100, 0.01, USUAL)
+    assert plan is not None
+    just, fewer = (detectable(noise, 10, number, 100, USUAL) for number in (plan.subsamples, plan.subsamples - 1))
+    assert just is not None
+    assert fewer is not None
+    assert just <= 0.01 < fewer
+    assert plan.trials == 10 * plan.subsamples
+    assert plan.seconds == pytest.approx(plan.trials * 3.0)
+    assert enough(noise, 10, 100, 1e-9, USUAL) is None
+    plans = [found for size in (20, 100, 5000) if (found := enough(noise, 10, size, 0.01, USUAL)) is not None]
+    best = cheapest(plans)
+    assert best is not None
+    assert best.num_test == 100  # at 20 texts are too few, at 5,000 they take too long
+
+
+def test_times_of_several_sizes_give_what_is_fixed_and_what_grows() -> None:
+    """Two arms, each 1 second and 0.015 seconds a test text."""
+    results = noisy({50: 10, 400: 10})
+    ((_, _, _, noise),) = measured(biases(results), is_accuracy=True)
+    assert noise.seconds == pytest.approx((2.0, 0.03))
+    cost = rows(assess(results).tables[3])
+    assert [row["cost"] for row in cost].count("least") == 1
+    for row in cost:
+        assert row["time"] == pytest.approx(row["trials"] * (2 + 0.03 * row["num_test"]))
+    without = results.assign(fit_seconds=np.nan)
+    assert {row["time"] for row in rows(assess(without).tables[3])} == {None}
+
+
+def test_a_train_size_that_was_not_measured_takes_the_nearest() -> None:
+    analysis = assess(noisy({100: 20}), num_train=[50, 100])
+    curve = rows(analysis.tables[2])
+    assert [row["num_train"] for row in curve] == [50, 100]
+    assert curve[0]["20"] == curve[1]["20"]
+    assert "num_train 100 was not measured" in analysis.tables[2].note
+
+
+def test_single_subsamples_say_nothing_of_noise() -> None:
+    analysis = assess(noisy({100: 1}))
+    assert analysis.tables == ()
+    assert "draw more" in analysis.warnings[0]
+
+
+def test_scores_that_are_no_accuracies() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
+    frame["task"] = np.repeat(["a", "b"], 30)
+    components, detection, _, cost = assess(tidy(frame, "r2"), wanted=0.05).tables
+    assert rows(components)[0]["of it test texts"] is None
+    assert detection.columns[-1].name == "power at 0.02"
+    assert rows(cost)[0]["subsamples"] > 2
+
+
+def test_a_pilots_store_is_enough(make_spec: Any) -> None:
+    found = rows(assess(load_results(run(make_spec()).store)).tables[3])
+    assert all(row["time"] > 0 for row in found)
+
+
+def test_forecast_before_anything_is_run() -> None:
+    spec = make_use(AnalysisSpec, "power", {"biases": [0.01]})
+    assert spec.entry.forecast is not None
+    points = (DesignPoint(50, 100, 20), DesignPoint(50, 500, 20))
+    design = PlannedDesign(tuple("abcde"), ("mine",), points, {("mine", 50, 100): 2.0})
+    detection, chances, times = spec.entry.forecast(design, options=spec.options).tables
+    assert [row["noise as"] for row in rows(detection)] == ["BERT", "GPT-2"] * 2
+    unsteady, steady = rows(detection)[:2]
+    assert unsteady["these tasks"] > 2 * steady["these tasks"]
+    assert "Nothing was run" in detection.note
+    assert "arXiv 2410.00179" in detection.note
+    assert rows(chances)[0]["1 points"] < 0.5 < rows(chances)[1]["1 points"]
+    assert len(rows(times)) == 2
+    assert rows(times)[0]["time"] == pytest.approx(2.0 * rows(times)[0]["trials"])
+    assert rows(times)[0]["subsamples"] == unsteady["subsamples for 0.5 points"]
+
+
+def test_contract(simulate: Simulate) -> None:
+    spec = make_use(AnalysisSpec, "power")
+    check_analyzer(spec.entry, spec.options, simulate(0.01))
+    check_module_light("peekbench_power")
