@@ -17,8 +17,8 @@ FINER = {"log loss": ("log_loss", -1), "Brier score": ("brier", -1), "macro-F1":
 """By name: the column of the results table, and 1 where more is better."""
 NOTE = (
     "More is better: losses are counted negatively. Intervals are for these tasks. Subsamples needed: how many times "
-    "as many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score (test - "
-    "base) they do to the others in proportion; left out where that is not clear of zero."
+    "as many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score "
+    "(test - base) they do to the others in proportion; left out where that is not clear of zero."
 )
 Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
