@@ -24,7 +24,7 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.names import Kind, Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import context_limit, load_tokenizer
-from peekbench_lm.vocabulary import UsedRows
+from peekbench_lm.vocabulary import TiedRows, UsedRows
 
 TOLERANCE = 1e-3  # a wrong layout shows as differences of the numbers' own size
 ROUNDING = 1e-5  # of numbers that are computed from the same tokens
@@ -55,8 +55,8 @@ class LanguageModel:
         self.precision: Precision = "fp32"
         """Of matrix products."""
         self.micro_batch = MicroBatch()
-        self.words: UsedRows | None = None
-        """Rows of the word embedding that stand in for the whole of it."""
+        self.words: UsedRows | TiedRows | None = None
+        """What looks up rows of the word embedding in its place."""
         self._first_position: int | None = None
         self._has_linear_head = False
         self.hidden_size = 0

@@ -15,6 +15,7 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.situation import computing
 from peekbench_lm.training import Batch, Recipe, Trained, derive, fitting, train
+from peekbench_lm.vocabulary import tied_rows
 
 Tokens: TypeAlias = NDArray[np.int64]
 NO_TARGET = -100
@@ -30,7 +31,8 @@ def pretrain(
         _batches(model, texts, recipe.batch_size, mask_probability, derive(seed, "epoch", epoch))
         for epoch in range(recipe.epochs)
     )
-    return train(model, [model.network], epochs, num_steps, recipe, derive(seed, "dropout"))
+    with tied_rows(model):
+        return train(model, [model.network], epochs, num_steps, recipe, derive(seed, "dropout"))
 
 
 @torch.no_grad()
