@@ -23,6 +23,9 @@ def make_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     broken = broken_plugins()
     sound = [plugin for plugin in plugins.installed() if plugin not in broken]
+    for model, size in (("Design", "num_train"), ("Design", "num_test"), ("TaskSpec", "num_test")):
+        parts = definitions[model]["properties"]
+        parts[size] = _one_or_several(parts[size])
     uses = {kind: _uses(kind, sound, definitions) for kind in _PLACES.values()}
     for model, kind in _PLACES.items():
         own = {name: part for name, part in definitions[model]["properties"].items() if name not in ("use", "options")}
@@ -45,14 +48,12 @@ def make_schema() -> dict[str, Any]:
             },
         ]
     }
-    for size in ("num_train", "num_test"):
-        several = definitions["Design"]["properties"][size]
-        one = {"type": "integer", "minimum": 1}
-        definitions["Design"]["properties"][size] = {
-            "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
-            "description": several["description"],
-        }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench spec"}
+
+
+def _one_or_several(part: Mapping[str, Any]) -> dict[str, Any]:
+    one = {"type": "integer", "minimum": 1}
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "description": part["description"]}
 
 
 def broken_plugins() -> dict[str, str]:

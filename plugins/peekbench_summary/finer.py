@@ -28,12 +28,10 @@ def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> T
 
     The number of subsamples that gives a test its power is proportional to (sd / effect)^2 of the differences.
     """
-    import pandas as pd
-
     scores = {ACCURACY: found}
     for name, (column, sign) in FINER.items():
         if results[column].notna().all():
-            scores[name] = configurations(results.assign(score=sign * results[column], num_correct=pd.NA))
+            scores[name] = configurations(results.assign(score=sign * results[column], num_correct=None))
     if not found.is_accuracy or len(scores) == 1:
         return None
     rows: list[tuple[Cell, ...]] = []

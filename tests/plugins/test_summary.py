@@ -323,6 +323,7 @@ def finer(noise: float, num_tasks: int = 2) -> pd.DataFrame:
     """Accuracies with an effect of 0.1, of which 0.02 is bias; Brier scores with half of it, and some of the noise."""
     generator = np.random.default_rng(5)
     spread = generator.normal(0, 0.03, size=(num_tasks, 60))
+    spread -= spread.mean(axis=1, keepdims=True)  # so that the bias is 0.02
     found = []
     for task in range(num_tasks):
         for subsample, chance in enumerate(spread[task]):
