@@ -34,23 +34,23 @@ def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> T
             scores[name] = configurations(results.assign(score=sign * results[column], num_correct=None))
     if not found.is_accuracy or len(scores) == 1:
         return None
+    effects = [effect for effect in ("boost", "bias") if effect in found.effects]
     rows: list[tuple[Cell, ...]] = []
     for position, one in enumerate(found.each):
         needed = {name: needed_subsamples(of.each[position].scores, level) for name, of in scores.items()}
         for name, of in scores.items():
-            cells: list[Cell] = [*one.cells, name]
-            for effect in (effect for effect in ("boost", "bias") if effect in of.effects):
-                estimate = of_these_tasks(list(of.each[position].scores[effect].values()), level)
-                cells += [
-                    None if math.isnan(value) else value for value in (estimate.mean, estimate.low, estimate.high)
-                ]
+            estimates = {
+                effect: of_these_tasks(list(of.each[position].scores[effect].values()), level) for effect in effects
+            }
+            bias = estimates["bias"]
+            numbers = (*(estimate.mean for estimate in estimates.values()), bias.low, bias.high)
             here, accuracy = needed[name], needed[ACCURACY]
-            rows.append((*cells, here / accuracy if here is not None and accuracy else None))
-    columns = [*found.columns, Column("score")]
-    for effect in (effect for effect in ("boost", "bias") if effect in found.effects):
-        columns += [Column(heading, "number") for heading in (effect, f"low, {effect}", f"high, {effect}")]
-    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals")
-    return Table(title, (*columns, Column("subsamples needed", "number")), tuple(rows), NOTE)
+            ratio = here / accuracy if here is not None and accuracy else None
+            rows.append((*one.cells, name, *(None if math.isnan(number) else number for number in numbers), ratio))
+    headings = (*effects, "low", "high", "subsamples needed")
+    columns = (*found.columns, Column("score"), *(Column(heading, "number") for heading in headings))
+    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals of the bias")
+    return Table(title, columns, tuple(rows), NOTE)
 
 
 def needed_subsamples(scores: Scores, level: float) -> float | None:

@@ -115,7 +115,13 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
     for one, region, verdict in zip(found.each, regions, verdicts, strict=True):
         means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
         tests = (paired_t(means), sign_flips(means))
-        agreement = compare(verdict, [p is not None and p <= 1 - level for p in tests])
+        least = (0.0, 2.0 ** (1 - len(means)))  # p that each test can come to
+        differs = [
+            p is not None and p <= 1 - level
+            for p, reachable in zip(tests, least, strict=True)
+            if reachable <= 1 - level
+        ]
+        agreement = compare(verdict, differs)
         rows.append((*one.cells, verdict.decision, verdict.estimate, region.half_width, *tests, agreement))
     columns = (
         Column("verdict"),
@@ -130,7 +136,8 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
         (*found.columns, *columns),
         tuple(rows),
         "The verdict speaks of these tasks. The two tests take the tasks for a sample and ask whether their mean "
-        "biases average zero: a paired t, and exact sign flips of the task means. Where they disagree, the bias "
+        "biases average zero: a paired t, and exact sign flips of the task means, which are left out of the comparison "
+        "where the tasks are too few for a p that small. Where verdict and tests disagree, the bias "
         "belongs to some tasks, or the tasks are too few to speak for others.",
     )
 
