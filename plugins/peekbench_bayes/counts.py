@@ -1,0 +1,160 @@
+"""The presets `printed` and `random_slopes`: binomial models of right answers (section 6.1, arXiv 2410.00179).
+
+    printed         right ~ arm + model + (1 | task) + (1 | task:subsample)
+    random_slopes   right ~ arm + model + (1 | task) + (1 | task:arm) + (1 | task:subsample)
+
+on the logit scale. The study's published analyses fitted the second. Predictors are centred, so that the intercept's
+prior is that of the average log-odds, as in bambi.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peekbench import DataError
+from peekbench_bayes.arrays import Arms
+from peekbench_bayes.diagnostics import check_dispersion, check_weights
+from peekbench_bayes.laplace import Draws, Mode, Rows, approximate, draw, importance, weights
+from peekbench_bayes.model import CountPriors, Preset
+from peekbench_bayes.posterior import Check, Posterior
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from peekbench import FloatArray
+    from peekbench_bayes import Hierarchical
+
+ENGINE = "nested Laplace"
+AT_A_TIME = 2_000_000  # rows times draws
+NUM_CHECKED = 1000  # draws whose importance weights are computed
+NUM_REPLICATES = 400
+OTHER_MODEL = "counts vary more or less than binomials do; use the preset calibrated"
+OTHER_ENGINE = "the approximation is poor here; use engine: bambi"
+
+
+def fit_counts(arms: Arms, options: Hierarchical) -> Posterior:
+    """Approximate the posterior of a binomial model, draw from it, and check it."""
+    import numpy as np
+
+    rng = np.random.default_rng(options.seed)
+    rows = lay_rows(arms, options.preset, options.count_priors)
+    mode, axes = approximate(rows)
+    number = options.chains * options.draws
+    points = rng.choice(len(mode.log_density), size=number, p=weights(mode))
+    size = max(1, AT_A_TIME // rows.right.size)
+    parts = [_draw_part(rows, arms, mode, points[at : at + size], rng) for at in range(0, number, size)]
+    top, task, cells, log_weights, replicated = (
+        np.concatenate([part[name] for part in parts]) for name in ("top", "task", "cells", "log_weights", "variance")
+    )
+    log_sd = mode.log_sd[points] + rng.uniform(-0.5, 0.5, size=(number, len(axes))) @ axes.T
+    names = ("tasks", "arms within a task", "subsamples") if options.preset == "random_slopes" else ("tasks", "subsamples")
+    observed = _variance_within_tasks(arms, arms.difference[None])[0]
+    checks: list[Check] = []
+    if np.isfinite(observed).all():
+        checks = check_dispersion(observed, replicated[:NUM_REPLICATES], arms.models, OTHER_MODEL)
+    return Posterior(
+        engine=ENGINE,
+        average=np.nanmean(cells, axis=(1, 2))[None],
+        by_model=np.nanmean(cells, axis=2)[None],
+        by_task=np.nanmean(cells, axis=1)[None],
+        log_odds=top[None, :, -1],
+        such_tasks=None,
+        spreads={f"{name}, log-odds": np.exp(log_sd[None, :, at]) for at, name in enumerate(names)},
+        checks=(check_weights(log_weights[:NUM_CHECKED], OTHER_ENGINE), *checks),
+        parameters={"global_effects": top[None], "task_effects": task[None]},
+    )
+
+
+def lay_rows(arms: Arms, preset: Preset, priors: CountPriors) -> Rows:
+    """Counts as (n_tasks, n_subsamples, n_models x 2): control and treatment of each model in turn."""
+    import numpy as np
+
+    if arms.num_test is None:
+        raise DataError(
+            f"preset {preset} models numbers of right answers, but the results do not say how many texts each score "
+            "is of, or the scores are no accuracies; give num_test, or use the preset calibrated"
+        )
+    scores = np.stack([arms.control, arms.treatment], axis=-1)  # (n_models, n_tasks, n_subsamples, 2)
+    by_row = np.moveaxis(scores, 0, 2).reshape(*scores.shape[1:3], -1)
+    there = np.isfinite(by_row)
+    models = len(arms.models)
+    model = np.repeat(np.eye(models)[:, 1:], 2, axis=0)
+    arm = np.tile([0.0, 1.0], models)[:, None]
+    predictors = np.concatenate([model, arm], axis=1)
+    predictors = predictors - np.average(predictors, axis=0, weights=there.sum(axis=(0, 1)))
+    one = np.ones((2 * models, 1))
+    slopes = [1 - arm, arm] if preset == "random_slopes" else []
+    return Rows(
+        right=np.where(there, np.rint(by_row * arms.num_test), 0.0),
+        trials=np.where(there, float(arms.num_test), 0.0),
+        features=np.concatenate([one, predictors, one, *slopes], axis=1),
+        global_sd=np.array([priors.intercept_sd, *[priors.model_sd] * (models - 1), priors.effect_sd]),
+        task_groups=(0, 1, 1) if slopes else (0,),
+        scales=(priors.task_sd, *([priors.slope_sd] if slopes else []), priors.pair_sd),
+    )
+
+
+def _draw_part(rows: Rows, arms: Arms, mode: Mode, points: FloatArray, rng: np.random.Generator) -> dict[str, FloatArray]:
+    """Some draws, and what follows from each: effects by model and task, and weights."""
+    draws = draw(mode, points, rng)
+    chance = _chances(rows, draws)
+    return {
+        "top": draws.top,
+        "task": draws.task,
+        "cells": predict_differences(rows, chance, rng),
+        "log_weights": importance(rows, mode, draws),
+        "variance": _replicate(rows, arms, chance, rng),
+    }
+
+
+def _chances(rows: Rows, draws: Draws) -> FloatArray:
+    """Probability of a right answer in each row: (n_draws, n_tasks, n_subsamples, n_rows)."""
+    from scipy.special import expit
+
+    number = rows.num_global
+    fixed = (draws.top @ rows.features[:, :number].T)[:, None] + draws.task @ rows.features[:, number:].T
+    chances: FloatArray = expit(fixed[:, :, None] + draws.group[..., None])
+    return chances
+
+
+def predict_differences(rows: Rows, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Posterior predictive difference of accuracies by model and task (section 6.2).
+
+    The sum of a cell's counts is a sum of thousands of answers, which is drawn as a normal with its mean and variance.
+
+    Returns
+    -------
+    Array of shape (n_draws, n_models, n_tasks), means over subsamples; NaN where a cell has none.
+    """
+    import numpy as np
+
+    expected = rows.trials * chance
+    total = rows.trials.sum(axis=1)  # (n_tasks, n_rows)
+    with np.errstate(invalid="ignore"):
+        mean = expected.sum(axis=2) / total
+        variance = (expected * (1 - chance)).sum(axis=2) / total**2
+    scores = mean + np.sqrt(variance) * rng.standard_normal(mean.shape)
+    return np.swapaxes(scores[..., 1::2] - scores[..., 0::2], 1, 2)
+
+
+def _replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Variance of single differences within tasks in replicated data, by model: (n_draws, n_models)."""
+    import numpy as np
+
+    some = chance[: max(1, len(chance) // 8)]
+    right = rng.binomial(rows.trials.astype(np.int64), some)
+    with np.errstate(invalid="ignore"):
+        scores = right / rows.trials
+    return _variance_within_tasks(arms, np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1))
+
+
+def _variance_within_tasks(arms: Arms, differences: FloatArray) -> FloatArray:
+    """Of differences (n, n_models, n_tasks, n_subsamples), pooled over tasks: (n, n_models); NaN without replication."""
+    import numpy as np
+
+    number = np.isfinite(arms.difference).sum(axis=2)
+    mean = np.nansum(differences, axis=-1) / np.maximum(number, 1)
+    squares = np.nansum((differences - mean[..., None]) ** 2, axis=(-1, -2))
+    with np.errstate(invalid="ignore"):
+        pooled: FloatArray = squares / np.maximum(number - 1, 0).sum(axis=1)
+    return pooled
