@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from peekbench import DataError
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.diagnostics import check_dispersion, check_weights
-from peekbench_bayes.laplace import Draws, Mode, Rows, approximate, draw, importance, weights
+from peekbench_bayes.laplace import Draws, Rows, approximate, draw, importance, weights
 from peekbench_bayes.model import CountPriors, Preset
 from peekbench_bayes.posterior import Check, Posterior
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ENGINE = "nested Laplace"
 AT_A_TIME = 2_000_000  # rows times draws
-NUM_CHECKED = 1000  # draws whose importance weights are computed
-NUM_REPLICATES = 400
+NUM_CHECKED = 1000  # draws, at least, whose importance weights are computed
+NUM_REPLICATES = 200
 OTHER_MODEL = "counts vary more or less than binomials do; use the preset calibrated"
 OTHER_ENGINE = "the approximation is poor here; use engine: bambi"
 
@@ -42,26 +42,34 @@ def fit_counts(arms: Arms, options: Hierarchical) -> Posterior:
     number = options.chains * options.draws
     points = rng.choice(len(mode.log_density), size=number, p=weights(mode))
     size = max(1, AT_A_TIME // rows.right.size)
-    parts = [_draw_part(rows, arms, mode, points[at : at + size], rng) for at in range(0, number, size)]
-    top, task, cells, log_weights, replicated = (
-        np.concatenate([part[name] for part in parts]) for name in ("top", "task", "cells", "log_weights", "variance")
-    )
+    top, task, cells, log_weights, replicated = [], [], [], [], []
+    for at in range(0, number, size):
+        draws = draw(mode, points[at : at + size], rng)
+        chance = _chances(rows, draws)
+        top.append(draws.top)
+        task.append(draws.task)
+        cells.append(predict_differences(rows, chance, rng))
+        if at < NUM_CHECKED:
+            log_weights.append(importance(rows, mode, draws))
+        if at < NUM_REPLICATES:
+            replicated.append(replicate(rows, arms, chance[: NUM_REPLICATES - at], rng))
     log_sd = mode.log_sd[points] + rng.uniform(-0.5, 0.5, size=(number, len(axes))) @ axes.T
     names = ("tasks", "arms within a task", "subsamples") if options.preset == "random_slopes" else ("tasks", "subsamples")
-    observed = _variance_within_tasks(arms, arms.difference[None])[0]
+    observed = variance_within(arms, arms.difference[None])[0]
     checks: list[Check] = []
     if np.isfinite(observed).all():
-        checks = check_dispersion(observed, replicated[:NUM_REPLICATES], arms.models, OTHER_MODEL)
+        checks = check_dispersion(observed, np.concatenate(replicated), arms.models, OTHER_MODEL)
+    effects = np.concatenate(cells)
     return Posterior(
         engine=ENGINE,
-        average=np.nanmean(cells, axis=(1, 2))[None],
-        by_model=np.nanmean(cells, axis=2)[None],
-        by_task=np.nanmean(cells, axis=1)[None],
-        log_odds=top[None, :, -1],
+        average=np.nanmean(effects, axis=(1, 2))[None],
+        by_model=np.nanmean(effects, axis=2)[None],
+        by_task=np.nanmean(effects, axis=1)[None],
+        log_odds=np.concatenate(top)[None, :, -1],
         such_tasks=None,
         spreads={f"{name}, log-odds": np.exp(log_sd[None, :, at]) for at, name in enumerate(names)},
-        checks=(check_weights(log_weights[:NUM_CHECKED], OTHER_ENGINE), *checks),
-        parameters={"global_effects": top[None], "task_effects": task[None]},
+        checks=(check_weights(np.concatenate(log_weights), OTHER_ENGINE), *checks),
+        parameters={"global_effects": np.concatenate(top)[None], "task_effects": np.concatenate(task)[None]},
     )
 
 
@@ -94,26 +102,13 @@ def lay_rows(arms: Arms, preset: Preset, priors: CountPriors) -> Rows:
     )
 
 
-def _draw_part(rows: Rows, arms: Arms, mode: Mode, points: FloatArray, rng: np.random.Generator) -> dict[str, FloatArray]:
-    """Some draws, and what follows from each: effects by model and task, and weights."""
-    draws = draw(mode, points, rng)
-    chance = _chances(rows, draws)
-    return {
-        "top": draws.top,
-        "task": draws.task,
-        "cells": predict_differences(rows, chance, rng),
-        "log_weights": importance(rows, mode, draws),
-        "variance": _replicate(rows, arms, chance, rng),
-    }
-
-
 def _chances(rows: Rows, draws: Draws) -> FloatArray:
     """Probability of a right answer in each row: (n_draws, n_tasks, n_subsamples, n_rows)."""
-    from scipy.special import expit
+    import numpy as np
 
     number = rows.num_global
     fixed = (draws.top @ rows.features[:, :number].T)[:, None] + draws.task @ rows.features[:, number:].T
-    chances: FloatArray = expit(fixed[:, :, None] + draws.group[..., None])
+    chances: FloatArray = 1 / (1 + np.exp(-(fixed[:, :, None] + draws.group[..., None])))
     return chances
 
 
@@ -128,27 +123,25 @@ def predict_differences(rows: Rows, chance: FloatArray, rng: np.random.Generator
     """
     import numpy as np
 
-    expected = rows.trials * chance
     total = rows.trials.sum(axis=1)  # (n_tasks, n_rows)
     with np.errstate(invalid="ignore"):
-        mean = expected.sum(axis=2) / total
-        variance = (expected * (1 - chance)).sum(axis=2) / total**2
+        mean = np.einsum("djkr,jkr->djr", chance, rows.trials) / total
+        variance = mean / total - np.einsum("djkr,djkr,jkr->djr", chance, chance, rows.trials) / total**2
     scores = mean + np.sqrt(variance) * rng.standard_normal(mean.shape)
     return np.swapaxes(scores[..., 1::2] - scores[..., 0::2], 1, 2)
 
 
-def _replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
+def replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Variance of single differences within tasks in replicated data, by model: (n_draws, n_models)."""
     import numpy as np
 
-    some = chance[: max(1, len(chance) // 8)]
-    right = rng.binomial(rows.trials.astype(np.int64), some)
+    right = rng.binomial(rows.trials.astype(np.int64), chance)
     with np.errstate(invalid="ignore"):
         scores = right / rows.trials
-    return _variance_within_tasks(arms, np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1))
+    return variance_within(arms, np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1))
 
 
-def _variance_within_tasks(arms: Arms, differences: FloatArray) -> FloatArray:
+def variance_within(arms: Arms, differences: FloatArray) -> FloatArray:
     """Of differences (n, n_models, n_tasks, n_subsamples), pooled over tasks: (n, n_models); NaN without replication."""
     import numpy as np
 

@@ -144,7 +144,6 @@ def _on_grid(rows: Rows, center: FloatArray, axes: FloatArray, start: Mode) -> M
 def find_mode(rows: Rows, log_sd: FloatArray, start: Mode | None = None) -> Mode:
     """Newton's method, for all points (n_points, n_sds) together."""
     import numpy as np
-    from scipy.special import expit
 
     points, (tasks, subsamples, _) = len(log_sd), rows.right.shape
     number = rows.num_global
@@ -160,7 +159,7 @@ def find_mode(rows: Rows, log_sd: FloatArray, start: Mode | None = None) -> Mode
     converged = False
     for _ in range(MAX_STEPS):
         eta = (top @ upper.T)[:, None, None] + (task @ lower.T)[:, :, None] + group[..., None]
-        chance = expit(eta)
+        chance = 1 / (1 + np.exp(-eta))
         expected = rows.trials * chance
         weight = expected * (1 - chance)
         residual = rows.right - expected
@@ -206,7 +205,7 @@ def log_joint(rows: Rows, log_sd: FloatArray, top: FloatArray, task: FloatArray,
     number = rows.num_global
     fixed = (top @ rows.features[:, :number].T)[:, None] + task @ rows.features[:, number:].T
     eta = fixed[:, :, None] + group[..., None]
-    fit = (rows.right * eta - rows.trials * np.logaddexp(0, eta)).sum(axis=(1, 2, 3))
+    fit = (rows.right * eta - rows.trials * np.log1p(np.exp(eta))).sum(axis=(1, 2, 3))
     task_sd = log_sd[:, list(rows.task_groups)]
     prior = -0.5 * ((top / rows.global_sd) ** 2).sum(axis=1)
     prior -= (0.5 * np.exp(-2 * task_sd) * (task**2).sum(axis=1) + task.shape[1] * task_sd).sum(axis=1)
