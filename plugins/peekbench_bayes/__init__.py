@@ -20,8 +20,9 @@ class Hierarchical(Options):
     engine: Literal["fast", "bambi", "both"] = "fast"
     """fast: a Gibbs sampler for calibrated, nested Laplace for the others. bambi: MCMC, for printed and random_slopes;
     needs peekbench[bayes]. both: compares the two."""
-    sampler: Literal["nutpie", "pymc"] = "nutpie"
-    """What draws with the engine bambi."""
+    sampler: Literal["nutpie", "pymc", "bambi"] = "nutpie"
+    """What draws with the engine bambi. nutpie, pymc: of bambi's model with its effects centred hierarchically, which
+    mixes better. bambi: of the model as bambi writes it, by PyMC; slow."""
     effects: tuple[Effect, ...] = Field(default=("bias", "boost"), min_length=1)
     """What to fit; boost is left out where there is no base arm."""
     level: float = Field(default=0.89, gt=0, lt=1)

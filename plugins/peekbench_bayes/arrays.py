@@ -78,11 +78,11 @@ def _lay_out(scores: pd.DataFrame, rows: pd.DataFrame, models: tuple[str, ...], 
 
     position = rows.groupby("task")["subsample"].rank("dense").astype(int) - 1  # as in every arm, for every model
     array = np.full((len(models), len(tasks), int(position.max()) + 1), np.nan)
-    at = [
-        [{name: number for number, name in enumerate(names)}[str(value)] for value in scores[column]]
+    model, task = (
+        scores[column].map({name: number for number, name in enumerate(names)}).to_numpy()
         for column, names in (("model", models), ("task", tasks))
-    ]
-    array[at[0], at[1], position[scores.index]] = scores["score"]
+    )
+    array[model, task, position[scores.index]] = scores["score"]
     return array
 
 

@@ -9,6 +9,7 @@ prior is that of the average log-odds, as in bambi.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from peekbench import DataError
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from peekbench_bayes import Hierarchical
 
 ENGINE = "nested Laplace"
+SPREADS = {"printed": ("tasks", "subsamples"), "random_slopes": ("tasks", "arms within a task", "subsamples")}
+"""Names of the standard deviations, in the order of `Rows.scales`."""
 AT_A_TIME = 2_000_000  # rows times draws
-NUM_CHECKED = 1000  # draws, at least, whose importance weights are computed
+NUM_CHECKED = 1000  # draws whose importance weights are computed
 NUM_REPLICATES = 200
 OTHER_MODEL = "counts vary more or less than binomials do; use the preset calibrated"
 OTHER_ENGINE = "the approximation is poor here; use engine: bambi"
@@ -41,35 +44,63 @@ def fit_counts(arms: Arms, options: Hierarchical) -> Posterior:
     mode, axes = approximate(rows)
     number = options.chains * options.draws
     points = rng.choice(len(mode.log_density), size=number, p=weights(mode))
+    # Between the points of the grid, so that the draws are not lumped there.
+    sds = np.exp(mode.log_sd[points] + rng.uniform(-0.5, 0.5, size=(number, len(axes))) @ axes.T)
+    first = draw(mode, points[:NUM_CHECKED], rng)
     size = max(1, AT_A_TIME // rows.right.size)
-    top, task, cells, log_weights, replicated = [], [], [], [], []
-    for at in range(0, number, size):
-        draws = draw(mode, points[at : at + size], rng)
-        chance = _chances(rows, draws)
+    return conclude(
+        arms,
+        rows,
+        (draw(mode, points[at : at + size], rng) for at in range(0, number, size)),
+        options,
+        engine=ENGINE,
+        shape=(1, number),
+        sds={name: sds[None, :, at] for at, name in enumerate(SPREADS[options.preset])},
+        checks=(check_weights(importance(rows, mode, first), OTHER_ENGINE),),
+    )
+
+
+def conclude(
+    arms: Arms,
+    rows: Rows,
+    parts: Iterable[Draws],
+    options: Hierarchical,
+    *,
+    engine: str,
+    shape: tuple[int, int],
+    sds: Mapping[str, FloatArray],
+    checks: tuple[Check, ...],
+) -> Posterior:
+    """What follows from draws of the effects, which come in parts: differences of accuracies, and replicated data."""
+    import numpy as np
+
+    rng = np.random.default_rng([options.seed, 1])
+    top, task, cells, replicated = [], [], [], []
+    for draws in parts:
         top.append(draws.top)
         task.append(draws.task)
-        cells.append(predict_differences(rows, chance, rng))
-        if at < NUM_CHECKED:
-            log_weights.append(importance(rows, mode, draws))
-        if at < NUM_REPLICATES:
-            replicated.append(replicate(rows, arms, chance[: NUM_REPLICATES - at], rng))
-    log_sd = mode.log_sd[points] + rng.uniform(-0.5, 0.5, size=(number, len(axes))) @ axes.T
-    names = ("tasks", "arms within a task", "subsamples") if options.preset == "random_slopes" else ("tasks", "subsamples")
-    observed = variance_within(arms, arms.difference[None])[0]
-    checks: list[Check] = []
+        for at in range(0, len(draws.top), max(1, AT_A_TIME // rows.right.size)):
+            some = slice(at, at + max(1, AT_A_TIME // rows.right.size))
+            chance = _chances(rows, draws.top[some], draws.task[some], draws.group[some])
+            cells.append(predict_differences(rows, chance, rng))
+            wanted = NUM_REPLICATES - sum(map(len, replicated))
+            if wanted > 0:
+                replicated.append(_replicate(rows, arms, chance[:wanted], rng))
+    effects = np.concatenate(cells).reshape(*shape, len(arms.models), len(arms.tasks))
+    observed = _variance_within(arms, arms.difference[None])[0]
     if np.isfinite(observed).all():
-        checks = check_dispersion(observed, np.concatenate(replicated), arms.models, OTHER_MODEL)
-    effects = np.concatenate(cells)
+        checks = (*checks, *check_dispersion(observed, np.concatenate(replicated), arms.models, OTHER_MODEL))
+    tops, tasks = (np.concatenate(found).reshape(*shape, *found[0].shape[1:]) for found in (top, task))
     return Posterior(
-        engine=ENGINE,
-        average=np.nanmean(effects, axis=(1, 2))[None],
-        by_model=np.nanmean(effects, axis=2)[None],
-        by_task=np.nanmean(effects, axis=1)[None],
-        log_odds=np.concatenate(top)[None, :, -1],
+        engine=engine,
+        average=np.nanmean(effects, axis=(2, 3)),
+        by_model=np.nanmean(effects, axis=3),
+        by_task=np.nanmean(effects, axis=2),
+        log_odds=tops[..., -1],
         such_tasks=None,
-        spreads={f"{name}, log-odds": np.exp(log_sd[None, :, at]) for at, name in enumerate(names)},
-        checks=(check_weights(np.concatenate(log_weights), OTHER_ENGINE), *checks),
-        parameters={"global_effects": np.concatenate(top)[None], "task_effects": np.concatenate(task)[None]},
+        spreads={f"{name}, log-odds": draws for name, draws in sds.items()},
+        checks=checks,
+        parameters={"global_effects": tops, "task_effects": tasks},
     )
 
 
@@ -102,13 +133,13 @@ def lay_rows(arms: Arms, preset: Preset, priors: CountPriors) -> Rows:
     )
 
 
-def _chances(rows: Rows, draws: Draws) -> FloatArray:
+def _chances(rows: Rows, top: FloatArray, task: FloatArray, group: FloatArray) -> FloatArray:
     """Probability of a right answer in each row: (n_draws, n_tasks, n_subsamples, n_rows)."""
     import numpy as np
 
     number = rows.num_global
-    fixed = (draws.top @ rows.features[:, :number].T)[:, None] + draws.task @ rows.features[:, number:].T
-    chances: FloatArray = 1 / (1 + np.exp(-(fixed[:, :, None] + draws.group[..., None])))
+    fixed = (top @ rows.features[:, :number].T)[:, None] + task @ rows.features[:, number:].T
+    chances: FloatArray = 1 / (1 + np.exp(-(fixed[:, :, None] + group[..., None])))
     return chances
 
 
@@ -131,17 +162,17 @@ def predict_differences(rows: Rows, chance: FloatArray, rng: np.random.Generator
     return np.swapaxes(scores[..., 1::2] - scores[..., 0::2], 1, 2)
 
 
-def replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Variance of single differences within tasks in replicated data, by model: (n_draws, n_models)."""
     import numpy as np
 
     right = rng.binomial(rows.trials.astype(np.int64), chance)
     with np.errstate(invalid="ignore"):
         scores = right / rows.trials
-    return variance_within(arms, np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1))
+    return _variance_within(arms, np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1))
 
 
-def variance_within(arms: Arms, differences: FloatArray) -> FloatArray:
+def _variance_within(arms: Arms, differences: FloatArray) -> FloatArray:
     """Of differences (n, n_models, n_tasks, n_subsamples), pooled over tasks: (n, n_models); NaN without replication."""
     import numpy as np
 

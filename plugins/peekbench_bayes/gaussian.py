@@ -87,12 +87,13 @@ def sample(cells: Cells, priors: DifferencePriors, steps: int, rng: np.random.Ge
     variance = (cells.squares + df * priors.residual_sd**2 / 4) / (count + df) + TINY
     between = np.full((models, models), priors.mean_sd**2) + np.eye(models) * (priors.model_sd**2 if models > 1 else 0)
     prior_precision = np.linalg.inv(between)
+    grid = np.geomspace(*SPAN, GRID)
     for _ in range(steps):
         precision = count / variance  # of a cell's mean
         rest = mean - mu[..., None]
-        tau_task = _draw_tau_task(rest, _marginal(precision, tau_cell), priors.task_sd, rng)
+        tau_task = _draw_tau_task(rest, _marginal(precision, tau_cell), priors.task_sd, grid, rng)
         if models > 1:
-            tau_cell = _draw_tau_cell(rest, precision, tau_task, priors.cell_sd, rng)
+            tau_cell = _draw_tau_cell(rest, precision, tau_task, priors.cell_sd, grid, rng)
         weight = _marginal(precision, tau_cell)
         mu = _draw_mu(mean, weight, tau_task, prior_precision, rng)
         rest = mean - mu[..., None]
@@ -130,12 +131,6 @@ def _marginal(precision: FloatArray, tau_cell: FloatArray) -> FloatArray:
     return precision / (1 + precision * tau_cell[:, None, None] ** 2)
 
 
-def _grid(scale: float) -> FloatArray:
-    import numpy as np
-
-    return scale * np.geomspace(*SPAN, GRID)
-
-
 def _draw_on_grid(log_density: FloatArray, grid: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
     """One value a chain, given the log likelihood of shape (n_chains, GRID) and a HalfNormal(scale) prior."""
     import numpy as np
@@ -148,11 +143,13 @@ def _draw_on_grid(log_density: FloatArray, grid: FloatArray, scale: float, rng: 
     return drawn
 
 
-def _draw_tau_task(rest: FloatArray, weight: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
-    """Given mu and tau_cell, u and w integrated out."""
+def _draw_tau_task(
+    rest: FloatArray, weight: FloatArray, scale: float, grid: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Given mu and tau_cell, u and w integrated out; `grid` is in units of the prior's scale."""
     import numpy as np
 
-    grid = _grid(scale)
+    grid = scale * grid
     total, pull = weight.sum(axis=1)[:, None, :], (weight * rest).sum(axis=1)[:, None, :]
     square = grid[:, None] ** 2
     inflated = 1 + square * total  # (n_chains, GRID, n_tasks)
@@ -161,12 +158,12 @@ def _draw_tau_task(rest: FloatArray, weight: FloatArray, scale: float, rng: np.r
 
 
 def _draw_tau_cell(
-    rest: FloatArray, precision: FloatArray, tau_task: FloatArray, scale: float, rng: np.random.Generator
+    rest: FloatArray, precision: FloatArray, tau_task: FloatArray, scale: float, grid: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Given mu and tau_task, u and w integrated out."""
+    """Given mu and tau_task, u and w integrated out; `grid` is in units of the prior's scale."""
     import numpy as np
 
-    grid = _grid(scale)
+    grid = scale * grid
     inflated = 1 + precision[:, None] * grid[:, None, None] ** 2  # (n_chains, GRID, n_models, n_tasks)
     weight = precision[:, None] / inflated
     total, pull = weight.sum(axis=2), (weight * rest[:, None]).sum(axis=2)
