@@ -1,9 +1,9 @@
-"""Does the default analysis of `bayes.hierarchical` say what is true as often as it claims? Prints shares, asserts nothing.
+"""Does the default analysis of `bayes.hierarchical` hold as often as it says? Prints shares, asserts nothing.
 
-Data: the study's published accuracies at m=100 (FOLDER/few_shot), in which test and extra change places at random within
-each model, task and subsample, so that there is no bias; and the same with a bias planted: a share of the wrong answers
-of the arm test made right, which adds so many points on average over the models' tasks. For every n, both models together
-and each alone. Standard error of a share with 400 repeats: 1.6 points.
+Data: the study's published accuracies at m=100 (FOLDER/few_shot), in which test and extra change places at random
+within each model, task and subsample, so that there is no bias; and the same with a bias planted: a share of the wrong
+answers of the arm test made right, which adds so many points on average over the models' tasks. For every n, both models
+together and each alone. Standard error of a share with 400 repeats: 1.6 points.
 
     python benchmarks/calibration.py FOLDER [--repeats 400] [--draws 400]
 """
@@ -41,7 +41,7 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 
 
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
-    """Lower and upper limits at the level of the options and at 95%, of these tasks' average and of such tasks': (2, 4, repeats)."""
+    """Lower and upper limits at the options' level and at 95%: (these and such tasks' average, 4 limits, repeats)."""
     average, such = [], []
     for number, state in enumerate(
         sample(summarise_cells(differences), options.difference_priors, WARM_UP + options.draws, rng)

@@ -179,7 +179,9 @@ def _attachments(fits: Sequence[Fit]) -> Mapping[str, Callable[[Path], None]]:
     from peekbench_bayes.reference import save_posterior
 
     return {
-        "-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in ("posterior", arms.label, arms.effect, how.engine))
+        "-".join(
+            re.sub(r"[^\w.=]+", "-", part).strip("-") for part in ("posterior", arms.label, arms.effect, how.engine)
+        )
         + ".nc": partial(save_posterior, arms, how)
         for arms, how in fits
     }

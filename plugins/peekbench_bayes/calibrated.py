@@ -69,9 +69,7 @@ def _slope(arms: Arms) -> FloatArray:
     return slope
 
 
-def _check_dispersion(
-    arms: Arms, cells: Cells, variance: FloatArray, rng: np.random.Generator
-) -> list[Check]:
+def _check_dispersion(arms: Arms, cells: Cells, variance: FloatArray, rng: np.random.Generator) -> list[Check]:
     """Where no task has two subsamples there is nothing to check."""
     import numpy as np
 

@@ -158,7 +158,12 @@ def _draw_tau_task(
 
 
 def _draw_tau_cell(
-    rest: FloatArray, precision: FloatArray, tau_task: FloatArray, scale: float, grid: FloatArray, rng: np.random.Generator
+    rest: FloatArray,
+    precision: FloatArray,
+    tau_task: FloatArray,
+    scale: float,
+    grid: FloatArray,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Given mu and tau_task, u and w integrated out; `grid` is in units of the prior's scale."""
     import numpy as np

@@ -255,11 +255,14 @@ def draw(mode: Mode, points: IntArray, rng: np.random.Generator) -> Draws:
     precision = mode.group_precision[points]
     group_shift = group / np.sqrt(precision) - (mode.group_cross[points] @ shift[..., None])[..., 0] / precision
     log_density = -0.5 * ((top**2).sum(axis=1) + (task**2).sum(axis=(1, 2)) + (group**2).sum(axis=(1, 2)))
-    log_density += 0.5 * (
-        np.linalg.slogdet(mode.top_precision)[1]
-        + np.linalg.slogdet(mode.task_precision)[1].sum(axis=1)
-        + np.log(mode.group_precision).sum(axis=(1, 2))
-    )[points]
+    log_density += (
+        0.5
+        * (
+            np.linalg.slogdet(mode.top_precision)[1]
+            + np.linalg.slogdet(mode.task_precision)[1].sum(axis=1)
+            + np.log(mode.group_precision).sum(axis=(1, 2))
+        )[points]
+    )
     return Draws(
         points, mode.top[points] + top_shift, mode.task[points] + task_shift, mode.group[points] + group_shift,
         log_density,
@@ -281,4 +284,3 @@ def importance(rows: Rows, mode: Mode, draws: Draws) -> FloatArray:
     target = log_joint(rows, log_sd, draws.top, draws.task, draws.group) + _log_prior(rows, log_sd)
     log_weights: FloatArray = target - draws.log_density - mode.log_density[draws.point]
     return log_weights
-

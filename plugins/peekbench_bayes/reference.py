@@ -197,9 +197,7 @@ def _by_bambi(rows: Rows, options: Hierarchical, number: int) -> Drawn:
     model = build_in_bambi(tabulate(rows), options.preset, options.count_priors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trace = model.fit(
-            draws=number, tune=TUNE, chains=CHAINS, cores=1, random_seed=options.seed, progressbar=False
-        )
+        trace = model.fit(draws=number, tune=TUNE, chains=CHAINS, cores=1, random_seed=options.seed, progressbar=False)
     draws = {str(name): np.asarray(value) for name, value in trace.posterior.data_vars.items()}
     effect = draws["arm"]
     by_model = draws["model"] if "model" in draws else np.zeros((*effect.shape, 0))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from loopback_hub import LoopbackHub
+from peekbench_lm.head import summed_loss
 from small_models import KINDS, PACKED, SENTENCES, save_model
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -21,7 +22,6 @@ from peekbench import DataError, Folders, PeekbenchError, SpecError
 from peekbench_lm import builtin, corpus
 from peekbench_lm.devices import choose_device, is_out_of_memory, reproducibly
 from peekbench_lm.folder import describe_model, find_model, pin_model
-from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import GROUP_COST, Step, group_lengths
 from peekbench_lm.model import LanguageModel, borrow
 from peekbench_lm.names import Kind
