@@ -2,8 +2,8 @@
 
 Data: the study's published accuracies at m=100 (FOLDER/few_shot), in which test and extra change places at random
 within each model, task and subsample, so that there is no bias; and the same with a bias planted: a share of the wrong
-answers of the arm test made right, which adds so many points on average over the models' tasks. For every n, both models
-together and each alone. Standard error of a share with 400 repeats: 1.6 points.
+answers of the arm test made right, which adds so many points on average over the models' tasks. For every n, both
+models together and each alone. Standard error of a share with 400 repeats: 1.6 points.
 
     python benchmarks/calibration.py FOLDER [--repeats 400] [--draws 400]
 """

@@ -90,18 +90,19 @@ def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
     columns = (
         *keys, Column("effect"), Column("engine"), Column("model"), Column("mean", unit), Column("sd", spread),
         Column("low", unit), Column("high", unit), Column("P(> 0)", "fraction"), Column("low, such tasks", unit),
-        Column("high, such tasks", unit), *(Column(f"{name} log-odds".strip(), "number") for name in ("mean", "sd", "low", "high")),
+        Column("high, such tasks", unit),
+        *(Column(f"{name} log-odds", "number") for name in ("mean", "sd", "low", "high")),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
     return Table(title, columns, tuple(rows), NOTES[options.preset])
 
 
 NOTES = {
-    "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a hierarchical "
-    "model of the paired differences. Such tasks: mean over other tasks, of which these are taken as a sample. Log-odds "
-    "by the delta method.",
-    "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged over "
-    "tasks, models and subsamples (section 6.2).",
+    "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
+    "hierarchical model of the paired differences. Such tasks: mean over other tasks, of which these are taken as a "
+    "sample; stable tasks weigh more there. Log-odds by the delta method.",
+    "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged "
+    "over tasks, models and subsamples (section 6.2).",
     "random_slopes": "Binomial model whose effect differs by task. The means are posterior predictive differences "
     "averaged over tasks, models and subsamples (section 6.2); log-odds are those of the mean over such tasks.",
 }
@@ -178,10 +179,6 @@ def _attachments(fits: Sequence[Fit]) -> Mapping[str, Callable[[Path], None]]:
 
     from peekbench_bayes.reference import save_posterior
 
-    return {
-        "-".join(
-            re.sub(r"[^\w.=]+", "-", part).strip("-") for part in ("posterior", arms.label, arms.effect, how.engine)
-        )
-        + ".nc": partial(save_posterior, arms, how)
-        for arms, how in fits
-    }
+    names = (("posterior", arms.label, arms.effect, how.engine) for arms, how in fits)
+    files = ("-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc" for parts in names)
+    return {file: partial(save_posterior, arms, how) for file, (arms, how) in zip(files, fits, strict=True)}

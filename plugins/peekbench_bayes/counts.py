@@ -173,7 +173,7 @@ def _replicate(rows: Rows, arms: Arms, chance: FloatArray, rng: np.random.Genera
 
 
 def _variance_within(arms: Arms, differences: FloatArray) -> FloatArray:
-    """Of differences (n, n_models, n_tasks, n_subsamples), pooled over tasks: (n, n_models); NaN without replication."""
+    """Pooled over tasks, of (n, n_models, n_tasks, n_subsamples): (n, n_models); NaN without replication."""
     import numpy as np
 
     number = np.isfinite(arms.difference).sum(axis=2)

@@ -116,7 +116,7 @@ def _ess(draws: FloatArray) -> float:
     import numpy as np
     from scipy.fft import irfft, next_fast_len, rfft
 
-    chains, length = draws.shape
+    length = draws.shape[1]
     centered = draws - draws.mean(axis=1, keepdims=True)
     size = next_fast_len(2 * length)
     covariance = irfft(np.abs(rfft(centered, size, axis=1)) ** 2, size, axis=1)[:, :length].mean(axis=0) / length

@@ -25,8 +25,8 @@ class CountPriors(Options):
     pair_sd: float = Field(default=1.0, gt=0)
     """Scale of the half-normal prior of the sd of subsamples within a task."""
     slope_sd: float = Field(default=3.5355, gt=0)
-    """Scale of the half-normal prior of the sd of arms within a task; `random_slopes` only. As the published analyses had
-    it."""
+    """Scale of the half-normal prior of the sd of arms within a task; `random_slopes` only. As in the
+    published analyses."""
 
 
 class DifferencePriors(Options):

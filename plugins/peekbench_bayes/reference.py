@@ -2,8 +2,8 @@
 
 All are part of the extra `bayes`. The reference fits the binomial models of `counts` by MCMC. bambi's own form of them
 mixes badly: the intercept and the level of the tasks move against each other. So unless the sampler `bambi` is asked
-for, the same model is drawn from with its effects centred hierarchically: subsamples around their task, tasks around the
-intercept, and what differs by task and arm around the effect. A test compares the two densities.
+for, the same model is drawn from with its effects centred hierarchically: subsamples around their task, tasks around
+the intercept, and what differs by task and arm around the effect.
 """
 
 from __future__ import annotations
