@@ -35,14 +35,13 @@ def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     chosen = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in chosen if fit[0].effect == "bias"]
     unit: Unit = "difference" if all(arms.num_test for arms in parts) else "number"
-    several = len({posterior.engine for _, posterior in fits}) > 1
     return Analysis(
         "hierarchical",
         tables=(
-            _effect_table(keys, fits if several else chosen, options, unit),
+            _effect_table(keys, fits, options, unit),
             _task_table(keys, chosen, options, unit),
-            _spread_table(keys, fits if several else chosen, options),
-            _check_table(keys, fits if several else chosen),
+            _spread_table(keys, fits, options),
+            _check_table(keys, fits),
         ),
         figures=_forest(biases, options, unit),
         verdicts=tuple(judge(*fit, level=options.level, region=options.region) for fit in biases),
@@ -113,7 +112,7 @@ def _task_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarch
 
     rows = []
     for arms, posterior in fits:
-        observed = np.nanmean(np.nanmean(arms.difference, axis=2), axis=0).tolist()
+        observed = np.nanmean(arms.cell_means, axis=0).tolist()
         for number, task in enumerate(arms.tasks):
             found = summarise(posterior.by_task[:, :, number], options.level)
             rows.append(

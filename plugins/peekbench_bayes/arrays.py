@@ -43,6 +43,16 @@ class Arms:
         """The paired differences of scores."""
         return self.treatment - self.control
 
+    @property
+    def cell_means(self) -> FloatArray:
+        """Mean difference by model and task: (n_models, n_tasks); NaN where there is no subsample."""
+        import numpy as np
+
+        there = np.isfinite(self.difference)
+        number = there.sum(axis=2)
+        total = np.where(there, self.difference, 0.0).sum(axis=2)
+        return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+
 
 def split(results: pd.DataFrame, effects: tuple[Effect, ...]) -> tuple[tuple[Column, ...], tuple[Arms, ...]]:
     """Columns that tell the fits apart, and what each fit works on; an effect whose arms are missing is left out."""
