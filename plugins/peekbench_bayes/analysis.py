@@ -46,7 +46,7 @@ def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
         figures=_forest(biases, options, unit),
         verdicts=tuple(judge(*fit, level=options.level, region=options.region) for fit in biases),
         warnings=tuple(_warnings(fits)),
-        attachments=_attachments(fits) if options.save_posterior and find_spec("arviz") else {},
+        attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )
 
 
@@ -172,12 +172,12 @@ def _warnings(fits: Sequence[Fit]) -> list[str]:
     ]
 
 
-def _attachments(fits: Sequence[Fit]) -> Mapping[str, Callable[[Path], None]]:
+def _attachments(fits: Sequence[Fit], options: Hierarchical) -> Mapping[str, Callable[[Path], None]]:
     """A file of draws for each fit."""
     from functools import partial
 
     from peekbench_bayes.reference import save_posterior
 
-    names = (("posterior", arms.label, arms.effect, how.engine) for arms, how in fits)
+    names = (("posterior", arms.label, arms.effect, options.preset, how.engine) for arms, how in fits)
     files = ("-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc" for parts in names)
     return {file: partial(save_posterior, arms, how) for file, (arms, how) in zip(files, fits, strict=True)}

@@ -56,7 +56,10 @@ def fit_counts(arms: Arms, options: Hierarchical) -> Posterior:
         engine=ENGINE,
         shape=(1, number),
         sds={name: sds[None, :, at] for at, name in enumerate(SPREADS[options.preset])},
-        checks=(check_weights(importance(rows, mode, first), OTHER_ENGINE),),
+        checks=(
+            Check("Newton's method converged", float(mode.converged), "1", mode.converged, OTHER_ENGINE),
+            check_weights(importance(rows, mode, first), OTHER_ENGINE),
+        ),
     )
 
 

@@ -217,8 +217,16 @@ def test_files_are_chosen_and_places_that_cannot_be_written_are_errors(report: R
         write_report(report, tmp_path / "file")
 
 
-def test_what_an_analysis_attaches_stands_next_to_the_report(report: Report, tmp_path: Path) -> None:
-    with_file = replace(report, attachments={"draws.nc": lambda path: path.write_bytes(b"draws") and None})
+def test_what_an_analysis_attaches_stands_next_to_the_report(
+    report: Report, simulate: Callable[..., Any], tmp_path: Path
+) -> None:
+    def write(path: Path) -> None:
+        path.write_bytes(b"draws")
+
+    analysis = Analysis("bayes", attachments={"draws.nc": write})
+    twice = report_of_table(tmp_path, simulate(0.0, subsamples=2), [analysis, analysis])
+    assert list(twice.attachments) == ["draws.nc", "draws-2.nc"]
+    with_file = replace(report, attachments=analysis.attachments)
     assert [path.name for path in write_report(with_file, tmp_path, ["json"])] == ["report.json", "draws.nc"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["draws.nc", "report.json"]
     assert (tmp_path / "draws.nc").read_bytes() == b"draws"

@@ -120,8 +120,21 @@ def _gather(
         failures=tuple(failures),
         provenance=provenance,
         record=record,
-        attachments={name: write for analysis in analyses for name, write in analysis.attachments.items()},
+        attachments=_attachments(analyses),
     )
+
+
+def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:
+    """Of all analyses; where two want the same name, as an analysis with two sets of options may, both get a file."""
+    found: dict[str, Callable[[Path], None]] = {}
+    for analysis in analyses:
+        for name, write in analysis.attachments.items():
+            free, number = name, 1
+            while free in found:
+                number += 1
+                free = f"{Path(name).stem}-{number}{Path(name).suffix}"
+            found[free] = write
+    return found
 
 
 def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
