@@ -237,7 +237,7 @@ def test_methods_and_sizes_are_fitted_each_and_models_together() -> None:
     results = pd.concat([both, other.assign(score=other["num_correct"] / 250)], ignore_index=True)
     analysis = ask(results, draws=100)
     assert [verdict.method for verdict in analysis.verdicts] == ["method (n=500)", "other (n=250)"]
-        assert [row["model"] for row in rows(analysis.tables[0])] == ["all", "bert", "gpt2"] * 2
+    assert [row["model"] for row in rows(analysis.tables[0])] == ["all", "bert", "gpt2"] * 2
     alone = ask(both, draws=100)
     assert rows(alone.tables[0])[0]["mean"] == rows(analysis.tables[0])[0]["mean"]
 
