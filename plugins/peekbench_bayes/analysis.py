@@ -44,7 +44,7 @@ def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
             _check_table(keys, fits),
         ),
         figures=_forest(biases, options, unit),
-        verdicts=tuple(judge(*fit, level=options.level, region=options.region) for fit in biases),
+        verdicts=tuple(judge(*fit, level=options.verdict_level, region=options.region) for fit in biases),
         warnings=tuple(_warnings(fits)),
         attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )

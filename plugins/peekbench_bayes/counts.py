@@ -9,7 +9,7 @@ prior is that of the average log-odds, as in bambi.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from peekbench import DataError
@@ -78,15 +78,16 @@ def conclude(
     import numpy as np
 
     rng = np.random.default_rng([options.seed, 1])
-    top, task, cells, replicated = [], [], [], []
+    top: list[FloatArray] = []
+    task: list[FloatArray] = []
+    cells: list[FloatArray] = []
+    replicated: list[FloatArray] = []
     for draws in parts:
         top.append(draws.top)
         task.append(draws.task)
-        for at in range(0, len(draws.top), max(1, AT_A_TIME // rows.right.size)):
-            some = slice(at, at + max(1, AT_A_TIME // rows.right.size))
-            chance = _chances(rows, draws.top[some], draws.task[some], draws.group[some])
+        for chance in predict_chances(rows, draws):
             cells.append(predict_differences(rows, chance, rng))
-            wanted = NUM_REPLICATES - sum(map(len, replicated))
+            wanted = NUM_REPLICATES - sum(len(part) for part in replicated)
             if wanted > 0:
                 replicated.append(_replicate(rows, arms, chance[:wanted], rng))
     effects = np.concatenate(cells).reshape(*shape, len(arms.models), len(arms.tasks))
@@ -136,14 +137,16 @@ def lay_rows(arms: Arms, preset: Preset, priors: CountPriors) -> Rows:
     )
 
 
-def _chances(rows: Rows, top: FloatArray, task: FloatArray, group: FloatArray) -> FloatArray:
-    """Probability of a right answer in each row: (n_draws, n_tasks, n_subsamples, n_rows)."""
+def predict_chances(rows: Rows, draws: Draws) -> Iterator[FloatArray]:
+    """Probability of a right answer in each row, some draws at a time: (some_draws, n_tasks, n_subsamples, n_rows)."""
     import numpy as np
 
     number = rows.num_global
-    fixed = (top @ rows.features[:, :number].T)[:, None] + task @ rows.features[:, number:].T
-    chances: FloatArray = 1 / (1 + np.exp(-(fixed[:, :, None] + group[..., None])))
-    return chances
+    fixed = (draws.top @ rows.features[:, :number].T)[:, None] + draws.task @ rows.features[:, number:].T
+    size = max(1, AT_A_TIME // rows.right.size)
+    for at in range(0, len(fixed), size):
+        some = slice(at, at + size)
+        yield 1 / (1 + np.exp(-(fixed[some, :, None] + draws.group[some, ..., None])))
 
 
 def predict_differences(rows: Rows, chance: FloatArray, rng: np.random.Generator) -> FloatArray:

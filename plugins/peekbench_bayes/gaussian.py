@@ -82,7 +82,7 @@ def sample(cells: Cells, priors: DifferencePriors, steps: int, rng: np.random.Ge
     chains, models, tasks = cells.count.shape
     count, mean = cells.count, cells.mean
     df = priors.residual_df
-    mu = np.zeros((chains, models))
+    mu: FloatArray = np.zeros((chains, models))
     tau_cell = np.full(chains, priors.cell_sd / 10 if models > 1 else 0.0)
     variance = (cells.squares + df * priors.residual_sd**2 / 4) / (count + df) + TINY
     between = np.full((models, models), priors.mean_sd**2) + np.eye(models) * (priors.model_sd**2 if models > 1 else 0)

@@ -13,7 +13,7 @@ Chopin (2009), https://doi.org/10.1111/j.1467-9868.2008.00700.x.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ DIFFERENCE = 0.15  # for numerical derivatives, on the log scale of standard dev
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Counts and predictors; rows that do not exist have 0 trials."""
+    """Counts and predictors; rows that do not exist have 0 trials. Several data sets of one design may be in a row."""
 
     right: FloatArray
-    """(n_tasks, n_subsamples, n_rows)"""
+    """(n_tasks, n_subsamples, n_rows), or with one data set for each point, (n_points, n_tasks, ...)."""
     trials: FloatArray
-    """(n_tasks, n_subsamples, n_rows)"""
+    """As `right`."""
     features: FloatArray
     """Z: (n_rows, n_global + n_task_effects)"""
     global_sd: FloatArray
@@ -78,7 +78,9 @@ class Mode:
     converged: bool
 
     def pick(self, points: IntArray) -> Mode:
-        return Mode(*(getattr(self, name)[points] for name in list(self.__slots__)[:-1]), self.converged)
+        """Those of some points."""
+        arrays = [one.name for one in fields(self) if one.name != "converged"]
+        return replace(self, **{name: getattr(self, name)[points] for name in arrays})
 
 
 def approximate(rows: Rows) -> tuple[Mode, FloatArray]:
@@ -108,18 +110,30 @@ def _expand(rows: Rows, center: FloatArray, start: Mode | None) -> tuple[Mode, F
     """Value, gradient and Hessian of the log density of log_sd, by differences."""
     import numpy as np
 
-    size = len(center)
+    found = find_mode(rows, center + offsets_of(len(center)), start)
+    gradient, hessian = differentiate(found.log_density[None], len(center))
+    return found.pick(np.array([0])), gradient[0], hessian[0]
+
+
+def offsets_of(size: int) -> FloatArray:
+    """Where a function of `size` variables is needed for `differentiate`: (n_offsets, size)."""
+    import numpy as np
+
     units = np.eye(size)
-    pairs = list(itertools.combinations(range(size), 2))
-    offsets = [np.zeros(size), *units, *-units, *(units[i] + units[j] for i, j in pairs)]
-    found = find_mode(rows, center + DIFFERENCE * np.array(offsets), start)
-    value, up, down = found.log_density[0], found.log_density[1 : size + 1], found.log_density[size + 1 : 2 * size + 1]
+    mixed = [units[i] + units[j] for i, j in itertools.combinations(range(size), 2)]
+    return DIFFERENCE * np.array([np.zeros(size), *units, *-units, *mixed])
+
+
+def differentiate(values: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Gradients (n, size) and Hessians (n, size, size) from values at `offsets_of`, (n, n_offsets)."""
+    import numpy as np
+
+    value, up, down = values[:, :1], values[:, 1 : size + 1], values[:, size + 1 : 2 * size + 1]
     gradient = (up - down) / (2 * DIFFERENCE)
-    hessian = np.diag((up - 2 * value + down) / DIFFERENCE**2)
-    for (i, j), both in zip(pairs, found.log_density[2 * size + 1 :], strict=True):
-        mixed = (both - up[i] - up[j] + value) / DIFFERENCE**2
-        hessian[i, j] = hessian[j, i] = mixed
-    return found.pick(np.array([0])), gradient, hessian
+    hessian = np.eye(size) * ((up - 2 * value + down) / DIFFERENCE**2)[:, None]
+    for (i, j), both in zip(itertools.combinations(range(size), 2), values[:, 2 * size + 1 :].T, strict=True):
+        hessian[:, i, j] = hessian[:, j, i] = (both - up[:, i] - up[:, j] + value[:, 0]) / DIFFERENCE**2
+    return gradient, hessian
 
 
 def _on_grid(rows: Rows, center: FloatArray, axes: FloatArray, start: Mode) -> Mode:
@@ -142,20 +156,21 @@ def _on_grid(rows: Rows, center: FloatArray, axes: FloatArray, start: Mode) -> M
 
 
 def find_mode(rows: Rows, log_sd: FloatArray, start: Mode | None = None) -> Mode:
-    """Newton's method, for all points (n_points, n_sds) together."""
+    """Newton's method, for all points (n_points, n_sds) together.
+
+    It starts from the modes of `start`, each of which is for an equal number of neighbouring points.
+    """
     import numpy as np
 
-    points, (tasks, subsamples, _) = len(log_sd), rows.right.shape
+    points, (tasks, subsamples) = len(log_sd), rows.right.shape[-3:-1]
     number = rows.num_global
     upper, lower = rows.features[:, :number], rows.features[:, number:]
     top_prior = 1 / rows.global_sd**2
     task_prior = np.exp(-2 * log_sd[:, list(rows.task_groups)])  # (n_points, n_task_effects)
     group_prior = np.exp(-2 * log_sd[:, -1])[:, None, None]
-    if start is None:
-        top, task = np.zeros((points, number)), np.zeros((points, tasks, lower.shape[1]))
-        group = np.zeros((points, tasks, subsamples))
-    else:
-        top, task, group = (np.repeat(value, points, axis=0) for value in (start.top, start.task, start.group))
+    shapes = (number,), (tasks, lower.shape[1]), (tasks, subsamples)
+    begin = [np.zeros((1, *shape)) for shape in shapes] if start is None else [start.top, start.task, start.group]
+    top, task, group = (np.repeat(value, points // len(value), axis=0) for value in begin)
     converged = False
     for _ in range(MAX_STEPS):
         eta = (top @ upper.T)[:, None, None] + (task @ lower.T)[:, :, None] + group[..., None]

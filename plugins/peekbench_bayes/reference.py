@@ -134,8 +134,8 @@ def fit_with_bambi(arms: Arms, options: Hierarchical) -> Posterior:
     names = SPREADS[options.preset]
     sds = {name: drawn.sds[..., at] for at, name in enumerate(names)}
     checked = {"effect": drawn.top[..., -1], **{f"sd of {name}": draws for name, draws in sds.items()}}
-    flat = [value.reshape(-1, *value.shape[2:]) for value in (drawn.top, drawn.task, drawn.group)]
-    draws = Draws(np.zeros(len(flat[0]), int), *flat, np.zeros(len(flat[0])))
+    top, task, group = (value.reshape(-1, *value.shape[2:]) for value in (drawn.top, drawn.task, drawn.group))
+    draws = Draws(np.zeros(len(top), int), top, task, group, np.zeros(len(top)))
     return conclude(
         arms,
         rows,
