@@ -41,7 +41,7 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 
 
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
-    """Lower and upper limits at the options' level and at 95%: (these and such tasks' average, 4 limits, repeats)."""
+    """Limits at the options' level and at that of verdicts: (these and such tasks' average, 4 limits, repeats)."""
     average, such = [], []
     for number, state in enumerate(
         sample(summarise_cells(differences), options.difference_priors, WARM_UP + options.draws, rng)
@@ -49,7 +49,7 @@ def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Gen
         if number >= WARM_UP:
             average.append(state.alone.mean(axis=(1, 2)))
             such.append(state.mu.mean(axis=1))
-    ends = [(1 - options.level) / 2, (1 + options.level) / 2, 0.025, 0.975]
+    ends = [(1 + sign * level) / 2 for level in (options.level, options.verdict_level) for sign in (-1, 1)]
     return np.stack([np.quantile(np.array(draws), ends, axis=0) for draws in (average, such)])
 
 
@@ -69,7 +69,8 @@ def report(arms: Arms, name: str, models: list[int], bias: float, options: Hiera
     print(
         f"n={arms.num_test:<4} {name:<5} bias {bias * 100:3.1f}  "
         f"these tasks {shares[0]:6.1%} {shares[1]:6.1%}   such tasks {shares[2]:6.1%} {shares[3]:6.1%}   "
-        f"at 95%: biased {decisions[0]:6.1%}, equivalent {decisions[1]:6.1%}   {time.perf_counter() - started:5.1f} s",
+        f"verdicts: biased {decisions[0]:6.1%}, equivalent {decisions[1]:6.1%}   "
+        f"{time.perf_counter() - started:5.1f} s",
         flush=True,
     )
 
@@ -82,7 +83,8 @@ def main() -> None:
     asked = parser.parse_args()
     results = load_results(asked.folder / "few_shot")
     options = Hierarchical(draws=asked.draws)
-    print(f"{asked.repeats} repeats each. Share of {options.level:.0%} and 95% intervals that hold the true bias:")
+    levels = f"{options.level:.0%} and {options.verdict_level:.0%}"
+    print(f"{asked.repeats} repeats each. Share of {levels} intervals that hold the true bias:")
     _, parts = split(results[results["num_train"] == 100], ("bias",))
     for arms in sorted(parts, key=lambda part: part.num_test or 0):
         everyone = list(range(len(arms.models)))

@@ -8,6 +8,7 @@ the intercept, and what differs by task and arm around the effect.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from peekbench_bayes.counts import SPREADS, conclude, lay_rows
 from peekbench_bayes.diagnostics import check_chains
 from peekbench_bayes.laplace import Draws
 from peekbench_bayes.model import CountPriors, Preset
-from peekbench_bayes.posterior import Posterior
+from peekbench_bayes.posterior import Check, Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +145,7 @@ def fit_with_bambi(arms: Arms, options: Hierarchical) -> Posterior:
         engine=f"bambi ({options.sampler})",
         shape=drawn.top.shape[:2],
         sds=sds,
-        checks=check_chains(checked),
+        checks=(*check_chains(checked), _check_divergences(drawn.divergences)),
     )
 
 
@@ -156,6 +157,12 @@ class Drawn:
     task: FloatArray
     group: FloatArray
     sds: FloatArray
+    divergences: int
+    """Of the sampler's trajectories, all chains together."""
+
+
+def _check_divergences(number: int) -> Check:
+    return Check("divergences", float(number), "0", number == 0, "use engine: fast, which does not sample by gradients")
 
 
 def _centered(rows: Rows, options: Hierarchical, number: int) -> Drawn:
@@ -188,7 +195,10 @@ def _centered(rows: Rows, options: Hierarchical, number: int) -> Drawn:
     group = np.zeros((*effect.shape, *rows.trials.shape[:2]))
     group[:, :, place, subsample] = draws["of_pair"] - level[:, :, place]
     sds = [draws[name] for name in ("sd_task", "sd_arm", "sd_pair") if name in draws]
-    return Drawn(np.concatenate(top, axis=-1), np.concatenate(task, axis=-1), group, np.stack(sds, axis=-1))
+    divergences = int(trace.sample_stats["diverging"].sum())
+    return Drawn(
+        np.concatenate(top, axis=-1), np.concatenate(task, axis=-1), group, np.stack(sds, axis=-1), divergences
+    )
 
 
 def _by_bambi(rows: Rows, options: Hierarchical, number: int) -> Drawn:
@@ -213,7 +223,7 @@ def _by_bambi(rows: Rows, options: Hierarchical, number: int) -> Drawn:
     names = ("1|task_sigma", "1|task_arm_sigma", "1|pair_sigma")
     sds = np.stack([draws[name] for name in names if name in draws], axis=-1)
     top = np.concatenate([intercept[..., None], by_model, effect[..., None]], axis=-1)
-    return Drawn(top, np.concatenate(task, axis=-1), group, sds)
+    return Drawn(top, np.concatenate(task, axis=-1), group, sds, int(trace.sample_stats["diverging"].sum()))
 
 
 def save_posterior(arms: Arms, posterior: Posterior, path: Path) -> None:
@@ -225,7 +235,7 @@ def save_posterior(arms: Arms, posterior: Posterior, path: Path) -> None:
         found = {"average": posterior.average, "by_model": posterior.by_model, "by_task": posterior.by_task}
         found |= {"log_odds": posterior.log_odds} if posterior.log_odds is not None else {}
         found |= {"such_tasks": posterior.such_tasks} if posterior.such_tasks is not None else {}
-        found |= {f"sd_{name}".replace(" ", "_").replace(",", ""): draws for name, draws in posterior.spreads.items()}
+        found |= {re.sub(r"\W+", "_", f"sd {name}"): draws for name, draws in posterior.spreads.items()}
         inference = arviz.from_dict(
             posterior={**found, **posterior.parameters},
             coords={"model": list(arms.models), "task": list(arms.tasks)},
