@@ -5,7 +5,7 @@ within each model, task and subsample, so that there is no bias; and the same wi
 answers of the arm test made right, which adds so many points on average over the models' tasks. For every n, both
 models together and each alone. Standard error of a share with 400 repeats: 1.6 points.
 
-    python benchmarks/calibration.py FOLDER [--repeats 400] [--draws 400]
+    python benchmarks/calibration.py FOLDER [--repeats 400] [--draws 400] [--seed 0]
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--draws", type=int, default=400, help="of the one chain of each repeat, after warm-up")
+    parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     results = load_results(asked.folder / "few_shot")
-    options = Hierarchical(draws=asked.draws)
+    options = Hierarchical(draws=asked.draws, seed=asked.seed)
     levels = f"{options.level:.0%} and {options.verdict_level:.0%}"
     print(f"{asked.repeats} repeats each. Share of {levels} intervals that hold the true bias:")
     _, parts = split(results[results["num_train"] == 100], ("bias",))
