@@ -20,7 +20,7 @@ from peekbench_bayes.analysis import analyse
 from peekbench_bayes.arrays import split
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts, lay_rows, predict_chances, predict_differences
-from peekbench_bayes.laplace import Rows, approximate, draw, weights
+from peekbench_bayes.laplace import Mode, Rows, approximate, draw, weights
 from peekbench_bayes.meta import analyse_slices
 from peekbench_bayes.model import CountPriors
 
@@ -38,10 +38,9 @@ def measure(name: str, work: Callable[[], Any], times: int = 3) -> Any:
     return found
 
 
-def fit_and_predict(rows: Rows) -> FloatArray:
-    """Posterior predictive differences of accuracies, after a new fit: (NUM_DRAWS, n_models, n_tasks)."""
+def predict(rows: Rows, mode: Mode) -> FloatArray:
+    """Posterior predictive differences of accuracies, joint draws of the effects included: (NUM_DRAWS, ...)."""
     rng = np.random.default_rng(0)
-    mode, _ = approximate(rows)
     draws = draw(mode, rng.choice(len(mode.log_density), size=NUM_DRAWS, p=weights(mode)), rng)
     return np.concatenate([predict_differences(rows, chance, rng) for chance in predict_chances(rows, draws)])
 
@@ -64,7 +63,8 @@ def main() -> None:
     measure(f"random_slopes, {len(both)} fits", lambda: [fit_counts(arms, slopes) for arms in both], times=1)
     for size in (500, 100):
         rows = lay_rows(biases[size], "random_slopes", CountPriors())
-        measure(f"{NUM_DRAWS:,} posterior predictive draws, random_slopes, n={size}", partial(fit_and_predict, rows))
+        mode, _ = approximate(rows)
+        measure(f"{NUM_DRAWS:,} posterior predictive draws, random_slopes, n={size}", partial(predict, rows, mode))
     for preset in ("calibrated", "printed", "random_slopes"):
         meta = Meta(preset=preset)
         found = measure(

@@ -29,6 +29,7 @@ ENGINE = "nested Laplace"
 SPREADS = {"printed": ("tasks", "subsamples"), "random_slopes": ("tasks", "arms within a task", "subsamples")}
 """Names of the standard deviations, in the order of `Rows.scales`."""
 AT_A_TIME = 2_000_000  # rows times draws
+DRAWN_AT_A_TIME = 10_000_000  # the same, of effects alone
 NUM_CHECKED = 1000  # draws whose importance weights are computed
 NUM_REPLICATES = 200
 OTHER_MODEL = "counts vary more or less than binomials do; use the preset calibrated"
@@ -47,7 +48,7 @@ def fit_counts(arms: Arms, options: Hierarchical) -> Posterior:
     # Between the points of the grid, so that the draws are not lumped there.
     sds = np.exp(mode.log_sd[points] + rng.uniform(-0.5, 0.5, size=(number, len(axes))) @ axes.T)
     first = draw(mode, points[:NUM_CHECKED], rng)
-    size = max(1, AT_A_TIME // rows.right.size)
+    size = max(1, DRAWN_AT_A_TIME // rows.right.size)
     return conclude(
         arms,
         rows,

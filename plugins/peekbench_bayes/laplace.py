@@ -268,7 +268,11 @@ def draw(mode: Mode, points: IntArray, rng: np.random.Generator) -> Draws:
     tasks = task.shape[1]
     shift = np.concatenate([np.repeat(top_shift[:, None], tasks, axis=1), task_shift], axis=-1)
     precision = mode.group_precision[points]
-    group_shift = group / np.sqrt(precision) - (mode.group_cross[points] @ shift[..., None])[..., 0] / precision
+    pull = np.empty_like(group)
+    for point in np.unique(points):  # which saves a copy of its large arrays for each of its draws
+        at = points == point
+        pull[at] = np.moveaxis(mode.group_cross[point] @ np.moveaxis(shift[at], 0, -1), -1, 0)
+    group_shift = group / np.sqrt(precision) - pull / precision
     log_density = -0.5 * ((top**2).sum(axis=1) + (task**2).sum(axis=(1, 2)) + (group**2).sum(axis=(1, 2)))
     log_density += (
         0.5
