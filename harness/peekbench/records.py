@@ -314,3 +314,5 @@ class Analysis:
     verdicts: tuple[Verdict, ...] = ()
     warnings: tuple[str, ...] = ()
     """What weakens the conclusions: holes in the design, failed diagnostics."""
+    attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)
+    """Files to stand next to the report: name to what writes it to a path. Called only when a report is written."""

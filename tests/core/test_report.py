@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from peekbench import analyze
-from peekbench.errors import PeekbenchError
-from peekbench.records import Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
+from peekbench.errors import ContractError, PeekbenchError
+from peekbench.records import Analysis, Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
@@ -215,6 +215,24 @@ def test_files_are_chosen_and_places_that_cannot_be_written_are_errors(report: R
     (tmp_path / "file").write_text("")
     with pytest.raises(PeekbenchError, match="cannot write .*file/report.txt"):
         write_report(report, tmp_path / "file")
+
+
+def test_what_an_analysis_attaches_stands_next_to_the_report(
+    report: Report, simulate: Callable[..., Any], tmp_path: Path
+) -> None:
+    def write(path: Path) -> None:
+        path.write_bytes(b"draws")
+
+    analysis = Analysis("bayes", attachments={"draws.nc": write})
+    twice = report_of_table(tmp_path, simulate(0.0, subsamples=2), [analysis, analysis])
+    assert list(twice.attachments) == ["draws.nc", "draws-2.nc"]
+    with_file = replace(report, attachments=analysis.attachments)
+    assert [path.name for path in write_report(with_file, tmp_path, ["json"])] == ["report.json", "draws.nc"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["draws.nc", "report.json"]
+    assert (tmp_path / "draws.nc").read_bytes() == b"draws"
+    for name in ("../draws.nc", "report.json"):
+        with pytest.raises(ContractError, match="plain file name"):
+            write_report(replace(report, attachments={name: lambda path: None}), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ class Report:
     """A few lines on what the numbers depend on."""
     record: Mapping[str, Any]
     """The rest, for machines: spec, data, sessions."""
+    attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    """Files that analyses want next to the report: name to what writes it."""
 
 
 def printable(report: Report) -> Report:
@@ -118,7 +120,21 @@ def _gather(
         failures=tuple(failures),
         provenance=provenance,
         record=record,
+        attachments=_attachments(analyses),
     )
+
+
+def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:
+    """Of all analyses; where two want the same name, as an analysis with two sets of options may, both get a file."""
+    found: dict[str, Callable[[Path], None]] = {}
+    for analysis in analyses:
+        for name, write in analysis.attachments.items():
+            free, number = name, 1
+            while free in found:
+                number += 1
+                free = f"{Path(name).stem}-{number}{Path(name).suffix}"
+            found[free] = write
+    return found
 
 
 def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from peekbench.errors import PeekbenchError
+from peekbench.errors import ContractError, PeekbenchError
 from peekbench.report.content import Report
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import render_markdown
@@ -44,7 +44,7 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 def write_report(
     report: Report, folder: str | Path, formats: Sequence[str] = ("text", "markdown", "json")
 ) -> list[Path]:
-    """Write report.txt, report.md and report.json into a folder, and say where.
+    """Write report.txt, report.md and report.json into a folder, and what analyses attach, and say where.
 
     Raises
     ------
@@ -52,7 +52,14 @@ def write_report(
         Where they cannot be written.
     """
     render = {"text": _plain_text, "markdown": render_markdown, "json": render_json}
-    return [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats]
+    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats]
+    return written + [_attach(Path(folder), name, write) for name, write in report.attachments.items()]
+
+
+def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
+    if Path(name).name != name or name in NAMES.values():
+        raise ContractError(f"an analysis attaches a file named {name!r}; give a plain file name of its own")
+    return _replace(folder / name, write)
 
 
 def _plain_text(report: Report) -> str:
@@ -82,10 +89,18 @@ def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
 
 
 def _write(path: Path, text: str) -> Path:
-    part = path.with_name(f".{path.name}.part")
+    return _replace(path, lambda part: _write_text(part, text))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _replace(path: Path, write: Callable[[Path], None]) -> Path:
+    part = path.with_name(f".part-{path.name}")  # which keeps the suffix: some libraries choose a format by it
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
+        write(part)
         part.replace(path)
     except OSError as error:
         raise PeekbenchError(

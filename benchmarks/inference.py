@@ -1,0 +1,79 @@
+"""Seconds that the fits of `peekbench_bayes` take on the study's published accuracies. Prints figures, asserts nothing.
+
+OMP_NUM_THREADS=1 python benchmarks/inference.py FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peekbench import FloatArray, load_results
+from peekbench_bayes import Hierarchical, Meta
+from peekbench_bayes.analysis import analyse
+from peekbench_bayes.arrays import split
+from peekbench_bayes.calibrated import fit_differences
+from peekbench_bayes.counts import fit_counts, lay_rows, predict_chances, predict_differences
+from peekbench_bayes.laplace import Mode, Rows, approximate, draw, weights
+from peekbench_bayes.meta import analyse_slices
+from peekbench_bayes.model import CountPriors
+
+NUM_DRAWS = 4000
+
+
+def measure(name: str, work: Callable[[], Any], times: int = 3) -> Any:
+    """Print the least of some times."""
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        found = work()
+        seconds.append(time.perf_counter() - started)
+    print(f"{name:<64} {min(seconds):7.2f} s", flush=True)
+    return found
+
+
+def predict(rows: Rows, mode: Mode) -> FloatArray:
+    """Posterior predictive differences of accuracies, joint draws of the effects included: (NUM_DRAWS, ...)."""
+    rng = np.random.default_rng(0)
+    draws = draw(mode, rng.choice(len(mode.log_density), size=NUM_DRAWS, p=weights(mode)), rng)
+    return np.concatenate([predict_differences(rows, chance, rng) for chance in predict_chances(rows, draws)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="the published accuracies")
+    results = load_results(parser.parse_args().folder / "few_shot")
+    results = results[results["num_train"] == 100]
+    _, both = split(results, ("bias", "boost"))
+    biases = {arms.num_test: arms for arms in both if arms.effect == "bias"}
+    fit_differences(biases[500], Hierarchical(draws=100))  # imports what is imported late
+    for size in (500, 100):
+        number = 2 * np.isfinite(biases[size].difference).sum()
+        measure(f"calibrated, {number:,} rows", partial(fit_differences, biases[size], Hierarchical()))
+    at_500 = results[results["num_test"] == 500]
+    options = Hierarchical(save_posterior=False)
+    measure("bayes.hierarchical as a whole, boost and bias of n=500", partial(analyse, at_500, options=options))
+    slopes = Hierarchical(preset="random_slopes")
+    measure(f"random_slopes, {len(both)} fits", lambda: [fit_counts(arms, slopes) for arms in both], times=1)
+    for size in (500, 100):
+        rows = lay_rows(biases[size], "random_slopes", CountPriors())
+        mode, _ = approximate(rows)
+        measure(f"{NUM_DRAWS:,} posterior predictive draws, random_slopes, n={size}", partial(predict, rows, mode))
+    for preset in ("calibrated", "printed", "random_slopes"):
+        meta = Meta(preset=preset)
+        found = measure(
+            f"bayes.meta, {meta.num_slices} slices, {preset}",
+            partial(analyse_slices, at_500, options=meta),
+        )
+        for table in found.tables:
+            print("   ", dict(zip([column.name for column in table.columns], table.rows[0], strict=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The results table to posteriors, tables, a forest and verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peekbench import Analysis, Cell, Column, Forest, Interval, SpecError, Table, Unit
+from peekbench_bayes.arrays import Arms, split
+from peekbench_bayes.posterior import Posterior
+from peekbench_bayes.verdict import judge, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench_bayes import Hierarchical
+
+AVERAGE = "average of these tasks"
+Fit = tuple[Arms, Posterior]
+
+
+def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
+    """Fit each method at each design point, all its language models together, and judge its bias.
+
+    Raises
+    ------
+    SpecError
+        Where options contradict each other, or the engine bambi is not installed.
+    """
+    keys, parts = split(results, options.effects)
+    fits = [(arms, posterior) for arms in parts for posterior in _fit(arms, options)]
+    chosen = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
+    biases = [fit for fit in chosen if fit[0].effect == "bias"]
+    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "number"
+    return Analysis(
+        "hierarchical",
+        tables=(
+            _effect_table(keys, fits, options, unit),
+            _task_table(keys, chosen, options, unit),
+            _spread_table(keys, fits, options),
+            _check_table(keys, fits),
+        ),
+        figures=_forest(biases, options, unit),
+        verdicts=tuple(judge(*fit, level=options.verdict_level, region=options.region) for fit in biases),
+        warnings=tuple(_warnings(fits)),
+        attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
+    )
+
+
+def _fit(arms: Arms, options: Hierarchical) -> list[Posterior]:
+    """By the chosen engine; by both of them, the fast one first."""
+    from peekbench_bayes.calibrated import fit_differences
+    from peekbench_bayes.counts import fit_counts
+    from peekbench_bayes.reference import fit_with_bambi
+
+    if options.preset == "calibrated":
+        if options.engine != "fast":
+            raise SpecError(
+                f"engine {options.engine}: bambi fits the presets printed and random_slopes; choose one of these, or "
+                "leave engine out"
+            )
+        return [fit_differences(arms, options)]
+    fast = [fit_counts(arms, options)] if options.engine in ("fast", "both") else []
+    return fast + ([fit_with_bambi(arms, options)] if options.engine in ("bambi", "both") else [])
+
+
+def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for arms, posterior in fits:
+        start = (*arms.cells, arms.effect, posterior.engine)
+        log_odds: tuple[Cell, ...] = (None,) * 4
+        if posterior.log_odds is not None:
+            found = summarise(posterior.log_odds, options.level)
+            log_odds = (found.mean, found.sd, found.low, found.high)
+        such: tuple[Cell, ...] = (None, None)
+        if posterior.such_tasks is not None:
+            found = summarise(posterior.such_tasks, options.level)
+            such = (found.low, found.high)
+        found = summarise(posterior.average, options.level)
+        average = (found.mean, found.sd, found.low, found.high, found.positive)
+        rows.append((*start, "all" if len(arms.models) > 1 else arms.models[0], *average, *such, *log_odds))
+        for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
+            found = summarise(posterior.by_model[:, :, number], options.level)
+            rows.append((*start, model, found.mean, found.sd, found.low, found.high, found.positive, *(None,) * 6))
+    spread: Unit = "spread" if unit == "difference" else "number"
+    columns = (
+        *keys, Column("effect"), Column("engine"), Column("model"), Column("mean", unit), Column("sd", spread),
+        Column("low", unit), Column("high", unit), Column("P(> 0)", "fraction"), Column("low, such tasks", unit),
+        Column("high, such tasks", unit),
+        *(Column(f"{name} log-odds", "number") for name in ("mean", "sd", "low", "high")),
+    )  # fmt: skip
+    title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
+    return Table(title, columns, tuple(rows), NOTES[options.preset])
+
+
+NOTES = {
+    "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
+    "hierarchical model of the paired differences. Such tasks: mean over other tasks, of which these are taken as a "
+    "sample; stable tasks weigh more there. Log-odds by the delta method.",
+    "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged "
+    "over tasks, models and subsamples (section 6.2).",
+    "random_slopes": "Binomial model whose effect differs by task. The means are posterior predictive differences "
+    "averaged over tasks, models and subsamples (section 6.2); log-odds are those of the mean over such tasks.",
+}
+
+
+def _task_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
+    import numpy as np
+
+    rows = []
+    for arms, posterior in fits:
+        observed = np.nanmean(arms.cell_means, axis=0).tolist()
+        for number, task in enumerate(arms.tasks):
+            found = summarise(posterior.by_task[:, :, number], options.level)
+            rows.append(
+                (task, *arms.cells, arms.effect, observed[number], found.mean, found.low, found.high, found.positive)
+            )
+    numbers = (Column(name, unit) for name in ("observed", "shrunk", "low", "high"))
+    columns = (Column("task"), *keys, Column("effect"), *numbers, Column("P(> 0)", "fraction"))
+    title = f"Boost and bias by task, {options.level:.0%} intervals"
+    return Table(title, columns, tuple(rows), "Shrunk: drawn towards the other tasks, the more the noisier a task is.")
+
+
+def _spread_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical) -> Table:
+    rows = []
+    for arms, posterior in fits:
+        for name, draws in posterior.spreads.items():
+            found = summarise(draws, options.level)
+            rows.append((*arms.cells, arms.effect, posterior.engine, name, found.mean, found.low, found.high))
+    columns = (*keys, Column("effect"), Column("engine"), Column("standard deviation"))
+    numbers = (Column(name, "number") for name in ("mean", "low", "high"))
+    title = f"Variance components, {options.level:.0%} intervals"
+    return Table(title, (*columns, *numbers), tuple(rows), "Of scores as fractions, or of log-odds where it says so.")
+
+
+def _check_table(keys: tuple[Column, ...], fits: Sequence[Fit]) -> Table:
+    rows = [
+        (*arms.cells, arms.effect, posterior.engine, check.name, check.value, check.limit, check.passed)
+        for arms, posterior in fits
+        for check in posterior.checks
+    ]
+    columns = (*keys, Column("effect"), Column("engine"), Column("check"), Column("value", "number"))
+    note = "Where one fails, there is no verdict on that fit."
+    return Table("Checks of the fits", (*columns, Column("should be"), Column("passed")), tuple(rows), note)
+
+
+def _forest(fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> tuple[Forest, ...]:
+    groups = []
+    for arms, posterior in fits:
+        draws = [(task, posterior.by_task[:, :, number], False) for number, task in enumerate(arms.tasks)]
+        if len(arms.tasks) > 1:
+            draws.append((AVERAGE, posterior.average, True))
+        intervals = []
+        for label, values, is_average in draws:
+            found = summarise(values, options.level)
+            intervals.append(Interval(label, found.mean, found.low, found.high, is_average))
+        groups.append((arms.label, tuple(intervals)))
+    title = f"Bias by task, shrunk, preset {options.preset}, {options.level:.0%} intervals"
+    note = "Tasks are drawn towards each other; their average is not." if options.preset == "calibrated" else ""
+    return (Forest(title, tuple(groups), note, unit),) if groups else ()
+
+
+def _warnings(fits: Sequence[Fit]) -> list[str]:
+    return [
+        f"{arms.label}, {arms.effect}, {posterior.engine}: {check.name} is {check.value:.3g} and should be "
+        f"{check.limit}; {check.remedy}"
+        for arms, posterior in fits
+        for check in posterior.failed
+    ]
+
+
+def _attachments(fits: Sequence[Fit], options: Hierarchical) -> Mapping[str, Callable[[Path], None]]:
+    """A file of draws for each fit."""
+    from functools import partial
+
+    from peekbench_bayes.reference import save_posterior
+
+    names = (("posterior", arms.label, arms.effect, options.preset, how.engine) for arms, how in fits)
+    files = ("-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc" for parts in names)
+    return {file: partial(save_posterior, arms, how) for file, (arms, how) in zip(files, fits, strict=True)}

@@ -1,0 +1,117 @@
+"""A decision on one fit's bias, and the sentence that says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peekbench import Verdict, signed
+from peekbench_bayes.arrays import Arms
+from peekbench_bayes.posterior import Posterior
+
+if TYPE_CHECKING:
+    from peekbench import Decision, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of draws of one quantity: posterior mean, sd, central interval, and probability of a value above zero."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    positive: float
+
+
+def summarise(draws: FloatArray, level: float) -> Summary:
+    """Of draws of any shape."""
+    import numpy as np
+
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return Summary(float(draws.mean()), float(draws.std()), low, high, float((draws > 0).mean()))
+
+
+def decide(low: float, high: float, region: float) -> Decision:
+    """What an interval says of a bias, given the half-width of the region of practical equivalence."""
+    if -region <= low and high <= region:
+        return "equivalent"
+    if low > 0:
+        return "biased up"
+    return "biased down" if high < 0 else "inconclusive"
+
+
+def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> Verdict:
+    """Judge the bias of one fit, averaged over its models and tasks.
+
+    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: it
+    is inside the region. Inconclusive: neither, or the fit's own checks say not to trust it.
+    """
+    import numpy as np
+
+    differences = arms.difference[np.isfinite(arms.difference)]
+    if not differences.any():
+        sentence = (
+            f"{arms.label}: seeing the test texts changed nothing: the bias is exactly 0 in all "
+            f"{len(differences):,} trials."
+        )
+        return Verdict(arms.label, "bias", "equivalent", sentence, 0.0, 0.0, 0.0, level)
+    found = summarise(posterior.average, level)
+    show = _Shown(bool(arms.num_test))
+    span = f"({level:.0%} interval {show.signed(found.low)} to {show.signed(found.high)})"
+    estimate = f"{show.signed(found.mean)}{show.unit} {span}"
+    if posterior.failed:
+        sentence = f"{arms.label}: no conclusion, because {_faults(posterior)}. The fit says {estimate}."
+        return Verdict(arms.label, "bias", "inconclusive", sentence, found.mean, found.low, found.high, level)
+    decision = decide(found.low, found.high, region)
+    where = _where(arms)
+    if decision == "equivalent":
+        but = ", though not zero" if found.low > 0 or found.high < 0 else ""
+        said = f"seeing the test texts changed {show.noun} by less than {show.size(region)} {where}{but}: {estimate}."
+    elif decision == "inconclusive":
+        said = (
+            f"a bias of {estimate} {where}: too unsure to tell from zero, or to call smaller than {show.size(region)}."
+        )
+    else:
+        verb = "raised" if decision == "biased up" else "lowered"
+        said = f"seeing the test texts {verb} {show.noun} by {show.size(abs(found.mean))} {where} {span}."
+    text = f"{arms.label}: {said} The probability of a bias above zero is {_percent(found.positive)}."
+    if len(arms.models) > 1:
+        means = posterior.by_model.mean(axis=(0, 1)).tolist()
+        by_model = ", ".join(f"{show.signed(mean)} with {name}" for name, mean in zip(arms.models, means, strict=True))
+        text += f" It is {by_model}."
+    return Verdict(arms.label, "bias", decision, text, found.mean, found.low, found.high, level)
+
+
+def _where(arms: Arms) -> str:
+    models = f" and {len(arms.models)} models" if len(arms.models) > 1 else ""
+    if len(arms.tasks) == 1:
+        return f"on this task{models}"
+    return f"on average over these {len(arms.tasks)} tasks{models}"
+
+
+def _faults(posterior: Posterior) -> str:
+    faults = [f"{check.name} is {check.value:.3g} and should be {check.limit}" for check in posterior.failed]
+    remedies = dict.fromkeys(check.remedy for check in posterior.failed)
+    return f"{'; '.join(faults)} ({'; '.join(remedies)})"
+
+
+def _percent(chance: float) -> str:
+    """Draws cannot tell a probability near 0 or 1 from 0 or 1."""
+    if 0.005 <= chance <= 0.995:
+        return f"{chance:.0%}"
+    return "below 1%" if chance < 0.5 else "above 99%"
+
+
+class _Shown:
+    """Writes scores as a reader expects them: accuracies in points, others as they are."""
+
+    def __init__(self, is_accuracy: bool) -> None:
+        self._is_accuracy = is_accuracy
+        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
+
+    def signed(self, value: float) -> str:
+        return signed(value, "difference" if self._is_accuracy else "number")
+
+    def size(self, value: float) -> str:
+        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
