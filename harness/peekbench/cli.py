@@ -18,6 +18,8 @@ import typer
 from peekbench.errors import PeekbenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from peekbench.pilot import Timing
@@ -107,21 +109,22 @@ def plan(
 
     experiment = _load(spec, workers)
     tasks = describe_tasks(experiment)
-    size = measure(experiment, {name: max(1, len(task["class_names"])) for name, task in tasks.items()})
+    num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
+    size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
     typer.echo(f"{experiment.name}: {size.trials:,} trials, {size.fits:,} fits, {size.bytes / 1e6:,.0f} MB of disk")
     timing = _time_pilot(experiment) if pilot else None
     if power:
-        _forecast(experiment, timing)
+        _forecast(experiment, num_classes, timing)
     if timing is not None and timing.failures:
         raise typer.Exit(FAILED)
 
 
-def _forecast(experiment: ExperimentSpec, timing: Timing | None) -> None:
+def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing: Timing | None) -> None:
     from peekbench.analysis import forecast
     from peekbench.plan import planned_design
     from peekbench.report import render_tables
 
-    design = planned_design(experiment, {} if timing is None else timing.seconds)
+    design = planned_design(experiment, num_classes, {} if timing is None else timing.seconds)
     console = _console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:

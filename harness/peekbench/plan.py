@@ -74,14 +74,24 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
     return np.concatenate([subsample.test[:num_peeked], subsample.extra[num_peeked:]])
 
 
-def planned_design(spec: ExperimentSpec, seconds: Mapping[tuple[str, int, int], float]) -> PlannedDesign:
-    """What the spec asks for, with the times of a pilot where there was one."""
-    return PlannedDesign(
-        tuple(task.name for task in spec.tasks),
-        tuple(method.name for method in spec.methods),
-        tuple(DesignPoint(*point, spec.design.repeats(point[1])) for point in spec.design.points()),
-        seconds,
+def planned_design(
+    spec: ExperimentSpec, num_classes: Mapping[str, int], seconds: Mapping[tuple[str, int, int], float]
+) -> PlannedDesign:
+    """What the spec asks for, with the times of a pilot where there was one.
+
+    Parameters
+    ----------
+    num_classes
+        By task; 0 for regression.
+    """
+    drawn: dict[tuple[int, int], list[str]] = {}
+    for task in spec.tasks:
+        for point in spec.design_of(task).points() if num_classes[task.name] else ():
+            drawn.setdefault(point, []).append(task.name)
+    points = (
+        DesignPoint(*point, spec.design.repeats(point[1]), tuple(tasks)) for point, tasks in sorted(drawn.items())
     )
+    return PlannedDesign(tuple(method.name for method in spec.methods), tuple(points), seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,20 +179,22 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class DesignPoint:
-    """One size of a design, and how often it is drawn from each task."""
+    """One size of a design, and how often it is drawn from each of which tasks."""
 
     num_train: int
     num_test: int
     num_subsamples: int
+    tasks: tuple[str, ...]
+    """Classification only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDesign:
     """What a spec asks for, as far as it is known before anything is run."""
 
-    tasks: tuple[str, ...]
     methods: tuple[str, ...]
     points: tuple[DesignPoint, ...]
+    """Those at which a task is drawn that is scored by accuracy."""
     seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
     """Of a trial by (method, num_train, num_test), where one was timed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, DesignPoint, PlannedDesign, Table
+from peekbench import Analysis, Cell, Column, DesignPoint, PeekbenchError, PlannedDesign, Table
 from peekbench_power.designs import enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.noise import Noise
@@ -21,23 +21,31 @@ TYPICAL = (
     Noise("GPT-2", training=0.00074, sampling=0.061, between=0.0, unevenness=0.6),
 )
 
-HEAD = (Column("num_train", "count"), Column("num_test", "count"), Column("subsamples", "count"), Column("noise as"))
+HEAD = (*(Column(name, "count") for name in ("num_train", "num_test", "tasks", "subsamples")), Column("noise as"))
 
 
 def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     """Minimum detectable bias at each design point, with the noise of unsteady training and of steady training.
 
-    Accuracies are taken for granted.
+    Raises
+    ------
+    PeekbenchError
+        Where no task is scored by accuracy.
     """
+    if not design.points:
+        raise PeekbenchError(
+            "power: typical noise is known of accuracies alone, and no task of this spec is a classification; run it "
+            "with few subsamples, and let the analysis `power` of that store say how many it takes"
+        )
     tables = (_detection_table(design, options), _power_table(design, options), *_time_tables(design, options))
     return Analysis("power", tables=tables)
 
 
 def _detection_table(design: PlannedDesign, options: Power) -> Table:
     wanted = Wanted(options.power, options.size)
-    tasks = len(design.tasks)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
+        tasks = len(point.tasks)
         for noise in TYPICAL:
             these = noise.these_tasks(tasks, point.num_subsamples, point.num_test)
             such = noise.such_tasks(tasks, point.num_subsamples, point.num_test)
@@ -51,7 +59,7 @@ def _detection_table(design: PlannedDesign, options: Power) -> Table:
         Column(f"subsamples for {options.wanted * 100:g} points", "count"),
     )
     return Table(
-        f"Minimum detectable bias, a forecast ({_named(tasks)}, power {options.power:.0%}, size {options.size:.0%})",
+        f"Minimum detectable bias, a forecast (power {options.power:.0%}, size {options.size:.0%})",
         columns,
         tuple(rows),
         "In accuracy points, as a mean over these tasks and over other tasks like these. Nothing was run: the noise is "
@@ -61,24 +69,17 @@ def _detection_table(design: PlannedDesign, options: Power) -> Table:
 
 
 def _power_table(design: PlannedDesign, options: Power) -> Table:
-    tasks = len(design.tasks)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         for noise in TYPICAL:
-            these = noise.these_tasks(tasks, point.num_subsamples, point.num_test)
+            these = noise.these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
             rows.append((*_place(point, noise), *(power(bias, *these, options.size) for bias in options.biases)))
     columns = (*HEAD, *(Column(f"{bias * 100:g} points", "fraction") for bias in options.biases))
-    return Table(
-        f"Power by true bias, a forecast ({_named(tasks)})", columns, tuple(rows), "For the mean over these tasks."
-    )
+    return Table("Power by true bias, a forecast", columns, tuple(rows), "For the mean over these tasks.")
 
 
 def _place(point: DesignPoint, noise: Noise) -> tuple[Cell, ...]:
-    return (point.num_train, point.num_test, point.num_subsamples, noise.label)
-
-
-def _named(tasks: int) -> str:
-    return f"{tasks} task" + "s" * (tasks > 1)
+    return (point.num_train, point.num_test, len(point.tasks), point.num_subsamples, noise.label)
 
 
 def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
@@ -91,7 +92,7 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
         for point in design.points:
             seconds = design.seconds.get((method, point.num_train, point.num_test))
             for noise in TYPICAL:
-                plan = enough(noise, len(design.tasks), point.num_test, options.wanted, wanted)
+                plan = enough(noise, len(point.tasks), point.num_test, options.wanted, wanted)
                 if plan is not None and seconds is not None:
                     cells = (noise.label, plan.subsamples, plan.trials, plan.trials * seconds)
                     rows.append((method, point.num_train, point.num_test, *cells))

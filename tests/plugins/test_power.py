@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from peekbench import DesignPoint, PlannedDesign
+from peekbench import DesignPoint, PeekbenchError, PlannedDesign
 from peekbench.execute import run
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
@@ -210,8 +210,8 @@ def test_a_pilots_store_is_enough(make_spec: Any) -> None:
 def test_forecast_before_anything_is_run() -> None:
     spec = make_use(AnalysisSpec, "power", {"biases": [0.01]})
     assert spec.entry.forecast is not None
-    points = (DesignPoint(50, 100, 20), DesignPoint(50, 500, 20))
-    design = PlannedDesign(tuple("abcde"), ("mine",), points, {("mine", 50, 100): 2.0})
+    points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, tuple("abcde")))
+    design = PlannedDesign(("mine",), points, {("mine", 50, 100): 2.0})
     detection, chances, times = spec.entry.forecast(design, options=spec.options).tables
     assert [row["noise as"] for row in rows(detection)] == ["BERT", "GPT-2"] * 2
     unsteady, steady = rows(detection)[:2]
@@ -222,6 +222,17 @@ def test_forecast_before_anything_is_run() -> None:
     assert len(rows(times)) == 2
     assert rows(times)[0]["time"] == pytest.approx(2.0 * rows(times)[0]["trials"])
     assert rows(times)[0]["subsamples"] == unsteady["subsamples for 0.5 points"]
+
+
+def test_forecast_counts_the_tasks_of_each_size_and_wants_accuracies() -> None:
+    spec = make_use(AnalysisSpec, "power")
+    assert spec.entry.forecast is not None
+    points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, ("a",)))
+    found = rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
+    assert [row["tasks"] for row in found] == [5, 5, 1, 1]
+    assert found[0]["these tasks"] < found[2]["these tasks"]
+    with pytest.raises(PeekbenchError, match="no task of this spec is a classification"):
+        spec.entry.forecast(PlannedDesign(("mine",), ()), options=spec.options)
 
 
 def test_contract(simulate: Simulate) -> None:
