@@ -49,9 +49,9 @@ if TYPE_CHECKING:
         WorkItem,
     )
     from peekbench.report import write_report
-    from peekbench.report.numbers import signed
     from peekbench.results import load_results
     from peekbench.spec import ExperimentSpec, load_spec
+    from peekbench.wording import ScoreWords, signed
 
 _HOME = {
     "analyze": "analysis",
@@ -74,7 +74,8 @@ _HOME = {
         "records",
     ),
     "write_report": "report",
-    "signed": "report.numbers",
+    "ScoreWords": "wording",
+    "signed": "wording",
     "load_results": "results",
     **dict.fromkeys(("ExperimentSpec", "load_spec"), "spec"),
 }  # fmt: skip
@@ -108,6 +109,7 @@ __all__ = [
     "PeekbenchError",
     "PlannedDesign",
     "Predictor",
+    "ScoreWords",
     "SourceRef",
     "SpecError",
     "Table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import Verdict, signed
+from peekbench import ScoreWords, Verdict
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
 
@@ -57,7 +57,7 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
         )
         return Verdict(arms.label, "bias", "equivalent", sentence, 0.0, 0.0, 0.0, level)
     found = summarise(posterior.average, level)
-    show = _Shown(bool(arms.num_test))
+    show = ScoreWords(bool(arms.num_test))
     span = f"({level:.0%} interval {show.signed(found.low)} to {show.signed(found.high)})"
     estimate = f"{show.signed(found.mean)}{show.unit} {span}"
     if posterior.failed:
@@ -101,17 +101,3 @@ def _percent(chance: float) -> str:
     if 0.005 <= chance <= 0.995:
         return f"{chance:.0%}"
     return "below 1%" if chance < 0.5 else "above 99%"
-
-
-class _Shown:
-    """Writes scores as a reader expects them: accuracies in points, others as they are."""
-
-    def __init__(self, is_accuracy: bool) -> None:
-        self._is_accuracy = is_accuracy
-        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
-
-    def signed(self, value: float) -> str:
-        return signed(value, "difference" if self._is_accuracy else "number")
-
-    def size(self, value: float) -> str:
-        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Verdict
+from peekbench import ScoreWords, Verdict
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
 from peekbench_summary.further import MOST, further_subsamples
 from peekbench_summary.region import Region
@@ -43,7 +43,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     these, such = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
     trials = sum(map(len, tasks))
     where = "on this task" if len(tasks) == 1 else f"on average over these {len(tasks)} tasks"
-    show = _Shown(is_accuracy)
+    show = ScoreWords(is_accuracy)
     decision: Decision = "inconclusive"
     if all(value == 0 for task in tasks for value in task):
         decision = "equivalent"
@@ -59,13 +59,13 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         if decision == "equivalent":
             but = ", though not zero" if these.low > 0 or these.high < 0 else ""
             sentence = (
-                f"{label}: seeing the test texts changed {show.noun} by less than {show.region(region)} {where}{but}: "
+                f"{label}: seeing the test texts changed {show.noun} by less than {_shown(region, show)} {where}{but}: "
                 f"{show.signed(these.mean)}{show.unit} {span}."
             )
         elif decision == "inconclusive":
             sentence = (
                 f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
-                f"zero, or to call smaller than {show.region(region)}; "
+                f"zero, or to call smaller than {_shown(region, show)}; "
                 f"{_would_settle(further_subsamples(tasks, level, region.half_width))}."
             )
         else:
@@ -86,7 +86,7 @@ def _would_settle(further: int | None) -> str:
     return f"about {rounded:,} further subsamples of each task would probably settle it"
 
 
-def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, region: float, show: _Shown) -> str:
+def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, region: float, show: ScoreWords) -> str:
     """What the average hides: the range over tasks, and what other tasks might show."""
     if len(tasks) < 2:
         return ""
@@ -97,21 +97,6 @@ def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, r
     return text + "."
 
 
-class _Shown:
-    """Writes scores as a reader expects them: accuracies in points, R^2 as it is."""
-
-    def __init__(self, is_accuracy: bool) -> None:
-        self._is_accuracy = is_accuracy
-        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
-
-    def signed(self, value: float) -> str:
-        from peekbench import signed
-
-        return signed(value, "difference" if self._is_accuracy else "number")
-
-    def size(self, value: float) -> str:
-        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
-
-    def region(self, region: Region) -> str:
-        as_given = f" ({region.log_odds:g} log-odds)" if region.log_odds is not None else ""
-        return self.size(region.half_width) + as_given
+def _shown(region: Region, show: ScoreWords) -> str:
+    as_given = f" ({region.log_odds:g} log-odds)" if region.log_odds is not None else ""
+    return show.size(region.half_width) + as_given

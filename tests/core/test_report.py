@@ -22,7 +22,7 @@ from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import escaped, render_markdown
-from peekbench.report.numbers import shown, signed
+from peekbench.wording import shown, signed
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 

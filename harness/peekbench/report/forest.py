@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from peekbench.records import Forest, Interval, Unit
 from peekbench.report.folding import fold
-from peekbench.report.numbers import signed, with_sign
+from peekbench.wording import signed, with_sign
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
 SMALLEST_AXIS = 16

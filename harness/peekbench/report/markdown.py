@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from peekbench.records import Table
 from peekbench.report.content import Report, printable
 from peekbench.report.forest import draw
-from peekbench.report.numbers import shown
+from peekbench.wording import shown
 
 FOREST_WIDTH = 100
 MOST_TRACEBACKS = 20

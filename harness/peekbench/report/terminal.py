@@ -18,7 +18,7 @@ from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
 from peekbench.report.content import Report, printable
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
-from peekbench.report.numbers import shown
+from peekbench.wording import shown
 
 STYLES = {
     "biased up": "bold red",

@@ -41,3 +41,17 @@ def with_sign(number: float, digits: int) -> str:
 
 def without_negative_zero(text: str) -> str:
     return text[1:] if text.startswith("-") and not float(text) else text
+
+
+class ScoreWords:
+    """Writes scores in a sentence as a reader expects them: accuracies in points, others as they are."""
+
+    def __init__(self, is_accuracy: bool) -> None:
+        self._is_accuracy = is_accuracy
+        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
+
+    def signed(self, value: float) -> str:
+        return signed(value, "difference" if self._is_accuracy else "number")
+
+    def size(self, value: float) -> str:
+        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
