@@ -39,7 +39,9 @@ ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
 TEXTS = {"task": "task", "method": "method", "model": "", "arm": ""}  # with what stands in for a missing column
 SIZES = ("num_train", "num_test")
-MEASURES = ("log_loss", "brier", "macro_f1", "majority", "fit_seconds", "predict_seconds")
+MAJORITY = "majority"
+OF_AN_ARM = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
+MEASURES = (*OF_AN_ARM[:3], MAJORITY, *OF_AN_ARM[3:])
 COLUMNS = ("task", *CONFIGURATION, "subsample", "arm", "num_correct", "score", *MEASURES)
 STUDY_FILE = "accuracies.csv"
 SLACK = 0.26  # how far score x num_test may be from a whole number: the score's own printed digits
@@ -121,7 +123,7 @@ def _read_tree(root: Path) -> pd.DataFrame:
             raise ResultsError(f"{file}: the folders above it are not mM/nN/MODEL/TASK; move it, or name another root")
         method, num_train, num_test, model, task = place.groups()
         table = _read_file(file)
-        keep = [column for column in table.columns if is_arm(str(column)) or column in MEASURES]
+        keep = [column for column in table.columns if is_arm(str(column)) or column == MAJORITY]
         found.append(
             table[keep].assign(
                 task=task,
@@ -192,7 +194,8 @@ def _one_row_an_arm(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, Any
         raise ResultsError(
             f"{origin}: neither a column 'arm' nor the column {missing[0]!r}; it has {_listed(table.columns)}"
         )
-    keep = [column for column in table.columns if column not in (*arms, "score", "num_correct")]
+    # Log loss and the like belong to one arm, and such a row does not say to which.
+    keep = [column for column in table.columns if column not in (*arms, "score", "num_correct", *OF_AN_ARM)]
     if "subsample" not in table.columns:
         within = [column for column in (*CONFIGURATION, "task") if column in table.columns]
         table = table.assign(subsample=table.groupby(within, dropna=False).cumcount())

@@ -48,11 +48,7 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
 
     exact = predictions.astype(np.float64)
     if task.kind == "regression":
-        residuals, deviations = labels - exact, labels - labels.mean()
-        residual, spread = float(residuals @ residuals), float(deviations @ deviations)
-        if spread == 0:
-            raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
-        return Scores(None, 1 - residual / spread)
+        return Scores(None, _r_squared(exact, labels))
     rows, truth = np.arange(len(labels)), labels.astype(np.int64)
     answers = exact.argmax(axis=1)
     of_truth = exact[rows, truth]
@@ -69,3 +65,19 @@ def score(predictions: FloatArray, labels: IntArray | FloatArray, task: Task) ->
         float(np.mean((exact**2).sum(axis=1) - 2 * of_truth + 1)),
         float(np.mean(2 * hits[either > 0] / either[either > 0])),
     )
+
+
+def _r_squared(predictions: FloatArray, targets: IntArray | FloatArray) -> float:
+    import numpy as np
+
+    if targets.min() == targets.max():
+        raise ContractError("all test targets are equal, so R^2 has no value; use a larger num_test")
+    deviations = targets - targets.mean()
+    # Squares of very large or small numbers leave the range of float64. To scale by a power of two changes no digit.
+    _, exponent = np.frexp(np.abs(deviations).max())
+    with np.errstate(over="ignore"):
+        residuals, deviations = (np.ldexp(values, -exponent) for values in (targets - predictions, deviations))
+        found = 1 - float(residuals @ residuals) / float(deviations @ deviations)
+    if not np.isfinite(found):
+        raise ContractError("predictions are so far from the targets that R^2 is no finite number; check their scale")
+    return found

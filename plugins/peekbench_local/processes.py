@@ -17,7 +17,6 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, cast
@@ -101,8 +100,8 @@ class _Worker:
         with suppress(OSError):  # dead already, as `take` will find
             self._connection.send(items)
 
-    def take(self) -> tuple[Sequence[Outcome], Sequence[WorkItem]]:
-        """The outcomes of what it did, and the items that it has not come to.
+    def take(self) -> tuple[Sequence[Outcome], Sequence[WorkItem], Exception | None]:
+        """The outcomes of what it did, the items that it has not come to, and what ended its work, if anything did.
 
         Raises
         ------
@@ -115,12 +114,10 @@ class _Worker:
             outcomes, num_done, error = self._connection.recv()
         except OSError as broken:  # in the middle of an answer, say
             raise EOFError from broken
-        if error is not None:
-            raise error
         left = self.items[num_done:]
         self.pace = num_done if time.monotonic() - self._started >= MOMENT else 2 * num_done
         self.items = ()
-        return cast("Sequence[Outcome]", outcomes), left
+        return cast("Sequence[Outcome]", outcomes), left, error
 
     def is_dead(self) -> bool:
         return not self._process.is_alive()
@@ -182,8 +179,7 @@ def _portable(error: Exception) -> Exception:
 def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Generator[Sequence[Outcome], None, None]:
     pickled = pickle.dumps(work)
     threads = max(1, (os.cpu_count() or 1) // options.workers)
-    queue = iter(items)
-    again: deque[WorkItem] = deque()
+    queue = deque(items)
     suspects: list[WorkItem] = []  # one of them, or something else, has killed a worker: each goes alone from now on
     deaths: Counter[WorkItem] = Counter()
     workers: list[_Worker] = []
@@ -193,7 +189,9 @@ def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Genera
                 if position < len(workers) and workers[position].items:
                     continue
                 pace = workers[position].pace if position < len(workers) else 1
-                chosen = [suspects.pop()] if suspects else _next(again, queue, pace)
+                # Towards the end few at a time: a slow one among them would hold up those behind it.
+                number = min(pace, max(1, len(queue) // (2 * options.workers)), len(queue))
+                chosen = [suspects.pop()] if suspects else [queue.popleft() for _ in range(number)]
                 if not chosen:
                     break
                 if position == len(workers):
@@ -207,7 +205,7 @@ def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Genera
                 worker = busy[cast("Connection[Any, Any]", connection)]
                 had = worker.items
                 try:
-                    outcomes, left = worker.take()
+                    outcomes, left, error = worker.take()
                 except EOFError:
                     workers.remove(worker)
                     code = worker.bury()
@@ -217,17 +215,13 @@ def _in_workers(items: Iterable[WorkItem], work: Work, options: Local) -> Genera
                     else:
                         yield [_lost(trial, code, deaths[had[0]]) for trial in had[0].trials]
                 else:
-                    again.extendleft(reversed(left))
+                    queue.extendleft(reversed(left))
                     yield outcomes
+                    if error is not None:
+                        raise error
     finally:
         for worker in workers:
             worker.kill()
-
-
-def _next(again: deque[WorkItem], queue: Iterator[WorkItem], number: int) -> list[WorkItem]:
-    """At most so many items, those that have been given before first."""
-    chosen = [again.popleft() for _ in range(min(number, len(again)))]
-    return chosen + list(islice(queue, number - len(chosen)))
 
 
 def _lost(trial: Trial, code: int | None, deaths: int) -> TrialFailure:

@@ -44,8 +44,8 @@ class Screening(Options):
 class Standardise(Options):
     penalty: float = Field(default=0.0, ge=0)
     """L2 penalty of the linear model, as scikit-learn's `Ridge(alpha)` and `LogisticRegression(C=1 / penalty)`; at 0,
-    standardisation changes no prediction of a linear regression. Classification has 0.000001 at the least, because
-    classes may be separable."""
+    standardisation changes no prediction of a linear regression with more train rows than features. Classification has
+    0.000001 at the least, because classes may be separable."""
 
 
 @hookimpl
@@ -91,7 +91,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="standardise",
             options=Standardise,
             method=standardise,
-            summary="features scaled by the unlabeled rows, then a linear model: no bias without a penalty",
+            summary="features scaled by the unlabeled rows, then a linear model with a penalty or none",
             task_kinds=frozenset({"classification", "regression"}),
         ),
     ]

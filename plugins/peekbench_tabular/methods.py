@@ -67,8 +67,9 @@ def standardise(
     import numpy as np
 
     features = _features(train.inputs)
-    spread = (features if unlabeled is None else np.asarray(unlabeled)).std(axis=0)
-    spread[spread == 0] = 1  # a constant says nothing, however it is scaled
+    rows = features if unlabeled is None else np.asarray(unlabeled)
+    spread = rows.std(axis=0)
+    spread[rows.min(axis=0) == rows.max(axis=0)] = 1  # a constant says nothing; its deviation need not be exactly 0
     return fit_linear(train, task, np.diag(1 / spread), options.penalty)
 
 

@@ -191,3 +191,12 @@ def test_configurations_keep_sizes_that_are_missing_apart_from_none() -> None:
     assert found.effects == ("bias",)
     assert found.each[0].cells == ("method",)
     assert found.each[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
+
+
+def test_what_belongs_to_one_arm_is_not_spread_over_all_of_a_row() -> None:
+    wide = pd.DataFrame(
+        {"task": ["a"], "num_test": [10], "extra": [0.5], "test": [0.6], "log_loss": [1.2], "majority": [0.3]}
+    )
+    table = tidy(wide, "wide")
+    assert table["log_loss"].isna().all()
+    assert (table["majority"] == 0.3).all()  # of the draw, not of an arm

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, f1_score, log_loss
+from sklearn.metrics import brier_score_loss, f1_score, log_loss, r2_score
 
 from peekbench.errors import ContractError
 from peekbench.records import SourceRef, Task
@@ -41,4 +41,15 @@ def test_r_squared_by_hand() -> None:
     found = score(np.array([1.0, 2.0, 2.0], dtype=np.float32), np.array([1.0, 2.0, 3.0]), NUMBERS)
     assert found == Scores(None, 0.5, None, None, None)
     with pytest.raises(ContractError, match="larger num_test"):
-        score(np.array([1.0, 2.0], dtype=np.float32), np.array([3.0, 3.0]), NUMBERS)
+        score(np.full(20, 0.11), np.full(20, 0.1), NUMBERS)  # whose mean is not exactly 0.1
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-170, 1e160])
+def test_r_squared_does_not_depend_on_the_targets_unit(size: float) -> None:
+    targets, predictions = np.array([1.0, 2.0, 3.0, 5.0]) * size, np.array([1.1, 2.0, 2.5, 5.5]) * size
+    assert score(predictions, targets, NUMBERS).score == pytest.approx(r2_score([1, 2, 3, 5], [1.1, 2, 2.5, 5.5]))
+
+
+def test_predictions_that_are_far_off_are_refused() -> None:
+    with pytest.raises(ContractError, match="no finite number"):
+        score(np.array([1e200, 2.0]), np.array([1.0, 2.0]), NUMBERS)

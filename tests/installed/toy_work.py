@@ -29,6 +29,19 @@ def die_at_9(item: WorkItem) -> Any:
     return look(item)
 
 
+def slow_end(item: WorkItem) -> Any:
+    """When it was done: the first hundred at once, each further one takes its time."""
+    begun = time.monotonic()
+    time.sleep(0.4 if item.trials[0].draw.subsample >= 100 else 0)
+    return [(item.trials[0].draw.subsample, begun, time.monotonic())]
+
+
+def fail_at_9(item: WorkItem) -> Any:
+    if item.trials[0].draw.subsample == 9:
+        raise KeyError("not a method's fault")
+    return look(item)
+
+
 def interrupt_at_9(item: WorkItem) -> Any:
     if item.trials[0].draw.subsample == 9:
         raise KeyboardInterrupt

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from peekbench import THREADS_VARIABLE, WorkItem
 from peekbench.records import Draw, Trial, TrialFailure
 from peekbench_local import Local
-from peekbench_local.processes import execute
+from peekbench_local.processes import _Worker, execute
 
 toy_work = import_module("toy_work")  # from tests/installed, where worker processes find it too
 ITEMS = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
@@ -41,6 +43,31 @@ def test_items_behind_a_slow_one_are_given_back() -> None:
     assert sorted(number for batch in numbers for number in batch) == list(range(200))
     (with_the_slow_one,) = [batch for batch in numbers if 9 in batch]
     assert with_the_slow_one[-1] == 9
+
+
+def test_slow_items_at_the_end_do_not_wait_for_each_other() -> None:
+    many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(104)]
+    batches: Any = execute(many, toy_work.slow_end, options=Local(workers=2))
+    found = sorted(outcome for batch in batches for outcome in batch)
+    slow = sorted((begun, ended) for number, begun, ended in found if number >= 100)
+    assert sum(later[0] < earlier[1] for earlier, later in pairwise(slow)) >= 2
+
+
+def test_what_is_done_before_a_fault_is_handed_over() -> None:
+    worker = _Worker(pickle.dumps(toy_work.fail_at_9), threads=1)
+    items: Any = ITEMS
+    done: list[Any] = []
+    error = None
+    try:
+        while error is None:  # once, but where the machine is busy
+            worker.give(items)
+            outcomes, items, error = worker.take()
+            done += outcomes
+    finally:
+        worker.kill()
+    assert [number for number, *_ in done] == list(range(9))
+    assert items[0] is ITEMS[9]
+    assert isinstance(error, KeyError)
 
 
 def test_of_items_given_together_only_the_one_that_kills_is_lost() -> None:
