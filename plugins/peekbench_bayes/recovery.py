@@ -26,6 +26,8 @@ DECISIONS: tuple[Decision, ...] = get_args(Decision)
 CHAINS = 8
 DRAWS = 250
 FAR = 3.0  # standard errors that a coverage may be off
+TOO_WIDE = "they are wider than need be with this design: more subsamples make them sharper"
+TOO_NARROW = "do not trust them with this design: raise draws, take more subsamples, or ask summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
             if abs(coverage - options.level) > FAR * error:
                 warnings.append(
                     f"{arms.label}: {options.level:.0%} intervals hold a true bias of {effect:g} in {coverage:.1%} of "
-                    "data sets; do not trust the model with this design: compare with summary, or take more subsamples"
+                    f"data sets; {TOO_WIDE if coverage > options.level else TOO_NARROW}"
                 )
     unit: Unit = "difference" if all(arms.num_test for arms in parts) else "number"
     spread: Unit = "spread" if unit == "difference" else "number"
@@ -162,9 +164,11 @@ def _spreads(arms: Arms, components: Components) -> list[tuple[str, float]]:
     import numpy as np
 
     found = [("between tasks", components.task)]
-    if len(arms.models) > 1:
+    several = len(arms.models) > 1
+    if several:
         found.append(("between models within a task", components.cell))
     for model, single, count in zip(arms.models, components.single, components.count, strict=True):
         if count.any():
-            found.append((f"single differences, {model}", float(np.sqrt((single[count > 0] ** 2).mean()))))
+            name = f"single differences, {model}" if several else "single differences"
+            found.append((name, float(np.sqrt((single[count > 0] ** 2).mean()))))
     return found
