@@ -11,6 +11,8 @@ from peekbench_bayes.analysis import analyse
 from peekbench_bayes.arrays import Effect
 from peekbench_bayes.meta import analyse_slices
 from peekbench_bayes.model import CountPriors, DifferencePriors, Preset
+from peekbench_bayes.prior_check import check_priors
+from peekbench_bayes.recovery import recover
 
 
 class Hierarchical(Options):
@@ -72,6 +74,40 @@ class Meta(Options):
         return 0.005 if self.preset == "calibrated" else 0.04
 
 
+class PriorCheck(Options):
+    preset: Preset = "calibrated"
+    """Whose priors are checked."""
+    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
+    num_draws: int = Field(default=1000, ge=100)
+    """Data sets to simulate, each with parameters of its own."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score."""
+    seed: int = Field(default=0, ge=0)
+    count_priors: CountPriors = CountPriors()
+    """Of the presets printed and random_slopes."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Of the preset calibrated."""
+
+
+class Recovery(Options):
+    preset: Preset = "calibrated"
+    """What simulates and is fitted; no other than calibrated so far."""
+    effects: tuple[float, ...] = Field(default=(0.0, 0.005, 0.01, 0.02), min_length=1)
+    """True biases, in units of the score: 0.01 is one accuracy point."""
+    num_data_sets: int = Field(default=200, ge=20)
+    """For each true bias."""
+    level: float = Field(default=0.89, gt=0, lt=1)
+    """Probability that the intervals hold."""
+    verdict_level: float = Field(default=0.95, gt=0, lt=1)
+    """The same of the interval that a conclusion rests on."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score."""
+    draws: int = Field(default=400, ge=100)
+    """Of each data set, after warm-up."""
+    seed: int = Field(default=0, ge=0)
+    difference_priors: DifferencePriors = DifferencePriors()
+
+
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
     return [
@@ -86,5 +122,17 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Meta,
             analyze=analyse_slices,
             summary="refits on random slices with one subsample per task and model: how conclusions would vary",
+        ),
+        AnalyzerEntry(
+            name="prior_check",
+            options=PriorCheck,
+            analyze=check_priors,
+            summary="what the priors imply for this design, before any score is seen, and where the results lie in it",
+        ),
+        AnalyzerEntry(
+            name="recovery",
+            options=Recovery,
+            analyze=recover,
+            summary="known biases in simulated data of this design: estimates, coverage and power",
         ),
     ]

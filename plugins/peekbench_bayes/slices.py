@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.counts import lay_rows
-from peekbench_bayes.gaussian import sample, summarise_cells
+from peekbench_bayes.gaussian import Cells, sample, summarise_cells
 from peekbench_bayes.laplace import Mode, Rows, differentiate, find_mode, offsets_of
 
 if TYPE_CHECKING:
@@ -69,11 +69,18 @@ def fit_difference_slices(
     parts = []
     for at in range(0, len(slices), CHAINS_AT_A_TIME):
         cells = summarise_cells(np.stack([one.difference for one in slices[at : at + CHAINS_AT_A_TIME]]))
-        states = itertools.islice(sample(cells, priors, WARM_UP + draws, rng), WARM_UP, None)
-        average = np.array([np.nanmean(state.alone, axis=(1, 2)) for state in states])
+        average = draw_averages(cells, priors, draws, rng)
         low, high = np.quantile(average, [(1 - level) / 2, (1 + level) / 2], axis=0)
         parts.append(Effects(average.mean(axis=0), low, high))
     return _join(parts)
+
+
+def draw_averages(cells: Cells, priors: DifferencePriors, draws: int, rng: np.random.Generator) -> FloatArray:
+    """The model `calibrated`: draws of the average effect over these tasks and models: (draws, n_chains)."""
+    import numpy as np
+
+    states = itertools.islice(sample(cells, priors, WARM_UP + draws, rng), WARM_UP, None)
+    return np.array([np.nanmean(state.alone, axis=(1, 2)) for state in states])
 
 
 def fit_count_slices(slices: Sequence[Arms], preset: Preset, priors: CountPriors, level: float) -> Effects:
