@@ -92,7 +92,7 @@ class PriorCheck(Options):
 class Recovery(Options):
     preset: Preset = "calibrated"
     """What simulates and is fitted; no other than calibrated so far."""
-    effects: tuple[float, ...] = Field(default=(0.0, 0.005, 0.01, 0.02), min_length=1)
+    biases: tuple[float, ...] = Field(default=(0.0, 0.005, 0.01, 0.02), min_length=1)
     """True biases, in units of the score: 0.01 is one accuracy point."""
     num_data_sets: int = Field(default=200, ge=20)
     """For each true bias."""

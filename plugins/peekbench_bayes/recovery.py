@@ -68,7 +68,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
         rng = np.random.default_rng(options.seed)
         components = estimate_components(arms, options.difference_priors, rng)
         spreads += [(*arms.cells, name, value) for name, value in _spreads(arms, components)]
-        for effect in options.effects:
+        for effect in options.biases:
             draws = fit_known(components, effect, options, rng)
             means = draws.mean(axis=0)
             low, high = np.quantile(draws, _ends(options.level), axis=0)

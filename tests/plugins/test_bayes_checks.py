@@ -128,7 +128,7 @@ def test_what_a_design_cannot_tell_is_left_out(simulate: Simulate) -> None:
 @pytest.mark.parametrize("name", ["prior_check", "recovery"])
 def test_seeds_repeat(simulate: Simulate, name: str) -> None:
     results = simulate(0.0, subsamples=5)
-    size = {"num_draws": 100} if name == "prior_check" else {"num_data_sets": 20, "draws": 100, "effects": [0.01]}
+    size = {"num_draws": 100} if name == "prior_check" else {"num_data_sets": 20, "draws": 100, "biases": [0.01]}
     first, again, other = (ask(name, results, seed=seed, **size) for seed in (1, 1, 2))
     assert first == again
     assert first.tables[0].rows != other.tables[0].rows
@@ -161,7 +161,7 @@ def test_components_are_those_of_the_results(simulate: Simulate) -> None:
 def test_known_biases_are_recovered(simulate: Simulate) -> None:
     """Standard error of a share with 400 data sets: 1.6 points at 89%."""
     results = simulate(0.004, subsamples=20, noise=0.03)
-    analysis = ask("recovery", results, effects=[-0.02, 0.0, 0.008], num_data_sets=400, draws=250)
+    analysis = ask("recovery", results, biases=[-0.02, 0.0, 0.008], num_data_sets=400, draws=250)
     error = 0.03 * 2**0.5 / 10  # of a mean of 100 differences
     for row, true in zip(rows(analysis.tables[0]), (-0.02, 0.0, 0.008), strict=True):
         assert row["true bias"] == true
@@ -180,7 +180,7 @@ def test_known_biases_are_recovered(simulate: Simulate) -> None:
 
 def test_recovery_of_two_models_and_of_scores_that_are_no_accuracies(simulate: Simulate) -> None:
     results = with_models(simulate, 0.0, subsamples=8).assign(num_correct=np.nan)
-    analysis = ask("recovery", results, effects=[0.02], num_data_sets=40, draws=100)
+    analysis = ask("recovery", results, biases=[0.02], num_data_sets=40, draws=100)
     assert {column.unit for column in analysis.tables[0].columns} <= {"text", "number", "fraction"}
     assert [row["standard deviation"] for row in rows(analysis.tables[2])] == [
         "between tasks",
@@ -188,16 +188,16 @@ def test_recovery_of_two_models_and_of_scores_that_are_no_accuracies(simulate: S
         "single differences, bert",
         "single differences, gpt2",
     ]
-    (_, single) = rows(ask("recovery", simulate(0.0), effects=[0.0], num_data_sets=20, draws=100).tables[2])
+    (_, single) = rows(ask("recovery", simulate(0.0), biases=[0.0], num_data_sets=20, draws=100).tables[2])
     assert single["standard deviation"] == "single differences"
 
 
 def test_intervals_that_do_not_hold_as_they_say_are_warned_of(simulate: Simulate) -> None:
     few = simulate(0.0, tasks=2, subsamples=2)
-    (wide,) = ask("recovery", few, effects=[0.01], draws=100).warnings
+    (wide,) = ask("recovery", few, biases=[0.01], draws=100).warnings
     assert "wider than need be" in wide
     # 100 draws cannot tell where the outermost 0.1% begin.
-    options = {"effects": [0.01], "draws": 100, "num_data_sets": 1000, "level": 0.998}
+    options = {"biases": [0.01], "draws": 100, "num_data_sets": 1000, "level": 0.998}
     (narrow,) = ask("recovery", simulate(0.0, tasks=3), **options).warnings
     assert "do not trust them" in narrow
 
