@@ -16,9 +16,10 @@ ACCURACY = "accuracy"
 FINER = {"log loss": ("log_loss", -1), "Brier score": ("brier", -1), "macro-F1": ("macro_f1", 1)}
 """By name: the column of the results table, and 1 where more is better."""
 NOTE = (
-    "More is better: losses are counted negatively. Intervals are for these tasks. Subsamples needed: how many times "
+    "More is better: losses are counted negatively. Intervals are for these tasks. Subsamples: how many times "
     "as many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score "
-    "(test - base) they do to the others in proportion; left out where that is not clear of zero."
+    "(test - base) they do to the others in proportion; left out where that is not clear of zero, or where the bias "
+    "has another sign than that of accuracy."
 )
 Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
@@ -37,17 +38,17 @@ def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> T
     effects = [effect for effect in ("boost", "bias") if effect in found.effects]
     rows: list[tuple[Cell, ...]] = []
     for position, one in enumerate(found.each):
-        needed = {name: needed_subsamples(of.each[position].scores, level) for name, of in scores.items()}
-        for name, of in scores.items():
-            estimates = {
-                effect: of_these_tasks(list(of.each[position].scores[effect].values()), level) for effect in effects
-            }
-            bias = estimates["bias"]
-            numbers = (*(estimate.mean for estimate in estimates.values()), bias.low, bias.high)
-            here, accuracy = needed[name], needed[ACCURACY]
-            ratio = here / accuracy if here is not None and accuracy else None
-            rows.append((*one.cells, name, *(None if math.isnan(number) else number for number in numbers), ratio))
-    headings = (*effects, "low", "high", "subsamples needed")
+        of_each = {name: of.each[position].scores for name, of in scores.items()}
+        needed = {name: needed_subsamples(of, level) for name, of in of_each.items()}
+        biases = {name: of_these_tasks(list(of["bias"].values()), level) for name, of in of_each.items()}
+        for name, of in of_each.items():
+            means = [of_these_tasks(list(of[effect].values()), level).mean for effect in effects]
+            here, accuracy, bias = needed[name], needed[ACCURACY], biases[name]
+            agree = bias.mean * biases[ACCURACY].mean > 0
+            ratio = here / accuracy if here is not None and accuracy and agree else None
+            numbers = (None if math.isnan(number) else number for number in (*means, bias.low, bias.high))
+            rows.append((*one.cells, name, *numbers, ratio))
+    headings = (*effects, "low", "high", "subsamples, accuracy = 1")
     columns = (*found.columns, Column("score"), *(Column(heading, "number") for heading in headings))
     title = found.title(f"Scores finer than accuracy, {level:.0%} intervals of the bias")
     return Table(title, columns, tuple(rows), NOTE)

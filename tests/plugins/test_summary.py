@@ -348,8 +348,8 @@ def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_nee
     assert brier["boost"] == pytest.approx(0.04)
     assert accuracy["low"] < 0.02 < accuracy["high"]
     assert brier["low"] < 0.01 < brier["high"]  # a smaller loss counts as up
-    assert accuracy["subsamples needed"] == 1
-    assert brier["subsamples needed"] == pytest.approx(0.25, rel=0.1)
+    assert accuracy["subsamples, accuracy = 1"] == 1
+    assert brier["subsamples, accuracy = 1"] == pytest.approx(0.25, rel=0.1)
 
 
 def test_sign_flips_of_few_tasks_are_no_objection() -> None:
