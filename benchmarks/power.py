@@ -4,7 +4,7 @@ In every cell (num_test, model, and both models averaged) the arms test and extr
 trial, which makes a bias of zero, and a bias is planted in test. Printed beside the power that the table at hand
 promises: how often a t test over these tasks, and sign flips of all trials, saw it. Asserts nothing.
 
-    python benchmarks/power.py ../shared/data/published_accuracies/few_shot --repeats 1000
+    python benchmarks/power.py ACCURACIES --repeats 1000
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def rejections(differences: FloatArray) -> tuple[bool, bool]:
 def main() -> None:
     """Print a line for each cell and bias."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    results = load_results(arguments.folder)
+    results = load_results(arguments.folder / "few_shot")
     promised = {
         (label, one.num_test): one
         for label, _, sizes, _ in measured(biases(results), is_accuracy=True)
