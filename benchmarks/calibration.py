@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from peekbench import FloatArray, load_results
+from peekbench import FloatArray, decide, load_results
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.gaussian import sample, summarise_cells
-from peekbench_bayes.verdict import decide
 
 AT_A_TIME = 200  # repeats
 BIASES = (0.0, 0.005, 0.01, 0.02)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from peekbench.cache import read_cached, replacing, write_cached
     from peekbench.data import hash_rows, load_dataset
     from peekbench.duplicates import group_duplicates, keep_first
-    from peekbench.effects import Configuration, Configurations, configurations
+    from peekbench.effects import Configuration, Configurations, configurations, decide, plain_cell
     from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
@@ -58,7 +58,7 @@ _HOME = {
     **dict.fromkeys(("read_cached", "replacing", "write_cached"), "cache"),
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
     **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
-    **dict.fromkeys(("Configuration", "Configurations", "configurations"), "effects"),
+    **dict.fromkeys(("Configuration", "Configurations", "configurations", "decide", "plain_cell"), "effects"),
     **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
@@ -125,6 +125,7 @@ __all__ = [
     "WorkItem",
     "analyze",
     "configurations",
+    "decide",
     "group_duplicates",
     "hash_rows",
     "hookimpl",
@@ -132,6 +133,7 @@ __all__ = [
     "load_dataset",
     "load_results",
     "load_spec",
+    "plain_cell",
     "read_cached",
     "replacing",
     "run",

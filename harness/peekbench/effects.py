@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peekbench.records import Cell, Column
+from peekbench.records import Cell, Column, Decision
 from peekbench.results import CONFIGURATION, DOSE, SIZES, TRIAL
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def configurations(results: pd.DataFrame) -> Configurations:
     wide = paired_scores(results)
     arms = tuple(results["arm"].unique())
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
-    same = {name: _plain(wide[name].iloc[0]) for name in SIZES if name not in varying}
+    same = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     each = []
     for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
-        cells = {name: _plain(value) for name, value in zip(CONFIGURATION, key, strict=True)}
+        cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
         scores = {
             name: {str(task): values.tolist() for task, values in rows.groupby("task", sort=False)[name]}
             for name in (*arms, *effects)
@@ -109,7 +109,7 @@ def configurations(results: pd.DataFrame) -> Configurations:
     )
 
 
-def _plain(value: Any) -> Cell:
+def plain_cell(value: Any) -> Cell:
     """A number or text of pandas' as one of Python's; None where it is missing."""
     import pandas as pd
 
@@ -124,3 +124,18 @@ def _label(cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
         form.format(cells[name]) for name, form in forms.items() if name in varying and cells[name] not in ("", None)
     ]
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def decide(low: float, high: float, region: float) -> Decision:
+    """What an interval says of a bias: the rule that verdicts share.
+
+    Parameters
+    ----------
+    region
+        Half-width of the region of practical equivalence, in the interval's unit.
+    """
+    if -region <= low and high <= region:
+        return "equivalent"
+    if low > 0:
+        return "biased up"
+    return "biased down" if high < 0 else "inconclusive"

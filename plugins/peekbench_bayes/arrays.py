@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from peekbench import Cell, Column, SpecError
+from peekbench import Cell, Column, SpecError, plain_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def split(results: pd.DataFrame, effects: tuple[Effect, ...]) -> tuple[tuple[Col
 def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> Iterator[Arms]:
     is_accuracy = bool(results["num_correct"].notna().all())
     for values, rows in results.groupby(list(KEYS), sort=False, dropna=False):
-        key = dict(zip(KEYS, map(_plain, values), strict=True))
+        key = dict(zip(KEYS, map(plain_cell, values), strict=True))
         num_test = key["num_test"] if is_accuracy and isinstance(key["num_test"], int) else None
         sizes = [f"{short}={key[name]}" for name, short in (("num_train", "m"), ("num_test", "n")) if name in varying]
         label = f"{key['method']} ({', '.join(sizes)})" if sizes else str(key["method"])
@@ -94,11 +94,3 @@ def _lay_out(scores: pd.DataFrame, rows: pd.DataFrame, models: tuple[str, ...], 
     )
     array[model, task, position[scores.index]] = scores["score"]
     return array
-
-
-def _plain(value: Any) -> Cell:
-    import pandas as pd
-
-    if pd.isna(value):
-        return None
-    return value if isinstance(value, str) else int(value)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
-from peekbench import Analysis, Cell, Column, Decision, Table, Unit
+from peekbench import Analysis, Cell, Column, Decision, Table, Unit, decide
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_slices, take_slices
-from peekbench_bayes.verdict import decide
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,13 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit
+from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit, decide
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.gaussian import Cells, sample, summarise_cells
 from peekbench_bayes.prior_check import draw_cells
 from peekbench_bayes.slices import CHAINS_AT_A_TIME, draw_averages
-from peekbench_bayes.verdict import decide
 
 if TYPE_CHECKING:
     import numpy as np

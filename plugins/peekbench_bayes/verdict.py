@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict
+from peekbench import ScoreWords, Verdict, decide
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
 
 if TYPE_CHECKING:
-    from peekbench import Decision, FloatArray
+    from peekbench import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,6 @@ def summarise(draws: FloatArray, level: float) -> Summary:
 
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
     return Summary(float(draws.mean()), float(draws.std()), low, high, float((draws > 0).mean()))
-
-
-def decide(low: float, high: float, region: float) -> Decision:
-    """What an interval says of a bias, given the half-width of the region of practical equivalence."""
-    if -region <= low and high <= region:
-        return "equivalent"
-    if low > 0:
-        return "biased up"
-    return "biased down" if high < 0 else "inconclusive"
 
 
 def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> Verdict:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict
+from peekbench import ScoreWords, Verdict, decide
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
 from peekbench_summary.further import MOST, further_subsamples
 from peekbench_summary.region import Region
@@ -15,15 +15,9 @@ if TYPE_CHECKING:
     from peekbench import Decision
 
 
-def decide(estimate: Estimate, region: float) -> Decision:
-    """What an interval says of a bias; see `judge`."""
-    if not estimate.has_interval:
-        return "inconclusive"
-    if -region <= estimate.low and estimate.high <= region:
-        return "equivalent"
-    if estimate.low > 0:
-        return "biased up"
-    return "biased down" if estimate.high < 0 else "inconclusive"
+def of_estimate(estimate: Estimate, region: float) -> Decision:
+    """What an estimate says of a bias; without an interval, nothing."""
+    return decide(estimate.low, estimate.high, region) if estimate.has_interval else "inconclusive"
 
 
 def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: Region, is_accuracy: bool) -> Verdict:
@@ -55,7 +49,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         )
     else:
         span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
-        decision = decide(these, region.half_width)
+        decision = of_estimate(these, region.half_width)
         if decision == "equivalent":
             but = ", though not zero" if these.low > 0 or these.high < 0 else ""
             sentence = (
@@ -92,7 +86,7 @@ def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, r
         return ""
     means = [sum(task) / len(task) for task in tasks]
     text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}"
-    if such.has_interval and decide(these, region) != decide(such, region):
+    if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
         text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
     return text + "."
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from peekbench.effects import decide
 from peekbench.errors import DataError, SpecError
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
@@ -24,7 +25,7 @@ from peekbench_bayes.gaussian import sample, summarise_cells
 from peekbench_bayes.laplace import approximate, weights
 from peekbench_bayes.model import CountPriors, DifferencePriors
 from peekbench_bayes.slices import fit_count_slices, fit_difference_slices, mixture_quantile, take_slices
-from peekbench_bayes.verdict import decide, summarise
+from peekbench_bayes.verdict import summarise
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

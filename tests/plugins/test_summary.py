@@ -22,7 +22,7 @@ from peekbench_summary.baselines import paired_t, sign_flips
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.further import further_subsamples
 from peekbench_summary.region import Region
-from peekbench_summary.verdict import decide, judge
+from peekbench_summary.verdict import judge, of_estimate
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -243,12 +243,12 @@ def test_the_further_subsamples_settle_about_as_often_as_promised() -> None:
     while len(settled) < 250:
         bias = rng.uniform(-0.03, 0.03)
         tasks = [rng.normal(bias, spread, 12) for spread in spreads]
-        if decide(of_these_tasks([list(task) for task in tasks], 0.95), 0.005) != "inconclusive":
+        if of_estimate(of_these_tasks([list(task) for task in tasks], 0.95), 0.005) != "inconclusive":
             continue
         further = further_subsamples([list(task) for task in tasks], 0.95, 0.005)
         assert further is not None
         grown = [[*task, *rng.normal(bias, spread, further)] for task, spread in zip(tasks, spreads, strict=True)]
-        settled.append(decide(of_these_tasks(grown, 0.95), 0.005) != "inconclusive")
+        settled.append(of_estimate(of_these_tasks(grown, 0.95), 0.005) != "inconclusive")
     assert 0.72 < np.mean(settled) < 0.88
 
 
