@@ -20,7 +20,7 @@ from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts, lay_rows
-from peekbench_bayes.diagnostics import ess_bulk, ess_tail, pareto_k, rhat
+from peekbench_bayes.diagnostics import check_chains, check_weights
 from peekbench_bayes.gaussian import sample, summarise_cells
 from peekbench_bayes.laplace import approximate, weights
 from peekbench_bayes.model import CountPriors, DifferencePriors
@@ -28,6 +28,8 @@ from peekbench_bayes.slices import fit_count_slices, fit_difference_slices, mixt
 from peekbench_bayes.verdict import summarise
 
 if TYPE_CHECKING:
+    from peekbench import FloatArray
+
     Simulate = Callable[..., pd.DataFrame]
 
 HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.find_spec("nutpie") is not None
@@ -214,25 +216,40 @@ def test_binomials_that_do_not_fit_give_no_verdict(simulate: Simulate) -> None:
     assert ask(results, effects=["bias"]).warnings == ()
 
 
+def checked(draws: FloatArray) -> dict[str, tuple[float, bool]]:
+    """Value and outcome of each check of chains that are fine but for the given ones."""
+    fine = np.random.default_rng(1).standard_normal((4, 5000, 2))
+    return {check.name: (check.value, check.passed) for check in check_chains({"fine": fine, "x": draws})}
+
+
 def test_chains_that_disagree_fail_and_good_ones_pass() -> None:
     rng = np.random.default_rng(0)
-    good = rng.standard_normal((4, 1000))
-    assert rhat(good) < 1.005
-    assert ess_bulk(good) == pytest.approx(4000, rel=0.15)
-    assert ess_tail(good) == pytest.approx(4000, rel=0.3)
-    assert rhat(good + np.arange(4)[:, None]) > 1.3
-    assert rhat(good * np.array([1, 1, 1, 5])[:, None]) > 1.05  # which only the folded draws show
+    good = rng.standard_normal((4, 1000, 3))
+    found = checked(good)
+    assert all(passed for _, passed in found.values())
+    assert found["bulk ESS, x"][0] == pytest.approx(4000, rel=0.15)
+    assert found["tail ESS, x"][0] == pytest.approx(4000, rel=0.3)
+    elsewhere, wider = good.copy(), good.copy()
+    elsewhere[:, :, 1] += np.arange(4)[:, None]
+    wider[0, :, 2] *= 5
+    assert checked(elsewhere)["R-hat, x"][0] > 1.3
+    assert checked(wider)["R-hat, x"][0] > 1.05  # which only the folded draws show
+    assert not checked(wider)["R-hat, x"][1]
     slow = np.zeros((4, 4000))
     for step in range(1, 4000):
         slow[:, step] = 0.9 * slow[:, step - 1] + rng.standard_normal(4)
-    assert ess_bulk(slow) == pytest.approx(16000 / 19, rel=0.3)
+    assert checked(slow)["bulk ESS, x"][0] == pytest.approx(16000 / 19, rel=0.3)
+    assert checked(slow)["bulk ESS, x"][1]
+    assert not checked(slow[:, :1000])["bulk ESS, x"][1]
 
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
 def test_pareto_k_is_the_shape_of_the_tail(k: float) -> None:
     rng = np.random.default_rng(1)
     weights_ = 1 + ((1 - rng.random(20_000)) ** -k - 1) / k
-    assert pareto_k(np.log(weights_)) == pytest.approx(k, abs=0.12)
+    check = check_weights(np.log(weights_), "another engine")
+    assert check.value == pytest.approx(k, abs=0.12)
+    assert check.passed == (k < 0.7)
 
 
 def test_no_difference_at_all_is_exact(simulate: Simulate) -> None:
