@@ -58,7 +58,7 @@ class Meta(Options):
     region: float | None = Field(default=None, ge=0)
     """Half-width of the region of practical equivalence; left out, 0.005 of the score for calibrated and 0.04 log-odds,
     the study's, for the others."""
-    draws: int = Field(default=200, ge=100)
+    draws: int = Field(default=60, ge=20)
     """Of each slice; calibrated only."""
     seed: int = Field(default=0, ge=0)
     count_priors: CountPriors = CountPriors()

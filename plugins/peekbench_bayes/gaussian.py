@@ -169,12 +169,22 @@ def _draw_tau_cell(
     import numpy as np
 
     grid = scale * grid
-    inflated = 1 + precision[:, None] * grid[:, None, None] ** 2  # (n_chains, GRID, n_models, n_tasks)
-    weight = precision[:, None] / inflated
-    total, pull = weight.sum(axis=2), (weight * rest[:, None]).sum(axis=2)
+    shape = len(precision), len(grid), precision.shape[2]
+    total, pull, around, logs = (np.zeros(shape) for _ in range(4))
+    for model in range(precision.shape[1]):  # there are few; sums over an axis that short are slow
+        alone, off = precision[:, model, None], rest[:, model, None]
+        inflated = 1 + alone * grid[:, None] ** 2  # (n_chains, GRID, n_tasks)
+        weight = alone / inflated
+        total += weight
+        weight *= off
+        pull += weight
+        weight *= off
+        around += weight
+        logs += np.log(inflated)
     square = tau_task[:, None, None] ** 2
-    around = (weight * rest[:, None] ** 2).sum(axis=2) - square * pull**2 / (1 + square * total)
-    log_likelihood = -0.5 * (np.log(inflated).sum(axis=2) + np.log(1 + square * total) + around).sum(axis=2)
+    shared = 1 + square * total
+    around -= square * pull**2 / shared
+    log_likelihood = -0.5 * (logs + np.log(shared) + around).sum(axis=2)
     return _draw_on_grid(log_likelihood, grid, scale, rng)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 10  # slices, so that the arrays stay in the processor's cache
 CHAINS_AT_A_TIME = 50
+SLICE_WARM_UP = 20  # with one subsample of each cell the widths have settled after ten
 FIRST_ROUNDS = 8  # of Newton's method for the standard deviations
 ROUNDS = 2
 STEP = 3**0.5  # in posterior standard deviations: weights by density there are near those of Gauss and Hermite
@@ -63,15 +64,25 @@ def take_slices(arms: Arms, number: int, rng: np.random.Generator) -> Iterator[A
 def fit_difference_slices(
     slices: Sequence[Arms], priors: DifferencePriors, draws: int, level: float, rng: np.random.Generator
 ) -> Effects:
-    """The model `calibrated`: average effect over these tasks and models, each slice a chain of the Gibbs sampler."""
+    """The model `calibrated`: average effect over these tasks and models, each slice a chain of the Gibbs sampler.
+
+    Given the variances, that average is normal around the observed one. So its posterior is a mixture of normals with
+    one center, of which the draws give the widths: the mean is exact, and 60 draws do for an interval what 300 draws of
+    the average itself would.
+    """
     import numpy as np
 
     parts = []
     for at in range(0, len(slices), CHAINS_AT_A_TIME):
         cells = summarise_cells(np.stack([one.difference for one in slices[at : at + CHAINS_AT_A_TIME]]))
-        average = draw_averages(cells, priors, draws, rng)
-        low, high = np.quantile(average, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        parts.append(Effects(average.mean(axis=0), low, high))
+        there = cells.count > 0
+        number = there.sum(axis=(1, 2))
+        states = itertools.islice(sample(cells, priors, SLICE_WARM_UP + draws, rng), SLICE_WARM_UP, None)
+        of_means = (np.where(there, state.variance / np.maximum(cells.count, 1), 0.0) for state in states)
+        sds = np.sqrt(np.array([variance.sum(axis=(1, 2)) for variance in of_means])).T / number[:, None]
+        half = mixture_quantile(np.full(sds.shape, 1 / draws), np.zeros(sds.shape), sds, (1 + level) / 2)
+        center = cells.mean.sum(axis=(1, 2)) / number
+        parts.append(Effects(center, center - half, center + half))
     return _join(parts)
 
 

@@ -403,9 +403,20 @@ def test_slices_are_fitted_as_each_alone_would_be(preset: Any, slope_sd: float) 
 def test_calibrated_slices_hold_the_true_effect_as_often_as_they_say() -> None:
     arms = bias_of(binomial(0.1, 0.0, subsamples=200))
     slices = list(take_slices(arms, 300, np.random.default_rng(1)))
-    found = fit_difference_slices(slices, DifferencePriors(), 200, 0.89, np.random.default_rng(2))
+    found = fit_difference_slices(slices, DifferencePriors(), 60, 0.89, np.random.default_rng(2))
     truth = float(np.nanmean(arms.difference))
     assert np.mean((found.low < truth) & (truth < found.high)) == pytest.approx(0.89, abs=0.06)
+
+
+def test_calibrated_slices_are_fitted_as_each_alone_would_be() -> None:
+    arms = bias_of(binomial(0.1, 0.2, subsamples=6))
+    slices = list(take_slices(arms, 4, np.random.default_rng(1)))
+    found = fit_difference_slices(slices, DifferencePriors(), 2000, 0.89, np.random.default_rng(2))
+    for number, one in enumerate(slices):
+        alone = summarise(fit_differences(one, Hierarchical(draws=1000)).average, 0.89)
+        assert found.mean[number] == pytest.approx(np.nanmean(one.difference), abs=1e-12)
+        expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.1 * alone.sd)
+        assert (found.mean[number], found.low[number], found.high[number]) == expected
 
 
 def test_meta_counts_what_slices_conclude() -> None:
