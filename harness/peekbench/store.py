@@ -69,6 +69,20 @@ JOIN arms ON arms.draw = trials.draw
      AND arms.owner = CASE arms.arm WHEN 'base' THEN methods.base_key ELSE methods.name END
 WHERE trials.error IS NULL
 """
+COPY_BASES = """
+INSERT INTO arms (
+    draw, owner, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, predict_seconds, metrics
+)
+SELECT draw, ?, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, predict_seconds, metrics
+FROM arms WHERE owner = ? AND arm = 'base'
+"""
+COPY_PREDICTIONS = """
+INSERT INTO predictions
+SELECT copies.id, predictions.numbers FROM arms AS copies
+JOIN arms AS originals ON originals.draw = copies.draw AND originals.arm = copies.arm
+JOIN predictions ON predictions.arm = originals.id
+WHERE copies.arm = 'base' AND copies.owner = ? AND originals.owner = ?
+"""
 IN_ORDER = """
 ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draws.subsample,
          CASE arms.arm WHEN 'base' THEN 0 WHEN 'extra' THEN 1 WHEN 'test' THEN 2 ELSE 3 END, arms.arm
@@ -237,10 +251,11 @@ class Store:
         old = self._get("spec")
         if old is not None:
             keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
+            same = {method.name: method.base_key(self.tasks()) for method in spec.methods if method.name in keys}
             changed = changes(json.loads(old), new) + [
-                f"base arm of method {method.name}: {keys[method.name]} before, {method.base_key()} now (by its plugin)"
-                for method in spec.methods
-                if method.name in keys and keys[method.name] != method.base_key()
+                f"base arm of method {name}: {keys[name]} before, {key} now (by its plugin)"
+                for name, key in same.items()
+                if keys[name] != key
             ]
             changed += [
                 f"data of task {name}: fingerprint {known['fingerprint'][:12]} before, "
@@ -255,6 +270,9 @@ class Store:
                     + "\nTasks, methods and subsamples may be added under the same name. For anything else give the "
                     "spec another name, or move the store away"
                 )
+            self._hand_on_bases(
+                {(keys[method.name], method.base_key()) for method in spec.methods if method.name in keys}
+            )
         execute = self._connection.execute
         execute("INSERT OR REPLACE INTO run VALUES ('spec', ?)", (json.dumps(new, sort_keys=True),))
         execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (str(spec.folder),))
@@ -265,6 +283,18 @@ class Store:
             self._base_keys[method.name] = method.base_key()
             row = (method.name, position, method.model, self._base_keys[method.name])
             execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?)", row)
+
+    def _hand_on_bases(self, keys: set[tuple[str, str]]) -> None:
+        """Give base arms to the keys that follow theirs: exceptions for new tasks are part of a key."""
+        execute = self._connection.execute
+        for old in {before for before, _ in keys}:
+            heirs = sorted(after for before, after in keys if before == old)
+            keeper = old if old in heirs else heirs[0]
+            execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (keeper, old))
+            for heir in heirs:
+                if heir != keeper:  # methods that shared their base arms no longer do, in the new tasks
+                    execute(COPY_BASES, (heir, keeper))
+                    execute(COPY_PREDICTIONS, (heir, keeper))
 
     def _get(self, key: str) -> str | None:
         row = self._connection.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()

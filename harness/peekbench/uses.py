@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import (
@@ -167,8 +167,8 @@ class MethodSpec(NamedUse):
         """The language model that the method works with, where its options name one."""
         return str(getattr(self.options, "model", ""))
 
-    def base_key(self) -> str:
-        """Equal for methods that do the same where there are no unlabeled texts."""
+    def base_key(self, tasks: Iterable[str] | None = None) -> str:
+        """Equal for methods that do the same where there are no unlabeled texts, in these tasks or in all."""
         entry = self.entry
 
         def that_matter(options: Options) -> dict[str, Any]:
@@ -176,7 +176,9 @@ class MethodSpec(NamedUse):
             return {name: value for name, value in values.items() if name not in entry.unlabeled_options}
 
         everywhere = that_matter(self.options)
-        exceptions = {task: that_matter(self.options_for(task)) for task in self.by_task}
+        exceptions = {
+            task: that_matter(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
+        }
         by_task = {task: options for task, options in exceptions.items() if options != everywhere}
         plugin, thing = plugins.split_use(self.use)
         key = f"{plugin}.{entry.base or thing} {json.dumps(everywhere, sort_keys=True)}"

@@ -150,6 +150,38 @@ def test_running_again_does_nothing_and_growing_does_only_what_is_new(make_spec:
     assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
 
 
+@pytest.mark.parametrize("option", ["boldness", "trust"])
+def test_exceptions_for_new_tasks_may_be_added_with_them(option: str, make_spec: MakeSpec) -> None:
+    """`boldness` has no effect on base arms, `trust` has; two methods share their base arms in the old tasks."""
+    exception = {option: 3}
+    methods = [{"use": "toy.vote"}, {"use": "toy.vote", "name": "bold", "options": {"boldness": 2}}, "toy.constant"]
+    first = run(make_spec(methods=methods))
+    tasks = [*make_spec().model_dump(mode="json")["tasks"], {"use": "toy.words", "name": "c", "options": {"seed": 2}}]
+    grown = [{"use": "toy.vote", "by_task": {"c": exception}}, *methods[1:]]
+    more = run(make_spec(methods=grown, tasks=tasks))
+    assert (more.resumed, more.finished) == (first.planned, 9)
+    run(make_spec(name="whole", methods=grown, tasks=tasks))
+    assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
+    both = [{**method, "by_task": {"d": exception}} for method in grown[:2] if isinstance(method, dict)]
+    both[0]["by_task"]["c"] = exception
+    last = {"use": "toy.words", "name": "d", "options": {"seed": 3}}
+    run(make_spec(methods=[*both, methods[2]], tasks=[*tasks, last]))
+    run(make_spec(name="all", methods=[*both, methods[2]], tasks=[*tasks, last]))
+    assert content(Path("runs/small.sqlite")) == content(Path("runs/all.sqlite"))
+    with Store.open(Path("runs/small.sqlite")) as grown_store, Store.open(Path("runs/all.sqlite")) as whole:
+        for trial in whole.done():
+            predictions = whole.predictions(trial)
+            assert {arm: numbers.tobytes() for arm, numbers in grown_store.predictions(trial).items()} == {
+                arm: numbers.tobytes() for arm, numbers in predictions.items()
+            }
+
+
+def test_exceptions_for_tasks_that_are_there_are_a_change(make_spec: MakeSpec) -> None:
+    run(make_spec())
+    with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task.b: null before, {.boldness.: 3} now"):
+        run(make_spec(methods=[{"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}, "toy.constant"]))
+
+
 def test_each_trial_belongs_to_the_session_that_made_it(make_spec: MakeSpec) -> None:
     summary = run(make_spec())
     run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
@@ -210,7 +242,7 @@ def test_a_plugin_that_shares_its_base_otherwise_is_a_change(
     make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(make_spec())
-    monkeypatch.setattr(MethodSpec, "base_key", lambda method: f"other {method.name}")
+    monkeypatch.setattr(MethodSpec, "base_key", lambda method, tasks=None: f"other {method.name}")
     with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
         run(make_spec())
 

@@ -147,6 +147,7 @@ def prefetch_short(*, options: Short, folders: Folders) -> dict[str, int | None]
 
 class Vote(Options):
     boldness: float = 1.0  # has no effect without unlabeled texts
+    trust: float = 1.0  # in words of train
     model: str = "none"
 
 
@@ -165,7 +166,7 @@ def vote(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Vote,
         for row, text in enumerate(inputs):
             for word in text.split():
                 if word in weights:
-                    scores[row] += weights[word] * (1 + options.boldness * (word in seen))
+                    scores[row] += options.trust * weights[word] * (1 + options.boldness * (word in seen))
         scores /= scores.sum(axis=1, keepdims=True)
         return scores
 
