@@ -22,8 +22,13 @@ import torch
 from peekbench import Context, Folders, Labeled, SourceRef, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench_finetune.methods import tapt
-from peekbench_finetune.options import Tapt
+from peekbench_finetune.options import Pretraining, Tapt
 from peekbench_lm.builtin import build_model
+from peekbench_lm.devices import reproducibly
+from peekbench_lm.model import LanguageModel
+from peekbench_lm.names import Precision
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokens import encode
 
 NUM_TRAIN = NUM_TEST = 50
 
@@ -139,7 +144,22 @@ def matrix_peak(threads: int) -> float:
     return best
 
 
-def measure(shape: Shape, precision: str) -> None:
+def step_speed(folder: Path, shape: Shape, precision: Precision) -> tuple[float, float]:
+    """Best speed of a pretraining step of 16 real texts on one thread, and of the matrix products around it."""
+    extra = draw(0)[2]
+    best = peak = 0.0
+    with reproducibly(torch.device("cpu"), 1):
+        model = LanguageModel(folder, torch.device("cpu"))
+        model.precision = precision
+        texts = encode(model.tokenizer, extra, model.limit(256))[:16]
+        for _ in range(6):
+            peak = max(peak, matrix_peak(1))
+            trained = pretrain(model, texts, Pretraining(epochs=1).recipe(model.kind), 0.15, 0)
+            best = max(best, 6 * shape.matrices * trained.num_tokens / trained.seconds)
+    return best, peak
+
+
+def measure(shape: Shape, precision: Precision) -> None:
     """Print one model's figures."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / shape.name
@@ -149,14 +169,16 @@ def measure(shape: Shape, precision: str) -> None:
         peak = in_process(matrix_peak, cores)
         with multiprocessing.get_context("spawn").Pool(cores) as pool:
             each = pool.starmap(second_trial, [(folder, 1, precision)] * cores)
+        speed, step_peak = in_process(step_speed, folder, shape, precision)
         theirs = in_process(run_straightforward, folder, 1)
     at_once = max(figures["trial"] for figures in each) / cores
     print(f"{shape.name}, {precision}, {NUM_TRAIN} train and {NUM_TEST} test texts, {cores} cores")
     print(f"  the straightforward way      {theirs:8.1f} s a trial")
     print(f"  peekbench, one fit at a time {ours['trial']:8.1f} s a trial  {theirs / ours['trial']:5.1f}x as fast")
     print(f"  peekbench, one fit a core    {at_once:8.1f} s a trial  {theirs / at_once:5.1f}x as fast")
+    print(f"  a step, one thread: {speed / step_peak:6.0%} of the bf16 matrix peak ({step_peak / 1e9:.0f} G/s)")
     done = 6 * shape.matrices * ours["tokens"] / ours["training"]
-    print(f"  of the bf16 matrix peak ({peak / 1e9:.0f} G/s) {done / peak:6.0%} on {ours['tokens']:,.0f} real tokens")
+    print(f"  all training, all threads: {done / peak:6.0%} of {peak / 1e9:.0f} G/s, {ours['tokens']:,.0f} real tokens")
     print(f"  most memory of a worker      {max(figures['memory'] for figures in each):8.0f} MB", flush=True)
 
 
