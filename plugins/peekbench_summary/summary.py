@@ -146,8 +146,8 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
         Column("verdict"),
         Column("bias", _difference(found)),
         Column("region", _spread(found)),
-        Column("p, paired t over tasks", "p_value"),
-        Column("p, sign flips of tasks", "p_value"),
+        Column("p, paired t", "p_value"),
+        Column("p, sign flips", "p_value"),
         Column("agreement"),
     )
     return Table(
