@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 ACCURACY = "accuracy"
 FINER = {"log loss": ("log_loss", -1), "Brier score": ("brier", -1), "macro-F1": ("macro_f1", 1)}
 """By name: the column of the results table, and 1 where more is better."""
+IN_POINTS = frozenset({ACCURACY, "macro-F1"})
 NOTE = (
-    "More is better: losses are counted negatively. Intervals are for these tasks. Subsamples: how many times "
+    "More is better: losses are counted negatively. Points are percentage points. Subsamples: how many times "
     "as many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score "
     "(test - base) they do to the others in proportion; left out where that is not clear of zero, or where the bias "
     "has another sign than that of accuracy."
@@ -43,14 +44,15 @@ def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> T
         biases = {name: of_these_tasks(list(of["bias"].values()), level) for name, of in of_each.items()}
         for name, of in of_each.items():
             means = [of_these_tasks(list(of[effect].values()), level).mean for effect in effects]
+            scale = 100 if name in IN_POINTS else 1
             here, accuracy, bias = needed[name], needed[ACCURACY], biases[name]
             agree = bias.mean * biases[ACCURACY].mean > 0
             ratio = here / accuracy if here is not None and accuracy and agree else None
-            numbers = (None if math.isnan(number) else number for number in (*means, bias.low, bias.high))
-            rows.append((*one.cells, name, *numbers, ratio))
+            numbers = (None if math.isnan(number) else scale * number for number in (*means, bias.low, bias.high))
+            rows.append((*one.cells, f"{name}, points" if name in IN_POINTS else name, *numbers, ratio))
     headings = (*effects, "low", "high", "subsamples, accuracy = 1")
     columns = (*found.columns, Column("score"), *(Column(heading, "number") for heading in headings))
-    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals of the bias")
+    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals of the bias for these tasks")
     return Table(title, columns, tuple(rows), NOTE)
 
 

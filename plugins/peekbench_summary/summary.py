@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import (
@@ -30,15 +30,21 @@ if TYPE_CHECKING:
     from peekbench_summary import Summary
 
 AVERAGE = "average of these tasks"
-NOTE = (
-    "boost = extra - base, bias = test - extra. 'These tasks': standard error and interval for further subsamples of "
-    "the same data sets. 'Such tasks': for other tasks, of which these are taken as a sample (a paired t over tasks)."
+THESE = (
+    "boost = extra - base, bias = test - extra. Standard errors and intervals are for further subsamples of the same "
+    "data sets; the verdicts rest on them."
+)
+SUCH_TASKS = "Such tasks: boost and bias over others like these"
+SUCH = (
+    "The same means, these tasks taken for a sample of such tasks: standard errors and intervals are for the mean over "
+    "those (a paired t over tasks)."
 )
 
 
 def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     found = configurations(results)
+    several = any(len(one.scores["bias"]) > 1 for one in found.each)
     finer = finer_table(results, found, options.level)
     regions = [region_of(one.scores, options.region_unit, options.region, found.is_accuracy) for one in found.each]
     verdicts = tuple(
@@ -55,8 +61,9 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
         "summary",
         tables=(
             _score_table(found),
-            _effect_table(found, options.level),
+            _effect_table(found, options.level, "Boost and bias over these tasks", of_these_tasks, THESE),
             _side_by_side(found, regions, verdicts, options.level),
+            *([_effect_table(found, options.level, SUCH_TASKS, of_such_tasks, SUCH)] if several else []),
             _task_table(found, options.level),
             *([] if finer is None else [finer]),
         ),
@@ -89,19 +96,28 @@ def _spread(found: Configurations) -> Unit:
     return "spread" if found.is_accuracy else "number"
 
 
-def _effect_table(found: Configurations, level: float) -> Table:
-    rows = []
-    for one in found.each:
-        for effect in found.effects:
-            tasks = list(one.scores[effect].values())
-            these, such = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
-            rows.append((*one.cells, effect, *_cells(these), *_cells(such)[1:]))
-    columns = [Column("effect"), Column("mean", _difference(found))]
-    for which in ("these tasks", "such tasks"):
-        columns.append(Column(f"se, {which}", _spread(found)))
-        columns += [Column(f"{name}, {which}", _difference(found)) for name in ("low", "high")]
-    title = found.title(f"Boost and bias over tasks, {level:.0%} intervals")
-    return Table(title, (*found.columns, *columns), tuple(rows), NOTE)
+def _effect_table(
+    found: Configurations,
+    level: float,
+    title: str,
+    estimate: Callable[[Sequence[Sequence[float]], float], Estimate],
+    note: str,
+) -> Table:
+    rows = [
+        (*one.cells, effect, *_cells(estimate(list(one.scores[effect].values()), level)))
+        for one in found.each
+        for effect in found.effects
+    ]
+    unit = _difference(found)
+    columns = (
+        Column("effect"),
+        Column("mean", unit),
+        Column("se", _spread(found)),
+        Column("low", unit),
+        Column("high", unit),
+    )
+    title = found.title(f"{title}, {level:.0%} intervals")
+    return Table(title, (*found.columns, *columns), tuple(rows), note)
 
 
 def _cells(estimate: Estimate) -> tuple[Cell, ...]:
@@ -112,6 +128,7 @@ def _cells(estimate: Estimate) -> tuple[Cell, ...]:
 def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Sequence[Verdict], level: float) -> Table:
     """Each verdict with the tests over tasks, so that a disagreement is seen."""
     rows = []
+    too_few = set()
     for one, region, verdict in zip(found.each, regions, verdicts, strict=True):
         means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
         tests = (paired_t(means), sign_flips(means))
@@ -121,6 +138,8 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
             for p, reachable in zip(tests, least, strict=True)
             if reachable <= 1 - level
         ]
+        if least[1] > 1 - level:
+            too_few.add(len(means))
         agreement = compare(verdict, differs)
         rows.append((*one.cells, verdict.decision, verdict.estimate, region.half_width, *tests, agreement))
     columns = (
@@ -132,13 +151,21 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
         Column("agreement"),
     )
     return Table(
-        found.title("Verdicts and tests over tasks, side by side"),
+        found.title("Verdicts on these tasks beside tests for such tasks"),
         (*found.columns, *columns),
         tuple(rows),
-        "The verdict speaks of these tasks. The two tests take the tasks for a sample and ask whether their mean "
-        "biases average zero: a paired t, and exact sign flips of the task means, which are left out of the comparison "
-        "where the tasks are too few for a p that small. Where verdict and tests disagree, the bias "
-        "belongs to some tasks, or the tasks are too few to speak for others.",
+        "The verdict speaks of these tasks. The two tests take the tasks for a sample and ask whether such tasks have "
+        "a bias on average: a paired t, and exact sign flips of the task means. Where verdict and tests disagree, the "
+        "bias belongs to some tasks, or the tasks are too few to speak for others."
+        + "".join(map(_least_p, sorted(too_few))),
+    )
+
+
+def _least_p(number: int) -> str:
+    """Of sign flips of so many task means."""
+    tasks = f"{number} tasks" if number > 1 else "one task"
+    return (
+        f" With {tasks} sign flips cannot give a p below {2.0 ** (1 - number):.3g}, and do not count as a disagreement."
     )
 
 
@@ -157,7 +184,9 @@ def _task_table(found: Configurations, level: float) -> Table:
         if effect == "bias":
             columns += [Column(f"{name} of bias", _difference(found)) for name in ("low", "high")]
     title = found.title(f"Boost and bias by task, {level:.0%} intervals of the bias")
-    return Table(title, tuple(columns), tuple(rows), "For further subsamples of the same data set.")
+    return Table(
+        title, tuple(columns), tuple(rows), "Each task by itself: for further subsamples of the same data set."
+    )
 
 
 def _forests(found: Configurations, level: float) -> tuple[Forest, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import ScoreWords, Verdict, decide
+from peekbench_summary.baselines import biased_tasks
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
 from peekbench_summary.further import MOST, further_subsamples
 from peekbench_summary.region import Region
@@ -67,7 +68,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             sentence = (
                 f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
             )
-        sentence += _beyond(tasks, these, such, region.half_width, show)
+        sentence += _beyond(tasks, these, such, level, region.half_width, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
     return Verdict(label, "bias", decision, sentence, these.mean, low, high, level)
 
@@ -80,15 +81,28 @@ def _would_settle(further: int | None) -> str:
     return f"about {rounded:,} further subsamples of each task would probably settle it"
 
 
-def _beyond(tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, region: float, show: ScoreWords) -> str:
-    """What the average hides: the range over tasks, and what other tasks might show."""
+def _beyond(
+    tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, level: float, region: float, show: ScoreWords
+) -> str:
+    """What the average hides: the range over tasks, those biased by themselves, and what other tasks might show."""
     if len(tasks) < 2:
         return ""
     means = [sum(task) / len(task) for task in tasks]
-    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}"
+    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}; {_one_by_one(tasks, level)}"
     if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
         text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
     return text + "."
+
+
+def _one_by_one(tasks: Sequence[Sequence[float]], level: float) -> str:
+    counts = zip(biased_tasks(tasks, level), ("up", "down"), strict=True)
+    found = [(number, way) for number, way in counts if number]
+    if not found:
+        return f"taken alone, none of {len(tasks)} tasks is clear of zero"
+    (number, way), *other = found
+    verb = "is" if number == 1 else "are"
+    also = "".join(f" and {number} {way}" for number, way in other)
+    return f"taken alone, {number} of {len(tasks)} tasks {verb} biased {way}{also}"
 
 
 def _shown(region: Region, show: ScoreWords) -> str:

@@ -18,7 +18,7 @@ from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench.uses import AnalysisSpec, make_use
-from peekbench_summary.baselines import paired_t, sign_flips
+from peekbench_summary.baselines import biased_tasks, paired_t, sign_flips
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.further import further_subsamples
 from peekbench_summary.region import Region
@@ -66,15 +66,15 @@ def test_means_and_errors_by_hand() -> None:
         "by hand",
     )
     analysis = summarise(table)
-    scores, effects, _, tasks = map(rows, analysis.tables)
+    scores, effects, _, such, tasks = map(rows, analysis.tables)
     assert scores[0]["base"] == pytest.approx(0.45)
     assert scores[0]["test"] == pytest.approx(0.6)
     assert scores[0]["trials"] == 4
     bias = next(row for row in effects if row["effect"] == "bias")
     # Task a: differences 0.1, 0.0; task b: 0.0, 0.2. Standard errors 0.05 and 0.1.
     assert bias["mean"] == pytest.approx(0.075)
-    assert bias["se, these tasks"] == pytest.approx(math.hypot(0.05, 0.1) / 2)
-    assert bias["se, such tasks"] == pytest.approx(0.025)
+    assert bias["se"] == pytest.approx(math.hypot(0.05, 0.1) / 2)
+    assert next(row for row in such if row["effect"] == "bias")["se"] == pytest.approx(0.025)
     by_task = {row["task"]: row for row in tasks}
     assert by_task["a"]["bias"] == pytest.approx(0.05)
     assert by_task["a"]["se of bias"] == pytest.approx(0.05)
@@ -142,6 +142,17 @@ def test_opposite_biases_do_not_hide_in_the_average(simulate: Simulate) -> None:
     (verdict,) = summarise(simulate(bias, subsamples=200, num_test=2000)).verdicts
     assert "By task it is -5." in verdict.sentence or "By task it is -4." in verdict.sentence
     assert "to +5." in verdict.sentence or "to +4." in verdict.sentence
+    assert "; taken alone, 2 of 5 tasks are biased up and 2 down;" in verdict.sentence
+
+
+def test_tasks_biased_by_themselves_are_counted_at_a_false_discovery_rate(simulate: Simulate) -> None:
+    (none,) = summarise(simulate(0.0, tasks=8)).verdicts
+    assert "; taken alone, none of 8 tasks is clear of zero" in none.sentence
+    (all_of_them,) = summarise(simulate(-0.05, tasks=8, subsamples=100)).verdicts
+    assert "; taken alone, 8 of 8 tasks are biased down." in all_of_them.sentence
+    tasks = np.random.default_rng(0).normal(size=(1000, 50))
+    assert sum(biased_tasks(tasks.tolist(), 0.95)) < 5  # of which one by one 50 would be told from zero
+    assert biased_tasks([[0.1, 0.1], [0.0, 0.0], [-0.1, -0.1]], 0.95) == (1, 1)
 
 
 def test_what_other_tasks_may_show_is_said_where_it_differs(simulate: Simulate) -> None:
@@ -343,10 +354,13 @@ def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_nee
     table = analysis.tables[-1]
     assert table.title.startswith("Scores finer than accuracy")
     accuracy, brier = rows(table)
-    assert (accuracy["score"], brier["score"]) == ("accuracy", "Brier score")  # log loss and F1 are not in the data
-    assert accuracy["boost"] == pytest.approx(0.08)
+    assert (accuracy["score"], brier["score"]) == (
+        "accuracy, points",
+        "Brier score",
+    )  # log loss and F1 are not in the data
+    assert accuracy["boost"] == pytest.approx(8)
     assert brier["boost"] == pytest.approx(0.04)
-    assert accuracy["low"] < 0.02 < accuracy["high"]
+    assert accuracy["low"] < 2 < accuracy["high"]
     assert brier["low"] < 0.01 < brier["high"]  # a smaller loss counts as up
     assert accuracy["subsamples, accuracy = 1"] == 1
     assert brier["subsamples, accuracy = 1"] == pytest.approx(0.25, rel=0.1)
@@ -355,8 +369,10 @@ def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_nee
 def test_sign_flips_of_few_tasks_are_no_objection() -> None:
     """Of five tasks with the same bias sign flips give 0.0625 at the least."""
     for num_tasks, p in ((5, 2 / 2**5), (6, 2 / 2**6)):
-        (row,) = rows(summarise(finer(noise=1, num_tasks=num_tasks)).tables[2])
+        table = summarise(finer(noise=1, num_tasks=num_tasks)).tables[2]
+        (row,) = rows(table)
         assert row["p, sign flips"] == pytest.approx(p)
+        assert ("With 5 tasks sign flips cannot give a p below 0.0625" in table.note) == (num_tasks == 5)
         assert row["agreement"] == "all see a bias"
 
 

@@ -1,0 +1,103 @@
+"""Effective samples a second of `engine: bambi` against what bambi does by itself. Prints figures, asserts nothing.
+
+Each way has a process of its own, so that its peak of memory is seen. bambi by itself is the model as one would write
+it, with an interaction of task and subsample and bambi's own parametrisation, drawn from by PyMC. Seconds are of the
+processor, compilation included. Takes minutes, and with many subsamples gigabytes.
+
+    OMP_NUM_THREADS=1 python benchmarks/engines.py FOLDER [--preset random_slopes] [--num-test 500] [--draws 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import warnings
+from pathlib import Path
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+from peekbench import FloatArray, load_results
+from peekbench_bayes import Hierarchical
+from peekbench_bayes.arrays import Arms, split
+from peekbench_bayes.counts import lay_rows
+from peekbench_bayes.model import CountPriors, Preset
+from peekbench_bayes.reference import CHAINS, TUNE, fit_with_bambi, tabulate
+
+BY_ITSELF = "bambi by itself"
+OURS = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
+
+
+def draw_by_itself(arms: Arms, preset: Preset, draws: int) -> FloatArray:
+    """Draws of the effect, (n_chains, n_draws), with the study's priors and its own terms."""
+    import bambi
+
+    priors = CountPriors()
+    table = tabulate(lay_rows(arms, preset, priors))
+    table["subsample"] = table["pair"].str.slice(6)
+    table["method"] = table["arm"].astype(int).astype(str)
+
+    def normal(sd: float) -> bambi.Prior:
+        return bambi.Prior("Normal", mu=0, sigma=sd)
+
+    def group(scale: float) -> bambi.Prior:
+        return bambi.Prior("Normal", mu=0, sigma=bambi.Prior("HalfNormal", sigma=scale))
+
+    terms = {"Intercept": normal(priors.intercept_sd), "arm": normal(priors.effect_sd)}
+    if len(arms.models) > 1:
+        terms["model"] = normal(priors.model_sd)
+    terms["1|task"] = group(priors.task_sd)
+    if preset == "random_slopes":
+        terms["1|task:method"] = group(priors.slope_sd)
+    terms["1|task:subsample"] = group(priors.pair_sd)
+    right = " + ".join(f"({name})" if "|" in name else name for name in terms if name != "Intercept")
+    model = bambi.Model(f"p(right, trials) ~ {right}", table, family="binomial", priors=terms)
+    trace = model.fit(draws=draws, tune=TUNE, chains=CHAINS, cores=1, random_seed=0, progressbar=False)
+    return np.asarray(trace.posterior["arm"])
+
+
+def measure(way: str, arms: Arms, preset: Preset, draws: int) -> tuple[float, float, float]:
+    """Effective samples of the effect, seconds and peak of memory in GB."""
+    warnings.simplefilter("ignore")  # of the samplers
+    started = sum(os.times()[:4])  # of compilers too, which are children
+    if way == BY_ITSELF:
+        effect = draw_by_itself(arms, preset, draws)
+    else:
+        options = Hierarchical(preset=preset, engine="bambi", sampler=OURS[way], chains=CHAINS, draws=draws)
+        found = fit_with_bambi(arms, options).log_odds
+        assert found is not None
+        effect = found
+    seconds = sum(os.times()[:4]) - started
+    return float(array_stats.ess(effect)), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="the published accuracies")
+    parser.add_argument("--preset", choices=["printed", "random_slopes"], default="random_slopes")
+    parser.add_argument("--num-test", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=1000, help=f"of each of {CHAINS} chains, after {TUNE} to tune")
+    parser.add_argument("--ways", nargs="+", choices=[*OURS, BY_ITSELF], default=[*OURS, BY_ITSELF])
+    asked = parser.parse_args()
+    results = load_results(asked.folder / "few_shot")
+    some = results[(results["num_train"] == 100) & (results["num_test"] == asked.num_test)]
+    (arms,) = split(some, ("bias",))[1]
+    print(f"{asked.preset}, n={asked.num_test}, {CHAINS} chains of {TUNE} + {asked.draws:,}:")
+    rates = {}
+    for way in asked.ways:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            samples, seconds, memory = pool.apply(measure, (way, arms, asked.preset, asked.draws))
+        rates[way] = samples / seconds
+        print(
+            f"{way:<22} {samples:7,.0f} effective samples in {seconds:7.1f} s: {rates[way]:7.1f} a second, "
+            f"{memory:.2f} GB",
+            flush=True,
+        )
+    if BY_ITSELF in rates:
+        print(", ".join(f"{way}: {rates[way] / rates[BY_ITSELF]:.1f} times bambi by itself" for way in asked.ways))
+
+
+if __name__ == "__main__":
+    main()
