@@ -20,7 +20,7 @@ from peekbench import FloatArray, decide, load_results
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
-from peekbench_bayes.gaussian import sample, summarise_cells
+from peekbench_bayes.gaussian import over_such_tasks, sample, summarise_cells
 
 AT_A_TIME = 200  # repeats
 BIASES = (0.0, 0.005, 0.01, 0.02)
@@ -42,12 +42,11 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
     """Limits at the options' level and at that of verdicts: (these and such tasks' average, 4 limits, repeats)."""
     average, such = [], []
-    for number, state in enumerate(
-        sample(summarise_cells(differences), options.difference_priors, WARM_UP + options.draws, rng)
-    ):
+    cells = summarise_cells(differences)
+    for number, state in enumerate(sample(cells, options.difference_priors, WARM_UP + options.draws, rng)):
         if number >= WARM_UP:
             average.append(state.alone.mean(axis=(1, 2)))
-            such.append(state.mu.mean(axis=1))
+            such.append(over_such_tasks(cells, state.alone, state.tau_task, state.tau_cell, rng))
     ends = [(1 + sign * level) / 2 for level in (options.level, options.verdict_level) for sign in (-1, 1)]
     return np.stack([np.quantile(np.array(draws), ends, axis=0) for draws in (average, such)])
 

@@ -2,7 +2,8 @@
 
 Each way has a process of its own, so that its peak of memory is seen. bambi by itself is the model as one would write
 it, with an interaction of task and subsample and bambi's own parametrisation, drawn from by PyMC. Seconds are of the
-processor, compilation included. Takes minutes, and with many subsamples gigabytes.
+processor, compilation included. Takes minutes, and with many subsamples gigabytes. With
+--slices 3 it compares so many fits of `bayes.meta` with the engine's instead.
 
     OMP_NUM_THREADS=1 python benchmarks/engines.py FOLDER [--preset random_slopes] [--num-test 500] [--draws 1000]
 """
@@ -10,6 +11,7 @@ processor, compilation included. Takes minutes, and with many subsamples gigabyt
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import resource
@@ -20,11 +22,13 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 from peekbench import FloatArray, load_results
-from peekbench_bayes import Hierarchical
+from peekbench_bayes import Hierarchical, Meta
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.counts import lay_rows
 from peekbench_bayes.model import CountPriors, Preset
 from peekbench_bayes.reference import CHAINS, TUNE, fit_with_bambi, tabulate
+from peekbench_bayes.slices import fit_count_slices, take_slices
+from peekbench_bayes.verdict import summarise
 
 BY_ITSELF = "bambi by itself"
 OURS = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
@@ -73,6 +77,21 @@ def measure(way: str, arms: Arms, preset: Preset, draws: int) -> tuple[float, fl
     return float(array_stats.ess(effect)), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 
+def compare_slices(arms: Arms, preset: Preset, number: int) -> None:
+    """Print how far fits of `bayes.meta` are from the bambi engine's: mean, low and high in posterior sd."""
+    warnings.simplefilter("ignore")
+    meta = Meta(preset=preset)
+    slices = list(itertools.islice(take_slices(arms, meta.num_slices, np.random.default_rng(meta.seed)), number))
+    found = fit_count_slices(slices, preset, meta.count_priors, meta.level)
+    for at, one in enumerate(slices):
+        posterior = fit_with_bambi(one, Hierarchical(preset=preset, engine="bambi", draws=1000))
+        assert posterior.log_odds is not None
+        bambi = summarise(posterior.log_odds, meta.level)
+        pairs = ((found.mean[at], bambi.mean), (found.low[at], bambi.low), (found.high[at], bambi.high))
+        off = ", ".join(f"{(ours - theirs) / bambi.sd:+.3f}" for ours, theirs in pairs)
+        print(f"{preset}, slice {at}: {off}; failed checks of bambi: {len(posterior.failed)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="the published accuracies")
@@ -80,10 +99,14 @@ def main() -> None:
     parser.add_argument("--num-test", type=int, default=500)
     parser.add_argument("--draws", type=int, default=1000, help=f"of each of {CHAINS} chains, after {TUNE} to tune")
     parser.add_argument("--ways", nargs="+", choices=[*OURS, BY_ITSELF], default=[*OURS, BY_ITSELF])
+    parser.add_argument("--slices", type=int, default=0, help="compare so many slices of bayes.meta with bambi instead")
     asked = parser.parse_args()
     results = load_results(asked.folder / "few_shot")
     some = results[(results["num_train"] == 100) & (results["num_test"] == asked.num_test)]
     (arms,) = split(some, ("bias",))[1]
+    if asked.slices:
+        compare_slices(arms, asked.preset, asked.slices)
+        return
     print(f"{asked.preset}, n={asked.num_test}, {CHAINS} chains of {TUNE} + {asked.draws:,}:")
     rates = {}
     for way in asked.ways:

@@ -99,7 +99,7 @@ def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
 NOTES = {
     "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
     "hierarchical model of the paired differences. Such tasks: mean over other tasks, of which these are taken as a "
-    "sample; stable tasks weigh more there. Log-odds by the delta method.",
+    "sample. Log-odds by the delta method.",
     "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged "
     "over tasks, models and subsamples (section 6.2).",
     "random_slopes": "Binomial model whose effect differs by task. The means are posterior predictive differences "

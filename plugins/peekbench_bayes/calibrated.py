@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.diagnostics import check_chains, check_dispersion
-from peekbench_bayes.gaussian import Cells, State, sample, summarise_cells
+from peekbench_bayes.gaussian import Cells, State, over_such_tasks, sample, summarise_cells
 from peekbench_bayes.posterior import Check, Posterior
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def fit_differences(arms: Arms, options: Hierarchical) -> Posterior:
         by_model=np.nanmean(alone, axis=3),
         by_task=theta.mean(axis=2),
         log_odds=None if arms.num_test is None else np.nanmean(alone * _slope(arms), axis=(2, 3)),
-        such_tasks=mu.mean(axis=2),
+        such_tasks=over_such_tasks(cells, alone, tau_task, tau_cell, np.random.default_rng([options.seed, 2])),
         spreads=spreads,
         checks=(*check_chains(checked), *_check_dispersion(arms, cells, variance, rng)),
         parameters=parameters,

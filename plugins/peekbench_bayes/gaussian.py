@@ -122,6 +122,28 @@ def _alone(cells: Cells, variance: FloatArray, rng: np.random.Generator) -> Floa
     return np.where(there, cells.mean + error * _normal(rng, error.shape), np.nan)
 
 
+def over_such_tasks(
+    cells: Cells, alone: FloatArray, tau_task: FloatArray, tau_cell: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of the mean effect over tasks of which these are a sample, the models given; shape (n_chains, ...).
+
+    Given the standard deviations, it is normal around the average of these tasks, every task weighing alike. `mu`
+    weighs stable tasks more, and lies elsewhere where effects go with noise.
+
+    Parameters
+    ----------
+    alone
+        As in `State`, with any axes between the first and the last two; `tau_task` and `tau_cell` have the others.
+    """
+    import numpy as np
+
+    there = cells.count[0] > 0
+    number = there.sum()
+    spread = tau_task**2 * ((there.sum(axis=0) / number) ** 2).sum() + tau_cell**2 / number
+    drawn: FloatArray = np.nanmean(alone, axis=(-2, -1)) + np.sqrt(spread) * _normal(rng, spread.shape)
+    return drawn
+
+
 def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     return rng.standard_normal(shape)
 

@@ -45,7 +45,7 @@ def test_a_minimal_spec_has_sensible_defaults(tmp_path: Path) -> None:
 def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> None:
     spec = parse_spec(MINIMAL, folder=tmp_path)
     assert type(spec.methods[0].options).__name__ == "Vote"
-    assert spec.methods[0].raw_options() == {"boldness": 1.0, "model": "none"}
+    assert spec.methods[0].raw_options() == {"boldness": 1.0, "trust": 1.0, "model": "none"}
     assert spec.methods[0].model == "none"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student_t
 
 from peekbench.effects import decide
 from peekbench.errors import DataError, SpecError
@@ -372,6 +373,20 @@ def test_checks_of_the_default_engine_pass(simulate: Simulate) -> None:
     assert {check.name.split(",")[0] for check in fit.checks} == {"R-hat", "bulk ESS", "tail ESS"} | {
         "dispersion of differences"
     }
+
+
+def test_such_tasks_are_judged_as_a_paired_t_over_tasks_does() -> None:
+    """Bias goes with noise here, so that a mean that weighs stable tasks more would lie elsewhere."""
+    rng = np.random.default_rng(3)
+    noise = np.linspace(0.005, 0.05, 30)
+    difference = (noise - 0.01)[:, None] + noise[:, None] * rng.standard_normal((30, 40))
+    table = pd.DataFrame({"task": np.repeat([f"t{number}" for number in range(30)], 40), "extra": 0.5})
+    fit = fit_differences(bias_of(tidy(table.assign(test=0.5 + difference.ravel()), "noisy")), Hierarchical())
+    assert fit.such_tasks is not None
+    found, means = summarise(fit.such_tasks, 0.89), difference.mean(axis=1)
+    assert found.mean == pytest.approx(means.mean(), abs=0.0005)
+    half = student_t.ppf(0.945, 29) * means.std(ddof=1) / np.sqrt(30)
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
 
 
 def test_slices_keep_one_subsample_of_each_task_and_model() -> None:
