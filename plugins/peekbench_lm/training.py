@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.names import Schedule
+from peekbench_lm.names import Optimizer, Schedule
+from peekbench_lm.quantised import eight_bit_adamw
 from peekbench_lm.situation import computing
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Recipe:
     """Larger gradients are scaled down to it; 0 for no limit."""
     warmup: float = 0.0
     """Share of the steps in which the learning rate rises from zero."""
+    optimizer: Optimizer = "adamw"
 
     def rate(self, progress: float) -> float:
         """The learning rate after a share of the steps."""
@@ -116,7 +118,9 @@ def _optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.optim.O
     matrices = [weight for weight in weights if weight.ndim > 1]
     others = [weight for weight in weights if weight.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    if recipe.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    return eight_bit_adamw(groups, recipe.learning_rate)
 
 
 def _backward(model: LanguageModel, batch: Batch, seed: int, weights: Sequence[nn.Parameter]) -> Tensor:
