@@ -1,0 +1,33 @@
+"""Large language models asked for a text's class: zero-shot, and with examples of each class in the prompt."""
+
+from __future__ import annotations
+
+from peekbench import MethodEntry, hookimpl
+from peekbench_lm.provision import pin, prefetch
+from peekbench_prompting.methods import count_tokens, few_shot, zero_shot
+from peekbench_prompting.options import FewShot, ZeroShot
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    return [
+        MethodEntry(
+            name="zero_shot",
+            options=ZeroShot,
+            method=zero_shot,
+            summary="a causal language model, untrained, is asked for the class; ignores unlabeled texts",
+            base="zero_shot",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="few_shot",
+            options=FewShot,
+            method=few_shot,
+            summary="the same with train texts and their classes in the prompt; ignores unlabeled texts",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+    ]
