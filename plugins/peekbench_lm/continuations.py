@@ -22,7 +22,6 @@ from peekbench_lm.names import Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.training import fitting, in_parts
 
-TOLERANCE = 1e-3  # a tree that a model does not see as such shows as differences of the numbers' own size
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")  # what configurations call the reach of attention
 
 
@@ -83,7 +82,6 @@ def score_continuations(
     PeekbenchError
         Where a single text does not fit into memory.
     """
-    model.network.eval()
     longest = max(map(len, texts), default=0) + max(map(len, continuations))
     if longest > _window(model) or not takes_trees(model):
         return score_one_by_one(model, texts, continuations, batch_size, precision)
@@ -106,7 +104,7 @@ def takes_trees(model: LanguageModel) -> bool:
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             model.takes_trees = False  # it has no notion of them
         else:
-            model.takes_trees = bool(np.abs(found - wanted).max() < TOLERANCE * max(1.0, np.abs(wanted).max()))
+            model.takes_trees = bool(np.abs(found - wanted).max() < model.tolerance * max(1.0, np.abs(wanted).max()))
     return model.takes_trees
 
 
@@ -119,6 +117,7 @@ def score_one_by_one(
     precision: Precision,
 ) -> FloatArray:
     """The same, for any model: every text with every continuation is a sequence of its own."""
+    model.network.eval()
     pairs = [(text, continuation) for text in texts for continuation in continuations]
     scores = np.empty(len(pairs))
     for start in range(0, len(pairs), batch_size):
@@ -150,6 +149,7 @@ def _sequences(model: LanguageModel, part: Part, targets: Sequence[Sequence[int]
 def _score_trees(
     model: LanguageModel, texts: Sequence[Sequence[int]], tree: Tree, batch_size: int, precision: Precision
 ) -> FloatArray:
+    model.network.eval()
     shared = _shared(texts)
     scores = np.empty((len(texts), len(tree.steps)))
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))

@@ -61,6 +61,8 @@ class LanguageModel:
         self.micro_batch = MicroBatch()
         self.words: UsedRows | TiedRows | None = None
         """What looks up rows of the word embedding in its place."""
+        self.tolerance = TOLERANCE
+        """How much the same numbers may differ, as a share of their size, where they are computed in another way."""
         self.takes_trees: bool | None = None
         """Whether it computes trees of continuations; None until that is tried."""
         self._usual_attention = ""
@@ -257,7 +259,7 @@ class LanguageModel:
                 said = self.logits(part, places)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return False  # a layout that the model has no notion of
-        return _close(ours, hidden) and _close(said, logits[places])
+        return _close(ours, hidden, self.tolerance) and _close(said, logits[places], self.tolerance)
 
     def _check_causality(self, ids: Tensor) -> None:
         other = ids.clone()
@@ -270,9 +272,9 @@ class LanguageModel:
             )
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
     scale = max(1.0, other.abs().max().item())
-    return one.shape == other.shape and (one - other).abs().max().item() < TOLERANCE * scale
+    return one.shape == other.shape and (one - other).abs().max().item() < tolerance * scale
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def choose_examples(train: Labeled, task: Task, num_each: int | None, seed: int)
         turns[labels == label] = np.arange((labels == label).sum())
     order = np.argsort(turns, kind="stable")
     chosen = [int(shuffled[place]) for place in order if num_each is None or turns[place] < num_each]
-    return [(train.inputs[row], task.class_names[int(train.labels[row])]) for row in chosen]
+    return [(str(train.inputs[row]), task.class_names[int(train.labels[row])]) for row in chosen]
 
 
 class Questions:
@@ -76,7 +76,7 @@ class Questions:
         left = np.arange(len(inputs))
         for number in range(self.num_examples, -1, -1):
             prompts = self._with(number)
-            asked = prompts.prompts([inputs[row] for row in left])
+            asked = prompts.prompts([inputs[row] for row in left.tolist()])
             fits = np.array([not (prompt.is_cut and number) for prompt in asked], dtype=bool)
             if fits.any():
                 yield number, prompts, left[fits], [prompt for prompt, fit in zip(asked, fits, strict=True) if fit]

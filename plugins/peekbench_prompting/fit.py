@@ -84,7 +84,7 @@ def make_predictor(loan: Loan, questions: Questions, options: Prompting, metrics
         started = time.perf_counter()
         parts, num_cut, num_examples = [], 0, 0
         with reproducibly(device, options.threads):
-            for number, prompts, rows, asked in questions.put(inputs):
+            for number, prompts, rows, asked in questions.put(list(inputs)):
                 parts.append((rows, scorer.probabilities(prompts, asked)))
                 num_cut += sum(prompt.is_cut for prompt in asked)
                 num_examples += number * len(asked)

@@ -53,4 +53,5 @@ class Scorer:
 def softmax(scores: FloatArray) -> FloatArray:
     """Rows that add up to 1, in proportion to the scores' exponentials; (n, num_classes)."""
     odds: FloatArray = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)
+    odds /= odds.sum(axis=1, keepdims=True)
+    return odds
