@@ -1,4 +1,4 @@
-"""Gradient checkpointing: layers are computed again in the backward pass, so that memory holds one layer's inner values.
+"""Gradient checkpointing: layers are computed again in the backward pass, to hold one layer's inner values at a time.
 
 Dropout of a packed model counts its calls to know its masks. What is computed again must count from where the layer
 began, or it would draw other masks (Chen et al. 2016, arXiv 1604.06174).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import Any
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -19,7 +20,7 @@ def set_checkpointing(network: nn.Module, wanted: bool) -> bool:
     """Have layers computed again in the backward pass, or not; whether the network has layers that know how."""
     from transformers.modeling_layers import GradientCheckpointingLayer
 
-    layers = [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
+    layers: list[Any] = [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = wanted
         layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False, context_fn=_contexts)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from peekbench import FloatArray
-from peekbench_lm.layout import Part, Step
+from peekbench_lm.layout import Part, Step, count_shared
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Precision
 from peekbench_lm.situation import computing
@@ -150,7 +150,7 @@ def _score_trees(
     model: LanguageModel, texts: Sequence[Sequence[int]], tree: Tree, batch_size: int, precision: Precision
 ) -> FloatArray:
     model.network.eval()
-    shared = _shared(texts)
+    shared = count_shared(texts)
     scores = np.empty((len(texts), len(tree.steps)))
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     with model.usual_attention(), torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16"):
@@ -166,14 +166,6 @@ def _score_trees(
 
             scores[rows] = in_parts(model, len(rows), attempt)
     return scores
-
-
-def _shared(texts: Sequence[Sequence[int]]) -> int:
-    """Tokens that all texts begin with; at least the last one of each is left."""
-    first, last = min(map(tuple, texts)), max(map(tuple, texts))  # all others are between these two
-    shortest = min(map(len, texts)) - 1
-    differs = (place for place in range(shortest) if first[place] != last[place])
-    return next(differs, shortest)
 
 
 def _keys_and_values(model: LanguageModel, ids: Sequence[int]) -> list[tuple[Tensor, Tensor]]:

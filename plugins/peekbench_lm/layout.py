@@ -53,6 +53,16 @@ def group_lengths(lengths: Sequence[int]) -> tuple[Group, ...]:
     return tuple(reversed(groups))
 
 
+def count_shared(texts: Sequence[Sequence[int]]) -> int:
+    """Tokens that all texts begin with; at least the last one of each is left, and 0 where there is but one text."""
+    if len(texts) < 2:
+        return 0
+    first, last = min(map(tuple, texts)), max(map(tuple, texts))  # all others are between these two
+    shortest = min(map(len, texts)) - 1
+    differs = (place for place in range(shortest) if first[place] != last[place])
+    return next(differs, shortest)
+
+
 class Step:
     """The texts that share an optimizer step, sorted by length."""
 

@@ -151,7 +151,9 @@ class LanguageModel:
         if wanted is None:
             wanted = self.device.type == "cuda"
         elif wanted and not set_checkpointing(self.network, wanted):
-            raise DataError(f"{self.folder}: its layers know no gradient checkpointing; write gradient_checkpointing: false")
+            raise DataError(
+                f"{self.folder}: its layers know no gradient checkpointing; write gradient_checkpointing: false"
+            )
         set_checkpointing(self.network, wanted)
 
     def hidden(self, part: Part) -> Tensor:
@@ -171,7 +173,7 @@ class LanguageModel:
         return logits
 
     def loss(self, part: Part, places: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-        """Sum of the cross entropies of what should be said at some of a part's tokens, each counting once or so often."""
+        """Sum of the cross entropies of what should be said at some of a part's tokens, each once or `counts` times."""
         if not self._has_linear_head:
             losses = cross_entropy(self.logits(part, places).float(), targets, reduction="none")
             return (losses if counts is None else losses * counts).sum()

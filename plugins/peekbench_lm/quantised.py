@@ -47,7 +47,7 @@ def compute_by_precision(network: nn.Module, folder: Path) -> None:
     """
     from bitsandbytes.nn import Linear4bit
 
-    class Nf4Linear(Linear4bit):  # type: ignore[misc]
+    class Nf4Linear(Linear4bit):
         def forward(self, hidden: Tensor) -> Tensor:
             from bitsandbytes import matmul_4bit
 
@@ -57,7 +57,7 @@ def compute_by_precision(network: nn.Module, folder: Path) -> None:
             product: Tensor = matmul_4bit(hidden.to(dtype), self.weight, quant_state=self.weight.quant_state, bias=bias)
             return product
 
-    layers = [module for module in network.modules() if isinstance(module, Linear4bit)]
+    layers: list[Any] = [module for module in network.modules() if isinstance(module, Linear4bit)]
     if not layers:
         raise DataError(
             f"{folder}: none of its layers can be held in four bits, which takes linear ones; choose another model, or "

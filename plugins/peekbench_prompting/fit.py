@@ -53,7 +53,7 @@ def fitting_model(options: Prompting, context: Context, metrics: dict[str, float
     reset_peak_memory(device)
     with reproducibly(device, options.threads):
         started = time.perf_counter()
-        loan = borrow(find_model(options.model, options.revision, context.folders), device)
+        loan = borrow(find_model(options.model, options.revision, context.folders), device, options.base)
         metrics["loading_seconds"] = time.perf_counter() - started
         if loan.model.kind != "causal":
             raise SpecError(

@@ -10,6 +10,7 @@ from peekbench_lm.installed import check_installed
 
 if TYPE_CHECKING:
     from peekbench_prompting.options import FewShot, Prompting, ZeroShot
+    from peekbench_prompting.training_options import Pretrain, Supervised
 
 
 def zero_shot(
@@ -42,6 +43,40 @@ def few_shot(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: F
     from peekbench_prompting.fit import fit_few_shot
 
     return fit_few_shot(train, task, options, context)
+
+
+def pretrain(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pretrain, context: Context) -> Predictor:
+    """Train the model to go on with the unlabeled texts' prompts, then ask it for classes; `packed` does it, too.
+
+    Source: arXiv 2410.00179, section 9
+
+    Raises
+    ------
+    SpecError, DataError
+        As `zero_shot`.
+    PeekbenchError
+        Where bitsandbytes is needed, and not installed.
+    """
+    check_installed()
+    from peekbench_prompting.training import fit_pretrain
+
+    return fit_pretrain(unlabeled, task, options, context)
+
+
+def supervised(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Supervised, context: Context
+) -> Predictor:
+    """Train the model on the train set's answers, after the unlabeled texts' prompts where wanted, and ask it.
+
+    Raises
+    ------
+    SpecError, DataError, PeekbenchError
+        As `pretrain`.
+    """
+    check_installed()
+    from peekbench_prompting.training import fit_supervised
+
+    return fit_supervised(unlabeled, train, task, options, context)
 
 
 def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:

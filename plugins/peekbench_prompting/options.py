@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.names import DeviceName, Precision
+from peekbench_lm.names import Base, DeviceName, Precision
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
+Weights: TypeAlias = Literal["fp32", "nf4"]
 Normalisation: TypeAlias = Literal["mean", "sum"]
 PriorCorrection: TypeAlias = Literal["none", "content_free"]
 
@@ -40,12 +41,19 @@ class Prompting(Options):
     """Tokens of a prompt with its answer, where the model can read as many; a text that does not fit is cut."""
     chat_template: ChatTemplate = "auto"
     """Whether a prompt is put as a user's message where the tokenizer has a chat template."""
+    weights: Weights = "fp32"
+    """How the model's weights are held: in fp32, or in four bits (NF4, Dettmers et al. 2023, arXiv 2305.14314)."""
     scoring: Scoring = Scoring()
     """How a class's probability comes about."""
     device: DeviceName = "auto"
     """By default a GPU where there is one."""
     threads: int = Field(default=1, ge=1)
     """CPU threads of a fit. Numbers differ in the last digits with it; more workers are the better use of cores."""
+
+    @property
+    def base(self) -> Base:
+        """How the model is held."""
+        return "nf4" if self.weights == "nf4" else "frozen"
 
 
 class ZeroShot(Prompting):

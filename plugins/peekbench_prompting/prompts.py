@@ -27,6 +27,8 @@ class Prompt:
     ids: list[int]
     tail: tuple[int, ...]
     """Its last tokens: those that reach into what stands behind the text."""
+    num_leading: int
+    """Its tokens before the text's own paragraph: the instruction's."""
     is_cut: bool
     """Whether the context was too short for all of the text's first 1,000 characters."""
 
@@ -76,6 +78,7 @@ class Prompts:
             self._before, self._behind, self._gap = _as_chat(tokenizer, frame.before, frame.behind)
         else:
             self._special = _leading(tokenizer)
+        self._paragraph = len(self._before) - len(f"\n\n{frame.text_mark}")
         self._answers: dict[tuple[int, ...], Answers] = {}
         self._limit = limit
         (empty,) = self._write([""])
@@ -144,7 +147,8 @@ class Prompts:
             ((ids, offsets),) = self._encode([self._around(text)])
         border = len(self._before) + len(text)
         tail = tuple(token for token, (_, end) in zip(ids, offsets, strict=True) if end > border)
-        return Prompt(self._around(text), ids, tail, is_cut=text != whole)
+        num_leading = sum(end <= self._paragraph for _, end in offsets)
+        return Prompt(self._around(text), ids, tail, num_leading, is_cut=text != whole)
 
     def _around(self, text: str) -> str:
         return f"{self._before}{text}{self._behind}"
