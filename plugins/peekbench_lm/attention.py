@@ -129,7 +129,7 @@ def packed_attention(
 def _attend(
     block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
 ) -> Tensor:
-    """Of query, key, value, each (heads, num_texts, width, size), what a block's tokens mix; (heads, num_tokens, size)."""
+    """From query, key, value, all (heads, num_texts, width, size), to (heads, num_tokens, size) of a block's tokens."""
     q, k, v = heads
     num_heads = len(q)
     if len(k) != num_heads:

@@ -91,8 +91,8 @@ def test_what_texts_share_is_computed_once_and_counts_for_each(
     texts = begin_alike(model)
     rows = [Completion(text, 1 if place % 2 else 9) for place, text in enumerate(texts)]
     batch = make_batch(model, rows)
-    assert batch.step.num_shared > 10
-    assert batch.step.num_placed < batch.step.num_tokens / 2
+    assert batch.step.num_shared > 5
+    assert batch.step.num_placed == batch.step.num_tokens - (len(texts) - 1) * batch.step.num_shared
     assert batch.num_targets == sum(len(row.ids) - row.start for row in rows)
     shared = gradients(model, rows)
     monkeypatch.setattr(completions, "count_shared", lambda texts: 0)
@@ -143,9 +143,8 @@ def test_a_loss_that_counts_twice_is_that_of_two() -> None:
     repeated = summed_loss(head, hidden.repeat_interleave(counts, 0), targets.repeat_interleave(counts))
     counted = summed_loss(head, hidden, targets, counts.float())
     assert counted.item() == pytest.approx(repeated.item(), rel=1e-5)
-    for one, other in zip(
-        *(torch.autograd.grad(loss, [hidden, head.weight]) for loss in (counted, repeated)), strict=True
-    ):
+    wanted = [torch.autograd.grad(loss, [hidden, head.weight]) for loss in (counted, repeated)]
+    for one, other in zip(*wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
@@ -296,7 +295,7 @@ def test_a_step_that_does_not_fit_is_done_in_parts_with_checkpointing_too(folder
     model.checkpoint_gradients(True)
 
     def refuse(module: Any, arguments: Any, inputs: Any) -> None:
-        if inputs["position_ids"].numel() > 60:
+        if inputs["position_ids"].numel() > 40:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     with model.body.register_forward_pre_hook(refuse, with_kwargs=True):

@@ -12,7 +12,7 @@ import pytest
 import torch
 from small_models import SENTENCES, save_model
 
-from peekbench import Dataset, Folders, SpecError, run
+from peekbench import Dataset, SpecError, load_results, run
 from peekbench.spec import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
@@ -72,9 +72,12 @@ def case_of(use: str, model: Path | str, tmp_path: Path, **options: Any) -> Case
     return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
 
 
-@pytest.mark.parametrize("use", USES)
-def test_methods_keep_their_contract(use: str, tmp_path: Path) -> None:
-    options = {"model": str(save_roomy("mistral", tmp_path)), **QUICK, "pretraining": {**STAGE, "epochs": 1}}
+@pytest.mark.parametrize(
+    ("use", "more"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
+)
+def test_methods_keep_their_contract(use: str, more: dict[str, Any], tmp_path: Path) -> None:
+    """Of methods that share their code one each."""
+    options = {"model": str(save_roomy("mistral", tmp_path)), **QUICK, "pretraining": {**STAGE, "epochs": 1}, **more}
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
 
@@ -84,7 +87,7 @@ def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: P
     base, extra = case.fit(None), case.fit(case.unlabeled)
     assert not any(metric.startswith("pretraining") for metric in base.metrics)
     metrics = extra.metrics
-    assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]
+    assert metrics["pretraining_loss_3"] < metrics["pretraining_loss_1"] - 0.02
     assert metrics["pretraining_tokens_per_second"] == metrics["pretraining_tokens"] / metrics["pretraining_seconds"]
     assert metrics["pretraining_share_cut"] == 0
     assert "micro_batch_size" not in metrics
@@ -135,7 +138,7 @@ def test_pretraining_is_on_all_tokens_of_prompts_that_end_at_the_answer_mark(
 def test_finetuning_is_on_the_answers_of_the_train_set_alone(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = case_of("prompting.supervised", folder, tmp_path, finetuning={**STAGE, "epochs": 8})
+    case = case_of("prompting.supervised", folder, tmp_path, lora=None, finetuning={**STAGE, "epochs": 8})
     pretraining, answers = trained_on(case, monkeypatch, case.unlabeled)
     assert len(pretraining) == len(case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
@@ -159,7 +162,7 @@ def packed_sequences(folder: Path, **options: Any) -> tuple[LanguageModel, list[
 
 
 def test_packed_sequences_hold_each_text_once_behind_one_instruction(folder: Path) -> None:
-    model, asked, rows = packed_sequences(folder, sequence_length=400)
+    model, _, rows = packed_sequences(folder, sequence_length=400)
     assert len(rows) > 1
     decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
     for row, said in zip(rows, decoded, strict=True):
@@ -190,8 +193,6 @@ def test_texts_that_see_themselves_alone_compute_what_their_own_prompts_do(folde
         with computing(part, 0, "fp32"):
             hidden = model.hidden(part)
         for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
-            alone = model.network.base_model(torch.tensor([ids])) if not model.is_packed else None
-            assert alone is None
             (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
             with computing(single, 0, "fp32"):
                 wanted = model.hidden(single)
@@ -209,13 +210,19 @@ def test_what_texts_see_makes_a_difference(folder: Path, tmp_path: Path) -> None
 
 
 def test_texts_that_are_cut_are_counted(folder: Path, tmp_path: Path) -> None:
-    case = case_of("prompting.pretrain", folder, tmp_path, context_length=512)
+    case = case_of("prompting.pretrain", folder, tmp_path, context_length=256)
     long = [f"{text} {'x' * 400 * (row % 2)}" for row, text in enumerate(case.unlabeled)]
     assert case.fit(long).metrics["pretraining_share_cut"] == pytest.approx(0.5, abs=0.02)
 
 
 def test_memory_that_runs_out_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = case_of("prompting.pretrain", folder, tmp_path, gradient_checkpointing=True)
+    case = case_of(
+        "prompting.pretrain",
+        folder,
+        tmp_path,
+        gradient_checkpointing=True,
+        pretraining={**STAGE, "learning_rate": 1e-3},
+    )
     roomy = case.predict(case.unlabeled)
     usual = LanguageModel.loss
 
@@ -266,7 +273,7 @@ def test_a_really_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
         pytest.skip("shared/data/models/stories260K is not there")
     case = case_of("prompting.pretrain", model, tmp_path)
     metrics = case.fit(case.unlabeled).metrics
-    assert metrics["pretraining_loss_3"] < 0.8 * metrics["pretraining_loss_1"]
+    assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]
 
 
 def test_a_run_is_the_same_again_and_shares_the_base_arm(folder: Path, tmp_path: Path) -> None:
@@ -283,18 +290,14 @@ def test_a_run_is_the_same_again_and_shares_the_base_arm(folder: Path, tmp_path:
         )
         summary = run(spec)
         assert (summary.finished, summary.failed) == (2, 0)
-        from peekbench import load_results
-
         columns = ["task", "method", "subsample", "arm", "num_correct", "log_loss"]
         summaries.append(load_results(summary.store)[columns])
     assert summaries[0].equals(summaries[1])
 
 
-@pytest.mark.parametrize(
-    "path", sorted((REPOSITORY / "specs/paper").glob("zero_shot_mistral*.yaml")), ids=lambda path: path.stem
-)
-def test_specs_of_the_study_have_its_hyperparameters(path: Path) -> None:
-    spec = load_spec(path)
+@pytest.mark.parametrize("name", ["zero_shot_mistral", "zero_shot_mistral_packed"])
+def test_specs_of_the_study_have_its_hyperparameters(name: str) -> None:
+    spec = load_spec(REPOSITORY / f"specs/paper/{name}.yaml")
     assert len(spec.tasks) == 25
     (method,) = spec.methods
     options: Any = method.options
@@ -303,4 +306,4 @@ def test_specs_of_the_study_have_its_hyperparameters(path: Path) -> None:
     assert (options.lora.rank, options.lora.alpha, options.lora.dropout) == (16, 32, 0.05)
     assert (options.pretraining.epochs, options.pretraining.learning_rate, options.context_length) == (1, 2e-4, 512)
     assert not isinstance(options, Packed) or options.sequence_length == 8192
-    assert Folders
+    assert (*spec.design.num_test, spec.design.num_subsamples) == (100, 20)
