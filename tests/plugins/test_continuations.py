@@ -30,12 +30,13 @@ def some_texts(shared: int, number: int = 9) -> list[list[int]]:
 
 def test_a_tree_has_every_shared_token_once() -> None:
     tree = Tree(BRANCHES)
-    assert tree.tokens == [5, 6, 8, 7], "last tokens are not fed"
-    assert tree.parents == [-1, 0, -1, 1]
-    assert tree.depths == [1, 2, 1, 3]
+    assert tree.tokens == [5, 6, 8, 7, 7], "last tokens are not fed"
+    assert tree.parents == [-1, 0, -1, 1, 0]
+    assert tree.depths == [1, 2, 1, 3, 2]
     assert tree.steps[4] == [(0, 5), (1, 6), (2, 7), (4, 8)]
     assert tree.steps[3] == tree.steps[5] == [(0, 8), (3, 9)]
-    assert tree.sees().int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [1, 1, 0, 1]]
+    assert tree.sees()[3].tolist() == [True, True, False, True, False]
+    assert tree.sees()[4].tolist() == [True, False, False, False, True]
 
 
 @pytest.mark.parametrize("shared", [0, 1, 20])
@@ -106,9 +107,9 @@ def test_what_is_shared_is_computed_once(model: LanguageModel) -> None:
     takes_trees(model)
     fed: list[int] = []
     hook = model.body.register_forward_pre_hook(
-        lambda module, arguments, named: fed.append(named["input_ids"].numel()), with_kwargs=True
+        lambda module, arguments, named: fed.append((*arguments, named.get("input_ids"))[0].numel()), with_kwargs=True
     )
     score_continuations(model, texts, BRANCHES, 100, "fp32")
     hook.remove()
     longest = max(map(len, texts)) - 20
-    assert fed == [20, len(texts) * (longest + 4)]
+    assert fed == [20, len(texts) * (longest + 5)]

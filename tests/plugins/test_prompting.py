@@ -50,7 +50,10 @@ def byte_level() -> Any:
 
 
 def sentence_piece() -> Any:
-    """As Llama's and Mistral's first ones: no words, spaces written as a letter, a token in front."""
+    """As Llama's and Mistral's first ones: no words, spaces written as a letter, a token in front.
+
+    Trained so that a colon goes with the space behind it.
+    """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     trainer = trainers.BpeTrainer(
@@ -58,7 +61,8 @@ def sentence_piece() -> Any:
         special_tokens=["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256))],
         show_progress=False,
     )
-    made = _trained(tokenizer, trainer)
+    tokenizer.train_from_iterator([*" ".join(SENTENCES).split(), *([f": {name}" for name in NAMES] * 400)], trainer)
+    made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer)  # type: ignore[no-untyped-call]
     made.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
     )
@@ -74,9 +78,7 @@ def unigram() -> Any:
 
 
 def _trained(tokenizer: Any, trainer: Any) -> Any:
-    prompts = [render_prompt(text, NAMES, INSTRUCTION) for text in SENTENCES]
-    answers = [f"### Answer: {name}" for name in NAMES] * 50  # often enough for the colon to go with what follows
-    tokenizer.train_from_iterator([*prompts, *answers], trainer)
+    tokenizer.train_from_iterator([render_prompt(text, NAMES, INSTRUCTION) for text in SENTENCES], trainer)
     wrap: Any = PreTrainedTokenizerFast
     return wrap(tokenizer_object=tokenizer)
 
@@ -100,10 +102,12 @@ def test_an_answer_is_what_prompt_and_answer_are_written_as_together(tokenizer: 
         for label, name in enumerate(NAMES):
             whole = tokenizer(f"{bare} {name}")["input_ids"]
             assert [*stem, *answers.tokens[label]] == whole == prompts.with_answer(prompt, label)
-    alone = [tokenizer(f" {name}", add_special_tokens=False)["input_ids"] for name in NAMES]
-    if len(tokenizer) == 500 and tokenizer.bos_token:  # this one writes the colon with what follows
-        assert answers.num_replaced
-        assert [list(tokens) for tokens in answers.tokens] != alone
+    if tokenizer.bos_token:  # this one writes the colon with what follows
+        assert answers.num_replaced == 1
+        assert all(tokenizer.decode(tokens).startswith(":") for tokens in answers.tokens)
+    else:
+        assert answers.num_replaced == 0
+        assert tokenizer.decode(answers.tokens[3]).strip(" ▁") == "law"
 
 
 def test_what_an_answer_changes_in_the_prompt_belongs_to_every_answer() -> None:
@@ -137,7 +141,7 @@ def test_long_texts_are_cut_in_the_text_alone(tokenizer: Any) -> None:
     short = Prompts(tokenizer, task_of(), 2000)
     (empty,) = short.prompts([""])
     room = 9 + max(len(short.with_answer(empty, label)) for label in range(len(NAMES)))
-    texts = ["a", *(" ".join(SENTENCES[start : start + 3]) for start in range(0, 12, 3)), "é🐇" * 90]
+    texts = ["a", *(" ".join(SENTENCES[start : start + 3]) for start in range(0, 12, 3)), "é law 🐇 " * 40]
     prompts = Prompts(tokenizer, task_of(), room)
     asked = prompts.prompts(texts)
     assert [prompt.is_cut for prompt in asked] == [False, True, True, True, True, True]
@@ -161,8 +165,8 @@ def test_texts_are_cut_at_1000_characters_before(tokenizer: Any) -> None:
 
 
 def test_an_instruction_that_does_not_fit_is_told(tokenizer: Any) -> None:
-    with pytest.raises(SpecError, match=r"task acting: .* 6 class names.*the context has 20; choose a larger context"):
-        Prompts(tokenizer, task_of(), 20)
+    with pytest.raises(SpecError, match=r"task acting: .* 6 class names.*the context has 9; choose a larger context"):
+        Prompts(tokenizer, task_of(), 9)
 
 
 # Chats
@@ -311,10 +315,10 @@ def test_unlabeled_texts_change_nothing(gpt2: Path, tmp_path: Path) -> None:
 
 
 def test_metrics_say_what_was_done(gpt2: Path, tmp_path: Path) -> None:
-    case = case_of("prompting.zero_shot", gpt2, tmp_path, context_length=240)
+    case = case_of("prompting.zero_shot", gpt2, tmp_path, context_length=400)
     predictor = case.fit(None)
     assert "loading_seconds" in predictor.metrics
-    predictor.predict([*case.test[:3], case.test[0] * 9])
+    predictor.predict([*case.test[:3], "xyz " * 250])
     assert predictor.metrics["share_cut"] == 0.25
     assert predictor.metrics["scoring_seconds"] > 0
     assert predictor.metrics["peak_memory_mb"] > 0
@@ -358,16 +362,16 @@ def test_few_shot_shows_as_many_examples_as_fit_and_cuts_no_text_for_them() -> N
     examples = choose_examples(train, task, None, 0)
 
     def make(some: Sequence[tuple[str, str]]) -> Prompts:
-        return Prompts(tokenizer, task, 300, some)
+        return Prompts(tokenizer, task, 220, some)
 
     questions = Questions(make, examples)
     number = questions.num_examples
     assert 3 < number < 32
     longest = max(train.inputs, key=lambda text: len(tokenizer(text)["input_ids"]))
     assert not make(examples[:number]).prompts([longest])[0].is_cut
-    with_more = Questions(lambda some: Prompts(tokenizer, task, 300, [*some, *examples[:1]] if some else []), examples)
+    with_more = Questions(lambda some: Prompts(tokenizer, task, 220, [*some, *examples[:1]] if some else []), examples)
     assert with_more.num_examples == number - 1
-    texts = ["a", "law " * 40, *SENTENCES[:4], "law " * 400]
+    texts = ["a", "law " * 40, *SENTENCES[:4], "law " * 250]
     seen = {
         row: (shown, prompt)
         for shown, _, rows, asked in questions.put(texts)
@@ -388,7 +392,7 @@ def test_few_shot_shows_as_many_examples_as_fit_and_cuts_no_text_for_them() -> N
 def test_few_shot_records_its_examples(gpt2: Path, tmp_path: Path) -> None:
     case = case_of("prompting.few_shot", gpt2, tmp_path, num_examples=1)
     predictor = case.fit(None)
-    predictor.predict([*case.test[:3], case.test[0] * 30])
+    predictor.predict([*case.test[:3], "xyz " * 250])
     assert predictor.metrics["num_examples"] == 4
     assert predictor.metrics["mean_examples"] == 3
     assert predictor.metrics["share_cut"] == 0.25
