@@ -1,7 +1,7 @@
 """Scoring class names behind prompts: what is computed once, against one forward pass per text and class name.
 
-Prints figures, asserts nothing. The model is GPT-2's build, smaller, with random weights; the texts are real, and so are the 18
-class names.
+Prints figures, asserts nothing. The model is GPT-2's build, smaller, with random weights; the texts are real, and so are
+the 18 class names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def make_model(folder: Path, layers: int, width: int) -> None:
     tokenizer.model_max_length = MAX_TOKENS
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    config = GPT2Config(vocab_size=len(tokenizer), n_layer=layers, n_embd=width, n_head=width // 64)
+    sizes = {"n_layer": layers, "n_embd": width, "n_head": width // 64}
+    config = GPT2Config(vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=0, **sizes)
     GPT2LMHeadModel(config).save_pretrained(folder)
 
 
@@ -80,10 +81,10 @@ def measure(layers: int, width: int, num_texts: int, threads: int) -> None:
     lengths = [len(prompt.ids) - len(empty.ids) for prompt in asked]
     tokens = sum(map(len, prompts.answers(empty).tokens)) / task.num_classes
     print(
-        f"{layers} layers, {width} wide, {task.name}: {task.num_classes} class names of {tokens:.1f} tokens, {num_texts} texts of",
-        end=" ",
+        f"{layers} layers, {width} wide; {task.name}: {task.num_classes} class names of {tokens:.1f} tokens,", end=" "
     )
-    print(f"{min(lengths)} to {max(lengths)} tokens (mean {np.mean(lengths):.0f}), {len(empty.ids)} around each")
+    print(f"{num_texts} texts of {min(lengths)} to {max(lengths)} (mean {np.mean(lengths):.0f}),", end=" ")
+    print(f"{len(empty.ids)} around each")
     seconds, found = [], []
     for way in (scorer.probabilities, lambda _, some: one_by_one(model, prompts, some)):
         way(prompts, asked[:FEW])
