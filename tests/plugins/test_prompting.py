@@ -237,7 +237,8 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plainly(folder: Path, texts: Sequence[str], task: Task, normalisation: str = "mean") -> FloatArray:
     """Class probabilities by one forward pass for each text and class, written with transformers alone."""
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    network: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+    network: Any = AutoModelForCausalLM.from_pretrained(folder)
+    network.eval()
     scores = np.empty((len(texts), task.num_classes))
     for row, text in enumerate(texts):
         prompt = render_prompt(text, task.class_names, task.instruction)
@@ -282,8 +283,9 @@ def test_scores_of_stories_are_those_of_the_plain_computation(normalisation: str
     if not folder.is_dir():
         pytest.skip("the model stories260K is not beside the repository")
     case = case_of("prompting.zero_shot", folder, tmp_path, scoring={"normalisation": normalisation})
-    found = case.fit(None).predict(case.test[:4])
-    assert np.abs(np.log(found) - np.log(plainly(folder, case.test[:4], case.task, normalisation))).max() < 1e-4
+    texts = list(case.test[:4])
+    found = case.fit(None).predict(texts)
+    assert np.abs(np.log(found) - np.log(plainly(folder, texts, case.task, normalisation))).max() < 1e-4
 
 
 def test_content_free_texts_say_what_names_alone_are_worth(gpt2: Path, tmp_path: Path) -> None:
