@@ -36,6 +36,7 @@ def save_model(name: str, folder: Path, *, dropout: float = 0.1, width: int = 32
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     tokenizer = train_tokenizer(KINDS[name], list(SENTENCES), 400)
+    tokenizer.model_max_length = max(positions, tokenizer.model_max_length)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(1)
     config = AutoConfig.for_model(name, vocab_size=len(tokenizer), **_sizes(name, dropout, width, positions))

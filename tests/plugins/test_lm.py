@@ -522,6 +522,7 @@ def test_a_models_weights_are_downloaded_once(hub: LoopbackHub, tmp_path: Path) 
 
 
 def put_model(hub: LoopbackHub, *files: str) -> None:
+    hub.branch("some/model").mkdir(parents=True)
     for file in files:
         (hub.branch("some/model") / file).write_text("{}")
 
