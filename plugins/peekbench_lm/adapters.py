@@ -6,16 +6,13 @@ import warnings
 
 from torch import nn
 
-from peekbench_lm.messages import hushed
-
 MARK = "lora_"
 """In the names of adapters' weights."""
 
 
 def put_adapters(body: nn.Module, rank: int, alpha: int, dropout: float) -> None:
     """Put fresh adapters, drawn from torch's generator, at every linear layer of a network without its head."""
-    with hushed():
-        from peft import LoraConfig, inject_adapter_in_model
+    from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
     with warnings.catch_warnings():

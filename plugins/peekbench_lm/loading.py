@@ -9,7 +9,6 @@ import torch
 
 from peekbench import DataError
 from peekbench_lm import attention
-from peekbench_lm.messages import hushed
 from peekbench_lm.names import Base, Kind
 from peekbench_lm.quantised import compute_by_precision, nf4_config
 
@@ -24,8 +23,7 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
     PeekbenchError
         Where bitsandbytes is needed, and not installed.
     """
-    with hushed():
-        from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
     attention.register()
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from peekbench import DataError, PeekbenchError
-from peekbench_lm.messages import hushed
 
 
 def nf4_config() -> Any:
@@ -23,15 +22,14 @@ def nf4_config() -> Any:
         Where bitsandbytes is not installed.
     """
     _check_installed("four-bit weights", "another `adaptation`")
-    with hushed():
-        from transformers import BitsAndBytesConfig
+    from transformers import BitsAndBytesConfig
 
-        return BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=torch.bfloat16,
-        )  # type: ignore[no-untyped-call]
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )  # type: ignore[no-untyped-call]
 
 
 def compute_by_precision(network: nn.Module, folder: Path) -> None:
@@ -77,8 +75,8 @@ def eight_bit_adamw(groups: Sequence[Mapping[str, Any]], learning_rate: float) -
         Where bitsandbytes is not installed.
     """
     _check_installed("eight-bit optimizers", "`optimizer: adamw`")
-    with hushed():
-        from bitsandbytes.optim import AdamW8bit, PagedAdamW8bit
+    from bitsandbytes.optim import AdamW8bit, PagedAdamW8bit
+
     is_on_gpu = any(weight.device.type == "cuda" for group in groups for weight in group["params"])
     optimizer: torch.optim.Optimizer = (PagedAdamW8bit if is_on_gpu else AdamW8bit)(groups, lr=learning_rate)
     return optimizer
