@@ -46,7 +46,7 @@ def pad() -> None:
 def head_everywhere() -> None:
     """Compute the language-model head at every token, not only where something is to be guessed."""
 
-    def loss(self: LanguageModel, part: Any, places: Any, targets: Any) -> Any:
+    def loss(self: LanguageModel, part: Any, places: Any, targets: Any, counts: Any = None) -> Any:
         logits = self.network(**self._inputs(part)).logits[0][places]
         return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum")
 

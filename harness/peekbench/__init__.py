@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
+    from peekbench.prompts import PromptFrame, frame_prompt, render_prompt
     from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
     from peekbench.records import (
         Analysis,
@@ -63,6 +64,7 @@ _HOME = {
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
     "hookimpl": "hookspecs",
+    **dict.fromkeys(("PromptFrame", "frame_prompt", "render_prompt"), "prompts"),
     **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
@@ -109,6 +111,7 @@ __all__ = [
     "PeekbenchError",
     "PlannedDesign",
     "Predictor",
+    "PromptFrame",
     "ScoreWords",
     "SourceRef",
     "SpecError",
@@ -126,6 +129,7 @@ __all__ = [
     "analyze",
     "configurations",
     "decide",
+    "frame_prompt",
     "group_duplicates",
     "hash_rows",
     "hookimpl",
@@ -135,6 +139,7 @@ __all__ = [
     "load_spec",
     "plain_cell",
     "read_cached",
+    "render_prompt",
     "replacing",
     "run",
     "signed",

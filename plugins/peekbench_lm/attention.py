@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
-from peekbench_lm.layout import Block
+from peekbench_lm.layout import Block, Part
 from peekbench_lm.situation import current
 
 NAME = "peekbench_packed"
+PLAIN_WIDTH = 256  # attention matrices of wider texts are not held in memory, where they need not be
 UNKNOWN = ("softcap", "s_aux", "position_bias")  # what some models ask of attention besides
 
 
@@ -58,6 +60,22 @@ class _Unpad(torch.autograd.Function):
         return gradients[0].new_zeros(ctx.shape).index_copy_(1, ctx.block.places, gradients[0]), None
 
 
+class _Repeat(torch.autograd.Function):
+    """(heads, num_placed, size) to the places of all blocks of a part where texts share tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, part: Part) -> Tensor:
+        ctx.part = part
+        return packed.index_select(1, part.sources)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = gradients
+        part = ctx.part
+        total = gradient.new_zeros((len(gradient), len(part.ids), gradient.shape[-1]), dtype=torch.float32)
+        return total.index_add_(1, part.sources, gradient.float()).to(gradient.dtype), None
+
+
 def packed_attention(
     module: nn.Module,
     query: Tensor,
@@ -97,24 +115,38 @@ def packed_attention(
         )
     causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    num_heads = query.shape[1]
-    keep = situation.keep_cells(dropout, num_heads)
-    blocks = situation.part.blocks
-    sizes = [block.num_tokens for block in blocks]
-    # Split at once: the gradient of a slice is as large as all, and zero elsewhere.
-    heads = zip(*(torch.split(projected.squeeze(0), sizes, dim=1) for projected in (query, key, value)), strict=True)
-    outputs = [_attend(block, each, causal, scale, dropout, keep) for block, each in zip(blocks, heads, strict=True)]
+    if situation.part.step.num_shared and not causal:
+        raise ValueError("texts share tokens only where no token sees those behind it")
+    keep = situation.keep_cells(dropout, query.shape[1])
+    padded = zip(*(_padded(situation.part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
+    outputs = [
+        _attend(block, each, causal, scale, dropout, keep)
+        for block, each in zip(situation.part.blocks, padded, strict=True)
+    ]
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
 def _attend(
     block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
 ) -> Tensor:
-    """Query, key and value of a block's tokens, each (heads, num_tokens, size), to what they mix to, in that shape."""
-    q, k, v = (_padded(block, packed) for packed in heads)
+    """From query, key, value, all (heads, num_texts, width, size), to (heads, num_tokens, size) of a block's tokens."""
+    q, k, v = heads
     num_heads = len(q)
     if len(k) != num_heads:
         k, v = (shared.repeat_interleave(num_heads // len(shared), dim=0) for shared in (k, v))
+    if causal and keep is None and block.width > PLAIN_WIDTH:
+        # Padding stands behind a text's tokens, which do not see it.
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale).flatten(1, 2)
+    else:
+        mixed = _attend_plainly(block, (q, k, v), causal, scale, dropout, keep)
+    return _Unpad.apply(mixed, block) if len(block.places) < mixed.shape[1] else mixed  # type: ignore[no-untyped-call]
+
+
+def _attend_plainly(
+    block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
+) -> Tensor:
+    """With attention matrices; (heads, num_texts * width, size)."""
+    q, k, v = heads
     scores = (q * scale) @ k.transpose(-1, -2)  # (heads, num_texts, width, width)
     if block.is_ragged:
         scores = scores.masked_fill(block.padding, -math.inf)
@@ -122,15 +154,27 @@ def _attend(
         scores = scores.masked_fill(block.later, -math.inf)
     weights = scores.softmax(-1)
     if keep is not None:
-        cells = keep[block.offset * num_heads :][: block.group.num_cells * num_heads]
-        cells = cells.view(num_heads, -1, block.width, block.width)[:, block.rows]
+        cells = keep[block.offset * len(q) :][: block.group.num_cells * len(q)]
+        cells = cells.view(len(q), -1, block.width, block.width)[:, block.rows]
         weights, v = weights * cells, v / (1 - dropout)
-    mixed = (weights @ v).flatten(1, 2)
-    return _Unpad.apply(mixed, block) if block.is_ragged else mixed  # type: ignore[no-untyped-call]
+    return (weights @ v).flatten(1, 2)
 
 
-def _padded(block: Block, packed: Tensor) -> Tensor:
-    """(heads, num_tokens, size) to (heads, num_texts, width, size)."""
-    if block.is_ragged:
-        packed = _Pad.apply(packed, block)  # type: ignore[no-untyped-call]
-    return packed.reshape(len(packed), block.num_texts, block.width, packed.shape[-1])
+def _padded(part: Part, packed: Tensor) -> list[Tensor]:
+    """(heads, num_placed, size) to (heads, num_texts, width, size) of each block."""
+    if part.step.num_shared:
+        packed = _Repeat.apply(packed, part)  # type: ignore[no-untyped-call]
+        sizes = [block.num_texts * block.width for block in part.blocks]
+    else:
+        sizes = [block.num_tokens for block in part.blocks]
+    # Split at once: the gradient of a slice is as large as all, and zero elsewhere.
+    split = list(torch.split(packed, sizes, dim=1))
+    if not part.step.num_shared:
+        split = [
+            _Pad.apply(own, block) if block.is_ragged else own  # type: ignore[no-untyped-call]
+            for own, block in zip(split, part.blocks, strict=True)
+        ]
+    return [
+        own.reshape(len(own), block.num_texts, block.width, own.shape[-1])
+        for own, block in zip(split, part.blocks, strict=True)
+    ]

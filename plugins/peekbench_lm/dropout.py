@@ -19,9 +19,9 @@ class Dropout(nn.Module):
         if not self.training or not self.p:
             return hidden
         now = current()
-        keep = now.keep(self.p, now.part.step.num_tokens * hidden.shape[-1])
+        keep = now.keep(self.p, now.part.step.num_placed * hidden.shape[-1])
         assert keep is not None
-        mine = keep.view(-1, hidden.shape[-1])[now.part.tokens]
+        mine = now.part.take(keep.view(-1, hidden.shape[-1]))
         return hidden * mine.to(hidden.dtype).mul_(1 / (1 - self.p))
 
 

@@ -21,14 +21,21 @@ class _SummedLoss(torch.autograd.Function):
     """Sum of the cross entropies of (n, size) hidden states, by the (vocabulary, size) weight of the head."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
+    ) -> Tensor:
         scores = linear(hidden, weight, bias)
         total = torch.zeros((), device=hidden.device)
-        for some, wanted in zip(torch.split(scores, ROWS), torch.split(targets, ROWS), strict=True):
+        for start in range(0, len(scores), ROWS):
+            some, wanted = scores[start : start + ROWS], targets[start : start + ROWS, None]
             table = some.float().log_softmax(-1)
-            total -= table.gather(1, wanted[:, None]).sum()
+            said = table.gather(1, wanted)
             table.exp_()
-            table.scatter_add_(1, wanted[:, None], table.new_full((len(wanted), 1), -1.0))
+            table.scatter_add_(1, wanted, table.new_full((len(wanted), 1), -1.0))
+            if counts is not None:
+                often = counts[start : start + ROWS, None]
+                said, table = said * often, table.mul_(often)
+            total -= said.sum()
             some.copy_(table)
         ctx.save_for_backward(hidden, weight, scores)
         ctx.has_bias = bias is not None
@@ -38,16 +45,17 @@ class _SummedLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, scores = ctx.saved_tensors
         scale = gradients[0]
-        for_hidden, for_weight, for_bias, _ = ctx.needs_input_grad
+        for_hidden, for_weight, for_bias, _, _ = ctx.needs_input_grad
         return (
             (scores @ weight) * scale.to(scores.dtype) if for_hidden else None,
             scores.T @ (hidden * scale.to(hidden.dtype)) if for_weight else None,
             scores.sum(0, dtype=torch.float32).mul_(scale).to(scores.dtype) if for_bias and ctx.has_bias else None,
             None,
+            None,
         )
 
 
-def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
+def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
     """Sum of the cross entropies of tokens, in the precision of the autocast region it is called in.
 
     Parameters
@@ -58,10 +66,13 @@ def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
         (n, size).
     targets
         The words that should have been said; (n,).
+    counts
+        How often each counts, by default once; (n,), of the type float.
     """
     kind = hidden.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
     bias: Tensor | None = head.bias
     bias = bias if bias is None else bias.to(dtype)
-    total: Tensor = _SummedLoss.apply(hidden.to(dtype), head.weight.to(dtype), bias, targets)  # type: ignore[no-untyped-call]
+    arguments = hidden.to(dtype), head.weight.to(dtype), bias, targets, counts
+    total: Tensor = _SummedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
     return total

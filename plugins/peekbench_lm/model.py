@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +15,15 @@ from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
 from peekbench_lm import attention
+from peekbench_lm.adapters import MARK, put_adapters, remove_adapters
+from peekbench_lm.checkpointing import set_checkpointing
 from peekbench_lm.devices import MicroBatch, keep_freed_memory
 from peekbench_lm.dropout import replace_dropout
 from peekbench_lm.folder import ModelFolder, model_kind
 from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.names import Kind, Precision
+from peekbench_lm.loading import load_network
+from peekbench_lm.names import Base, Kind, Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import context_limit, load_tokenizer
 from peekbench_lm.vocabulary import TiedRows, UsedRows
@@ -34,13 +36,13 @@ LONG_PROBE = 160  # tokens; more than the windows of models that look at a token
 class LanguageModel:
     """A masked or causal language model with its tokenizer."""
 
-    def __init__(self, folder: Path, device: torch.device) -> None:
+    def __init__(self, folder: Path, device: torch.device, base: Base = "trained") -> None:
         """Load a model.
 
         Raises
         ------
         DataError
-            Where the folder's files are no language model, or lack weights.
+            Where the folder's files are no language model, lack weights, or cannot be held so.
         """
         if device.type == "cpu":
             keep_freed_memory()
@@ -49,7 +51,9 @@ class LanguageModel:
         self.folder = folder
         if self.kind == "masked" and self.tokenizer.mask_token_id is None:
             raise DataError(f"{folder}: its tokenizer has no mask token; give one that has, or a causal model")
-        self.network = _load_network(folder, self.kind).to(device)
+        self.base: Base = base
+        with quiet():
+            self.network = load_network(folder, self.kind, base, device)
         """As transformers has it, with its language-model head."""
         self.device = device
         self.precision: Precision = "fp32"
@@ -57,11 +61,18 @@ class LanguageModel:
         self.micro_batch = MicroBatch()
         self.words: UsedRows | TiedRows | None = None
         """What looks up rows of the word embedding in its place."""
+        self.tolerance = TOLERANCE
+        """How much the same numbers may differ, as a share of their size, where they are computed in another way."""
+        self.takes_trees: bool | None = None
+        """Whether it computes trees of continuations; None until that is tried."""
+        self._usual_attention = ""
         self._first_position: int | None = None
         self._has_linear_head = False
         self.hidden_size = 0
         self._choose_layout()
-        self._weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
+        kept = self.network.named_parameters() if base == "trained" else ()
+        self._weights = {name: weight.detach().clone() for name, weight in kept}
+        self.restore()
 
     @property
     def is_packed(self) -> bool:
@@ -74,29 +85,47 @@ class LanguageModel:
         body: nn.Module = self.network.base_model
         return body
 
+    @property
+    def first_position(self) -> int:
+        """Where it begins to count."""
+        return self._first_position or 0
+
+    @contextmanager
+    def usual_attention(self) -> Iterator[None]:
+        """Compute with the attention that transformers has for it, which takes texts in rows and a mask."""
+        packed = self.network.config._attn_implementation
+        self.network.set_attn_implementation(self._usual_attention)
+        try:
+            yield
+        finally:
+            self.network.set_attn_implementation(packed)
+
+    def as_mask(self, sees: Tensor) -> Tensor:
+        """A mask as the usual attention takes it, from True where a query sees a key; (num_texts, 1, queries, keys)."""
+        if self._usual_attention == "sdpa":
+            return sees
+        return torch.zeros(sees.shape, device=sees.device).masked_fill(~sees, torch.finfo(torch.float32).min)
+
     def limit(self, wanted: int) -> int:
         """Tokens of a text that are read: as many as wanted, or as the model is made for."""
-        return context_limit(self.tokenizer, self.folder, wanted, self._first_position or 0)
+        return context_limit(self.tokenizer, self.folder, wanted, self.first_position)
 
     def copy(self) -> LanguageModel:
-        """Another one, whose training leaves this one alone."""
+        """Another one, whose training leaves this one alone; weights that are never trained are the same ones."""
         other = copy.copy(self)
-        other.network = copy.deepcopy(self.network)
+        shared = self.network.parameters() if self.base != "trained" else ()
+        other.network = copy.deepcopy(self.network, {id(weight): weight for weight in shared})
         other.micro_batch = MicroBatch()
         return other
 
     def add_adapters(self, rank: int, alpha: int, dropout: float, seed: int) -> None:
         """Put fresh low-rank adapters at the layers' matrices, train only them (Hu et al. 2021, arXiv 2106.09685)."""
-        from peft import LoraConfig, inject_adapter_in_model
-
         torch.manual_seed(seed)
-        config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that GPT-2's layers have their weights the other way round is seen to
-            inject_adapter_in_model(config, self.body)
+        put_adapters(self.body, rank, alpha, dropout)
         for name, weight in self.network.named_parameters():
-            weight.requires_grad_("lora_" in name)
-        self.network.to(self.device)
+            weight.requires_grad_(MARK in name)
+            if MARK in name:
+                weight.data = weight.data.to(self.device)
         if self.is_packed:
             replace_dropout(self.network)
 
@@ -104,13 +133,31 @@ class LanguageModel:
     def restore(self) -> None:
         """Go back to the weights that were loaded, without adapters."""
         remove_adapters(self.network)
+        set_checkpointing(self.network, False)
         for name, weight in self.network.named_parameters():
-            weight.copy_(self._weights[name])
             weight.grad = None
-            weight.requires_grad_(True)
+            weight.requires_grad_(self.base == "trained")
+            if self.base == "trained":
+                weight.copy_(self._weights[name])
+
+    def checkpoint_gradients(self, wanted: bool | None) -> None:
+        """Compute layers again in the backward pass, for less memory; None for where there is a GPU.
+
+        Raises
+        ------
+        DataError
+            Where it is wanted, and the model's layers do not know how.
+        """
+        if wanted is None:
+            wanted = self.device.type == "cuda"
+        elif wanted and not set_checkpointing(self.network, wanted):
+            raise DataError(
+                f"{self.folder}: its layers know no gradient checkpointing; write gradient_checkpointing: false"
+            )
+        set_checkpointing(self.network, wanted)
 
     def hidden(self, part: Part) -> Tensor:
-        """Last hidden states of a part's tokens; (num_tokens, hidden_size)."""
+        """Last hidden states of a part's tokens, those that are shared first; (num_placed, hidden_size)."""
         hidden: Tensor = self.body(**self._inputs(part)).last_hidden_state
         return self._real(hidden, part)
 
@@ -125,14 +172,15 @@ class LanguageModel:
             logits: Tensor = self.network(**self._inputs(part)).logits[0]
         return logits
 
-    def loss(self, part: Part, places: Tensor, targets: Tensor) -> Tensor:
-        """Sum of the cross entropies of what should be said at some of a part's tokens."""
+    def loss(self, part: Part, places: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
+        """Sum of the cross entropies of what should be said at some of a part's tokens, each once or `counts` times."""
         if not self._has_linear_head:
-            return cross_entropy(self.logits(part, places).float(), targets, reduction="sum")
+            losses = cross_entropy(self.logits(part, places).float(), targets, reduction="none")
+            return (losses if counts is None else losses * counts).sum()
         head = self.network.get_output_embeddings()
         with doing(head, lambda hidden: hidden):
             hidden = self.logits(part, places)
-        return summed_loss(head, hidden, targets)
+        return summed_loss(head, hidden, targets, counts)
 
     def _inputs(self, part: Part) -> dict[str, Tensor]:
         if self._first_position is not None:
@@ -171,7 +219,7 @@ class LanguageModel:
         self.hidden_size = hidden.shape[-1]
         if self.kind == "causal":
             self._check_causality(alone[-1])
-        usual = self.network.config._attn_implementation
+        usual = self._usual_attention = self.network.config._attn_implementation
         for first in (0, (self.network.config.pad_token_id or 0) + 1, None):
             self._first_position = first
             self.network.set_attn_implementation(usual if first is None else attention.NAME)
@@ -213,7 +261,7 @@ class LanguageModel:
                 said = self.logits(part, places)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return False  # a layout that the model has no notion of
-        return _close(ours, hidden) and _close(said, logits[places])
+        return _close(ours, hidden, self.tolerance) and _close(said, logits[places], self.tolerance)
 
     def _check_causality(self, ids: Tensor) -> None:
         other = ids.clone()
@@ -226,37 +274,9 @@ class LanguageModel:
             )
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
     scale = max(1.0, other.abs().max().item())
-    return one.shape == other.shape and (one - other).abs().max().item() < TOLERANCE * scale
-
-
-def _load_network(folder: Path, kind: Kind) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
-
-    attention.register()
-    loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
-    with quiet():
-        try:
-            network, report = loader.from_pretrained(
-                folder,
-                dtype=torch.float32,
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
-        except (OSError, ValueError, RuntimeError) as error:
-            raise DataError(
-                f"{folder}: cannot be loaded as a {kind} language model: {error}; give a model whose weights are in "
-                "safetensors files"
-            ) from error
-    if missing := sorted(report["missing_keys"]):
-        raise DataError(
-            f"{folder}: {len(missing)} weights are missing, {missing[0]} among them; they would start from random "
-            "numbers. Give a checkpoint with its language-model head"
-        )
-    return network
+    return one.shape == other.shape and (one - other).abs().max().item() < tolerance * scale
 
 
 @contextmanager
@@ -286,15 +306,6 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def remove_adapters(module: nn.Module) -> None:
-    """Put the layers that adapters were wrapped around back in their places."""
-    for name, child in module.named_children():
-        if hasattr(child, "base_layer"):
-            setattr(module, name, child.base_layer)
-        else:
-            remove_adapters(child)
-
-
 class Loan:
     """A model at the disposal of one fit, and of the predictor that the fit returns."""
 
@@ -302,19 +313,20 @@ class Loan:
         self.model = model
 
 
-_idle: dict[tuple[ModelFolder, torch.device], list[LanguageModel]] = {}
-_first: dict[tuple[ModelFolder, torch.device], LanguageModel] = {}
+_Key: TypeAlias = tuple[ModelFolder, torch.device, Base]
+_idle: dict[_Key, list[LanguageModel]] = {}
+_first: dict[_Key, LanguageModel] = {}
 
 
-def borrow(folder: ModelFolder, device: torch.device) -> Loan:
+def borrow(folder: ModelFolder, device: torch.device, base: Base = "trained") -> Loan:
     """A model with the weights of its folder, for as long as the loan is referred to.
 
     A worker that fits one model after the other gets the same one again and again. Who keeps a predictor while fitting
-    the next one gets another copy.
+    the next one gets another copy, of all but weights that are never trained.
     """
-    key = (folder, device)
+    key = (folder, device, base)
     if key not in _first:
-        _first[key] = LanguageModel(folder.path, device)
+        _first[key] = LanguageModel(folder.path, device, base)
         _idle[key] = [_first[key]]
     model = _idle[key].pop() if _idle[key] else _first[key].copy()
     model.restore()

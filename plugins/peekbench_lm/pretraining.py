@@ -89,7 +89,7 @@ def _batch(model: LanguageModel, pairs: Sequence[tuple[Tokens, Tokens]]) -> Batc
     targets = torch.from_numpy(np.concatenate([pairs[position][1] for position in step.order]))
 
     def loss(part: Part) -> Tensor:
-        mine = targets[part.tokens]
+        mine = part.take(targets)
         places = (mine != NO_TARGET).nonzero()[:, 0]
         if not len(places):
             return model.hidden(part).sum() * 0.0

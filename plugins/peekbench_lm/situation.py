@@ -6,8 +6,9 @@ and a micro-batch takes its part of it. So numbers do not depend on how many tex
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor
@@ -63,3 +64,18 @@ def computing(part: Part, seed: int, precision: Precision) -> Iterator[None]:
             yield
     finally:
         _situation = None
+
+
+def replaying() -> AbstractContextManager[None]:
+    """Compute something again, later, as it is computed from here on: with the same masks of dropout."""
+    return _again(copy.copy(current()))
+
+
+@contextmanager
+def _again(earlier: Situation) -> Iterator[None]:
+    global _situation
+    before, _situation = _situation, earlier
+    try:
+        yield
+    finally:
+        _situation = before

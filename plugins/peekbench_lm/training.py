@@ -6,18 +6,21 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.names import Schedule
+from peekbench_lm.names import Optimizer, Schedule
+from peekbench_lm.quantised import eight_bit_adamw
 from peekbench_lm.situation import computing
 
 if TYPE_CHECKING:
     from peekbench_lm.model import LanguageModel
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Recipe:
     """Larger gradients are scaled down to it; 0 for no limit."""
     warmup: float = 0.0
     """Share of the steps in which the learning rate rises from zero."""
+    optimizer: Optimizer = "adamw"
 
     def rate(self, progress: float) -> float:
         """The learning rate after a share of the steps."""
@@ -116,7 +120,9 @@ def _optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.optim.O
     matrices = [weight for weight in weights if weight.ndim > 1]
     others = [weight for weight in weights if weight.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    if recipe.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    return eight_bit_adamw(groups, recipe.learning_rate)
 
 
 def _backward(model: LanguageModel, batch: Batch, seed: int, weights: Sequence[nn.Parameter]) -> Tensor:
@@ -144,10 +150,21 @@ def fitting(model: LanguageModel, attempt: Callable[[Sequence[Part]], Tensor], s
     PeekbenchError
         Where a single text does not fit.
     """
+    return in_parts(model, len(step.texts), lambda size: attempt(step.parts(size, model.device)))
+
+
+def in_parts(model: LanguageModel, num_texts: int, attempt: Callable[[int], T]) -> T:
+    """Do something with so many texts, so many of them at a time that they fit into memory.
+
+    Raises
+    ------
+    PeekbenchError
+        Where a single text does not fit.
+    """
     while True:
-        size = model.micro_batch.size(len(step.texts))
+        size = model.micro_batch.size(num_texts)
         try:
-            return attempt(step.parts(size, model.device))
+            return attempt(size)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

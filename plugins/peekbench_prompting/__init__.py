@@ -1,0 +1,69 @@
+"""Large language models asked for a text's class: zero-shot, and with examples of each class in the prompt."""
+
+from __future__ import annotations
+
+from peekbench import MethodEntry, hookimpl
+from peekbench_lm.provision import pin, prefetch
+from peekbench_prompting.methods import count_tokens, few_shot, pretrain, supervised, zero_shot
+from peekbench_prompting.options import FewShot, ZeroShot
+from peekbench_prompting.training_options import Packed, Pretrain, Supervised
+
+TRAINING = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
+"""Options that matter to training alone."""
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    return [
+        MethodEntry(
+            name="zero_shot",
+            options=ZeroShot,
+            method=zero_shot,
+            summary="a causal language model, untrained, is asked for the class; ignores unlabeled texts",
+            base="zero_shot",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="few_shot",
+            options=FewShot,
+            method=few_shot,
+            summary="the same with train texts and their classes in the prompt; ignores unlabeled texts",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="pretrain",
+            options=Pretrain,
+            method=pretrain,
+            summary="a causal language model is trained on the unlabeled texts' prompts and asked for the class",
+            unlabeled_options=TRAINING,
+            base="zero_shot",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="packed",
+            options=Packed,
+            method=pretrain,
+            summary="the same with several texts behind one instruction",
+            unlabeled_options=TRAINING | {"sequence_length", "attention"},
+            base="zero_shot",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="supervised",
+            options=Supervised,
+            method=supervised,
+            summary="the same as pretrain, then trained on the train set's answers",
+            unlabeled_options=frozenset({"pretrain", "pretraining"}),
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+    ]

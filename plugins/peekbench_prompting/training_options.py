@@ -1,0 +1,102 @@
+"""What a spec may say of training on prompts; the defaults are those of arXiv 2410.00179, section 9, where it has them.
+
+Where it is silent, they are those of transformers' Trainer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from peekbench import Options
+from peekbench_lm.names import Base, Optimizer, Precision, Schedule
+from peekbench_lm.options import Lora
+from peekbench_prompting.options import Prompting, Weights
+
+if TYPE_CHECKING:
+    import torch
+
+    from peekbench_lm.training import Recipe
+
+Attention: TypeAlias = Literal["sequence", "text"]
+
+
+class Training(Options):
+    """How the model is trained on prompts."""
+
+    epochs: int = Field(default=1, ge=1)
+    """Passes over the prompts."""
+    batch_size: int = Field(default=8, ge=1)
+    """Prompts an optimizer step; sequences, where several texts share one."""
+    learning_rate: float = Field(default=2e-4, gt=0)
+    """At the start."""
+    schedule: Schedule = "linear"
+    """Of the learning rate: linear to zero, or constant."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Of weight matrices."""
+    max_gradient_norm: float = Field(default=1.0, ge=0)
+    """Larger gradients are scaled down to it; 0 for no limit."""
+    optimizer: Literal["auto"] | Optimizer = "auto"
+    """AdamW, its running means in fp32 or in eight bits (paged on a GPU); by default the latter on a GPU."""
+
+    def recipe(self, device: torch.device) -> Recipe:
+        """For the training loop."""
+        from peekbench_lm.training import Recipe
+
+        by_device: Optimizer = "adamw_8bit" if device.type == "cuda" else "adamw"
+        optimizer = by_device if self.optimizer == "auto" else self.optimizer
+        return Recipe(**self.model_dump(exclude={"optimizer"}), optimizer=optimizer)
+
+
+class Adapted(Prompting):
+    """What all methods that train are told."""
+
+    weights: Weights = "nf4"
+    """How the model's weights are held: in fp32, or in four bits (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
+    lora: Lora | None = Lora()
+    """The adapters that are trained; null to train all weights, which have to be held in fp32 then."""
+    precision: Precision = "bf16"
+    """Of matrix products in training."""
+    gradient_checkpointing: Literal["auto"] | bool = "auto"
+    """Whether layers are computed again in the backward pass, for less memory; by default where there is a GPU."""
+
+    @model_validator(mode="after")
+    def _check_adapters(self) -> Self:
+        if self.weights == "nf4" and self.lora is None:
+            raise ValueError("weights held in four bits cannot be trained; give `lora`, or write `weights: fp32`")
+        return self
+
+    @property
+    def base(self) -> Base:
+        """How the model is held."""
+        return super().base if self.lora else "trained"
+
+
+class Pretrain(Adapted):
+    """The model is trained on the unlabeled texts' prompts."""
+
+    pretraining: Training = Training()
+    """How it is trained."""
+
+
+class Packed(Pretrain):
+    """The same, several texts behind one instruction."""
+
+    pretraining: Training = Training(batch_size=1)
+    """How it is trained."""
+    sequence_length: int = Field(default=8192, ge=8)
+    """Tokens of a sequence of texts; where they see each other, at most what the model can read."""
+    attention: Attention = "sequence"
+    """What a text's tokens see: all that stands before them in the sequence, or the instruction and the text alone."""
+
+
+class Supervised(Adapted):
+    """The model is trained on the train set's answers, after training on the unlabeled texts' prompts if wanted."""
+
+    pretrain: bool = True
+    """Whether it is trained on the unlabeled texts' prompts first."""
+    pretraining: Training = Training()
+    """How it is trained on these."""
+    finetuning: Training = Training()
+    """How it is trained on the train set."""

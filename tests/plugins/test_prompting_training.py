@@ -1,0 +1,309 @@
+"""Training on prompts as methods: what each arm does, packing, what is trained on, options, runs, small specs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_models import SENTENCES, save_model
+
+from peekbench import Dataset, SpecError, load_results, run
+from peekbench.spec import load_spec, make_spec
+from peekbench.testing import check_method, make_case
+from peekbench.testing.case import Case
+from peekbench.uses import MethodSpec, make_use
+from peekbench_lm import completions
+from peekbench_lm.completions import Completion, make_batch
+from peekbench_lm.model import LanguageModel
+from peekbench_lm.situation import computing
+from peekbench_prompting import training
+from peekbench_prompting.fit import make_prompts
+from peekbench_prompting.training import pack
+from peekbench_prompting.training_options import Packed
+
+REPOSITORY = Path(__file__).parents[2]
+CPU = torch.device("cpu")
+torch.set_num_threads(1)  # models this small are slower with more
+USES = ("prompting.pretrain", "prompting.packed", "prompting.supervised")
+STAGE = {"epochs": 3, "batch_size": 8, "learning_rate": 2e-2}
+QUICK: dict[str, Any] = {"weights": "fp32", "precision": "fp32", "pretraining": STAGE, "lora": {"rank": 4}}
+needs_bitsandbytes = pytest.mark.skipif(
+    importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
+)
+
+# Who acts is the class.
+ABOUT_WHOM = Dataset(
+    inputs=SENTENCES * 2,
+    labels=np.array([row // 64 for row in range(256)] * 2),
+    class_names=("engine", "rabbit", "minister", "orchestra"),
+)
+
+
+def save_roomy(name: str, folder: Path) -> Path:
+    """A tiny causal model with room for prompts."""
+    save_model(name, folder, dropout=0.1)
+    for file, names in (
+        ("config.json", ("n_positions", "max_position_embeddings")),
+        ("tokenizer_config.json", ("model_max_length",)),
+    ):
+        said = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**said, **{key: 512 for key in names if key in said}}))
+    if name == "gpt2":
+        from safetensors.torch import load_file, save_file
+
+        weights = load_file(folder / "model.safetensors")
+        weights["transformer.wpe.weight"] = weights["transformer.wpe.weight"].repeat(8, 1)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture(scope="module", params=["gpt2", "mistral"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_roomy(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def case_of(use: str, model: Path | str, tmp_path: Path, **options: Any) -> Case:
+    spec = make_use(MethodSpec, use, {"model": str(model), **QUICK, **options})
+    return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+
+
+@pytest.mark.parametrize(
+    ("use", "more"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
+)
+def test_methods_keep_their_contract(use: str, more: dict[str, Any], tmp_path: Path) -> None:
+    """Of methods that share their code one each."""
+    options = {"model": str(save_roomy("mistral", tmp_path)), **QUICK, "pretraining": {**STAGE, "epochs": 1}, **more}
+    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mistral", "gpt_neox"])
+def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: Path) -> None:
+    case = case_of("prompting.pretrain", save_roomy(name, tmp_path / name), tmp_path)
+    base, extra = case.fit(None), case.fit(case.unlabeled)
+    assert not any(metric.startswith("pretraining") for metric in base.metrics)
+    metrics = extra.metrics
+    assert metrics["pretraining_loss_3"] < metrics["pretraining_loss_1"] - 0.02
+    assert metrics["pretraining_tokens_per_second"] == metrics["pretraining_tokens"] / metrics["pretraining_seconds"]
+    assert metrics["pretraining_share_cut"] == 0
+    assert "micro_batch_size" not in metrics
+    shapes = [np.asarray(predictor.predict(case.test)) for predictor in (base, extra)]
+    assert not np.allclose(*shapes)
+    assert {"loading_seconds", "peak_memory_mb", "scoring_seconds"} <= extra.metrics.keys()
+
+
+def test_the_base_arm_is_zero_shot_and_shared(folder: Path, tmp_path: Path) -> None:
+    options = {"model": str(folder), **QUICK}
+    plain = make_use(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
+    uses = [make_use(MethodSpec, use, options) for use in USES]
+    assert [use.base_key() == plain.base_key() for use in uses] == [True, True, False]
+    zero = make_case(plain.use, plain.entry, plain.options, tmp_path, ABOUT_WHOM).predict(None)
+    for use in USES[:2]:
+        case = case_of(use, folder, tmp_path)
+        assert np.array_equal(case.predict(None), zero)
+        assert not np.allclose(case.predict(case.unlabeled), zero)
+
+
+def trained_on(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[list[Completion]]]:
+    """What each stage is trained on."""
+    seen: list[list[list[Completion]]] = []
+    usual = completions.complete
+
+    def complete(model: Any, rows: Any, *more: Any) -> Any:
+        seen.append(rows)
+        return usual(model, rows, *more)
+
+    monkeypatch.setattr(training, "complete", complete)
+    case.fit(unlabeled)
+    return seen
+
+
+def test_pretraining_is_on_all_tokens_of_prompts_that_end_at_the_answer_mark(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of("prompting.pretrain", folder, tmp_path)
+    (rows,) = trained_on(case, monkeypatch, case.unlabeled)
+    tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
+    said = [tokenizer.decode(row[0].ids) for row in rows]
+    assert all(len(row) == 1 and row[0].start == 1 for row in rows)
+    for text, prompt in zip(case.unlabeled, said, strict=True):
+        assert prompt.startswith("Your task is to classify a given text as\none of these categories:\nengine\nrabbit")
+        assert prompt.endswith(f"\n\n### Text: {text}\n### Answer:")
+
+
+def test_finetuning_is_on_the_answers_of_the_train_set_alone(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of("prompting.supervised", folder, tmp_path, lora=None, finetuning={**STAGE, "epochs": 8})
+    pretraining, answers = trained_on(case, monkeypatch, case.unlabeled)
+    assert len(pretraining) == len(case.unlabeled)
+    tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
+    for (row,), text, label in zip(answers, case.train.inputs, case.train.labels, strict=True):
+        assert tokenizer.decode(row.ids[row.start :]) == f" {case.task.class_names[int(label)]}"
+        assert tokenizer.decode(row.ids[: row.start]).endswith(f"### Text: {text}\n### Answer:")
+    metrics = case.fit(None).metrics
+    assert metrics["finetuning_loss_8"] < 0.5 * metrics["finetuning_loss_1"]
+    assert not any(metric.startswith("pretraining") for metric in metrics)
+    without = case_of("prompting.supervised", folder, tmp_path, pretrain=False)
+    assert np.array_equal(without.predict(without.unlabeled), without.predict(None))
+    assert not np.allclose(case.predict(case.unlabeled), case.predict(None))
+
+
+def packed_sequences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
+    case = case_of("prompting.packed", folder, folder, **options)
+    assert isinstance(case.options, Packed)
+    model = LanguageModel(folder, CPU, "frozen")
+    asked = make_prompts(model, case.task, case.options).prompts(SENTENCES[:24])
+    return model, asked, pack(asked, model, case.options, seed=3)
+
+
+def test_packed_sequences_hold_each_text_once_behind_one_instruction(folder: Path) -> None:
+    model, _, rows = packed_sequences(folder, sequence_length=400)
+    assert len(rows) > 1
+    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
+    for row, said in zip(rows, decoded, strict=True):
+        assert len(row) == 1
+        assert len(row[0].ids) <= 400
+        assert said.count("Your task is to classify") == 1
+        assert said.endswith("### Answer:")
+        assert said.count("### Answer:\n\n### Text: ") == said.count("### Text: ") - 1 > 0
+    assert all(sum(f"### Text: {text}\n### Answer:" in said for said in decoded) == 1 for text in SENTENCES[:24])
+    assert len(packed_sequences(folder, sequence_length=8192)[2][0][0].ids) <= 512, "no more than the model can read"
+
+
+def test_texts_that_see_themselves_alone_compute_what_their_own_prompts_do(folder: Path) -> None:
+    """Positions go on from the instruction, which is said once a sequence."""
+    model, asked, rows = packed_sequences(folder, sequence_length=400, attention="text")
+    apart = [len(row) for row in rows]
+    together = [said[0].ids for said in packed_sequences(folder, sequence_length=400)[2]]
+    leading = asked[0].num_leading
+    assert [sum(len(text.ids) - leading for text in row) + leading for row in rows] == list(map(len, together))
+    assert max(apart) > 2
+    assert [[text.start for text in row] for row in rows] == [[1, *[leading] * (number - 1)] for number in apart]
+    batch = make_batch(model, rows[0])
+    assert batch.step.num_shared >= leading
+    assert batch.num_targets == len(together[0]) - 1
+    model.network.eval()
+    (part,) = batch.step.parts(99, CPU)
+    with torch.no_grad():
+        with computing(part, 0, "fp32"):
+            hidden = model.hidden(part)
+        for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
+            (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
+            with computing(single, 0, "fp32"):
+                wanted = model.hidden(single)
+            torch.testing.assert_close(hidden[start:end], wanted[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
+
+
+def test_what_texts_see_makes_a_difference(folder: Path, tmp_path: Path) -> None:
+    losses = []
+    for attention in ("sequence", "text"):
+        case = case_of("prompting.packed", folder, tmp_path, attention=attention)
+        metrics = case.fit(case.unlabeled).metrics
+        assert metrics["pretraining_loss_3"] < metrics["pretraining_loss_1"]
+        losses.append(metrics["pretraining_loss_3"])
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+
+
+def test_texts_that_are_cut_are_counted(folder: Path, tmp_path: Path) -> None:
+    case = case_of("prompting.pretrain", folder, tmp_path, context_length=256)
+    long = [f"{text} {'x' * 400 * (row % 2)}" for row, text in enumerate(case.unlabeled)]
+    assert case.fit(long).metrics["pretraining_share_cut"] == pytest.approx(0.5, abs=0.02)
+
+
+def test_memory_that_runs_out_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of(
+        "prompting.pretrain",
+        folder,
+        tmp_path,
+        gradient_checkpointing=True,
+        pretraining={**STAGE, "learning_rate": 1e-3},
+    )
+    roomy = case.predict(case.unlabeled)
+    usual = LanguageModel.loss
+
+    def loss(self: LanguageModel, part: Any, *more: Any) -> Any:
+        if len(part.lengths) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return usual(self, part, *more)
+
+    monkeypatch.setattr(LanguageModel, "loss", loss)
+    predictor = case.fit(case.unlabeled)
+    assert np.allclose(predictor.predict(case.test), roomy, atol=1e-3)
+    assert predictor.metrics["micro_batch_size"] == 2
+
+
+@needs_bitsandbytes
+@pytest.mark.parametrize("use", USES)
+def test_four_bits_and_the_defaults_are_trained_for_real(use: str, folder: Path, tmp_path: Path) -> None:
+    spec = make_use(MethodSpec, use, {"model": str(folder)})
+    kept = spec.raw_options()
+    assert kept["weights"] == "nf4"
+    assert kept["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
+    assert (kept["precision"], kept["context_length"]) == ("bf16", 512)
+    assert (kept["pretraining"]["epochs"], kept["pretraining"]["learning_rate"]) == (1, 2e-4)
+    case = make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+    first, second = (case.predict(case.unlabeled) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, case.predict(None))
+
+
+@needs_bitsandbytes
+def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> None:
+    eight = {**STAGE, "optimizer": "adamw_8bit"}
+    metrics = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
+    assert metrics.fit(metrics.unlabeled).metrics["pretraining_loss_3"] > 0
+
+
+def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
+    with pytest.raises(SpecError, match="four bits cannot be trained; give `lora`, or write `weights: fp32`"):
+        make_use(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
+
+
+def test_a_really_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
+    model = next(
+        (parent / "shared/data/models/stories260K" for parent in REPOSITORY.parents if (parent / "shared").is_dir()),
+        None,
+    )
+    if model is None or not model.is_dir():
+        pytest.skip("shared/data/models/stories260K is not there")
+    case = case_of("prompting.pretrain", model, tmp_path)
+    metrics = case.fit(case.unlabeled).metrics
+    assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]
+
+
+def test_a_run_is_the_same_again_and_shares_the_base_arm(folder: Path, tmp_path: Path) -> None:
+    summaries = []
+    for name in ("one", "two"):
+        spec = make_spec(
+            {
+                "name": name,
+                "tasks": ["toy.words"],
+                "methods": [{"use": use, "options": {"model": str(folder), **QUICK}} for use in USES[:2]],
+                "design": {"num_train": 8, "num_test": 6, "num_subsamples": 1},
+            },
+            folder=tmp_path,
+        )
+        summary = run(spec)
+        assert (summary.finished, summary.failed) == (2, 0)
+        columns = ["task", "method", "subsample", "arm", "num_correct", "log_loss"]
+        summaries.append(load_results(summary.store)[columns])
+    assert summaries[0].equals(summaries[1])
+
+
+@pytest.mark.parametrize("name", ["zero_shot_mistral", "zero_shot_mistral_packed"])
+def test_specs_of_the_study_have_its_hyperparameters(name: str) -> None:
+    spec = load_spec(REPOSITORY / f"specs/paper/{name}.yaml")
+    assert len(spec.tasks) == 25
+    (method,) = spec.methods
+    options: Any = method.options
+    assert options.model == "mistralai/Mistral-7B-v0.3"
+    assert options.weights == "nf4"
+    assert (options.lora.rank, options.lora.alpha, options.lora.dropout) == (16, 32, 0.05)
+    assert (options.pretraining.epochs, options.pretraining.learning_rate, options.context_length) == (1, 2e-4, 512)
+    assert not isinstance(options, Packed) or options.sequence_length == 8192
+    assert (*spec.design.num_test, spec.design.num_subsamples) == (100, 20)
