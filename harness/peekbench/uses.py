@@ -1,4 +1,4 @@
-"""What a spec names: tasks, methods, analyses, audits and executors of plugins, each with options of the plugin's own model."""
+"""What a spec names: tasks, methods, analyses, audits and executors, with options of the plugin's own model."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whether a language model prefers the order in which a task's texts were published, as one would that has seen them."""
+"""Whether a language model prefers the order in which texts were published, as one would that has seen them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from peekbench_lm.model import LanguageModel
-    from peekbench_prompting.orders import Scores
+    from peekbench_prompting.orders import Likeness, Scores
 
 FIELDS = frozenset({"text", "label", "class_name"})
 
@@ -133,25 +133,22 @@ def exchangeability(tasks: Mapping[str, Dataset], *, options: Exchangeability, c
             tokens=tokens[name],
             model=compare(scores[name], mine.seed),
             reference=compare(reference[name], mine.seed) if reference else None,
-            words=compare(
-                neighbour_scores(mine.shards, [shared_words(mine.texts[mine.of(shard)]) for shard in mine.shards]),
-                mine.seed,
-            ),
-            labels=compare(
-                neighbour_scores(mine.shards, [same_label(mine.labels[mine.of(shard)]) for shard in mine.shards]),
-                mine.seed,
-            ),
+            words=_compare_neighbours(mine, shared_words, mine.texts),
+            labels=_compare_neighbours(mine, same_label, mine.labels),
         )
         for name, mine in rows.items()
     }
     return report(found, options, limit)
 
 
+def _compare_neighbours(rows: Rows, alike: Callable[[Sequence[Any]], Likeness], values: Sequence[Any]) -> Preference:
+    """Whether neighbours are more alike in the published order than in random ones."""
+    return compare(neighbour_scores(rows.shards, [alike(values[rows.of(shard)]) for shard in rows.shards]), rows.seed)
+
+
 def _rows(name: str, dataset: Dataset, options: Exchangeability, seed: int) -> Rows:
     if not isinstance(dataset.inputs, Sequence):
-        raise DataError(
-            f"task {name}: its inputs are no texts, and have no order that a language model knows; remove it"
-        )
+        raise DataError(f"task {name}: its inputs are no texts, which language models read; remove it")
     number = min(len(dataset.inputs), options.max_texts)
     needed = 2 * options.shards
     if number < needed:
@@ -160,10 +157,8 @@ def _rows(name: str, dataset: Dataset, options: Exchangeability, seed: int) -> R
             f"`shards`{', or raise `max_texts`' if number < len(dataset.inputs) else ''}"
         )
     texts = [str(dataset.inputs[row]) for row in range(number)]
-    labels = [
-        dataset.labels[row].item() if hasattr(dataset.labels[row], "item") else dataset.labels[row]
-        for row in range(number)
-    ]
+    given = dataset.labels[:number]
+    labels = list(given) if isinstance(given, Sequence) else given.tolist()
     names = dataset.class_names
     joined = [
         options.row.format(text=text, label=label, class_name=names[int(label)] if names else label)

@@ -71,8 +71,8 @@ def _preference_table(rows: list[tuple[Cell, ...]], options: Exchangeability) ->
         "order; one that was not cannot, if any order of the texts could as well have been published. p, t test: over "
         "shards, one-sided, as in Oren et al. 2023. p, exact: from the same numbers, without assumptions on their "
         "distribution. Adjusted: the exact p, over these tasks (Benjamini and Hochberg). A small p speaks of the "
-        "published order alone: not of how often it was seen, of labels, or of a score that it raised. A large p "
-        "does not say that the texts are unseen: they may have been seen in another order, each by itself, or too rarely. "
+        "published order alone: not of how often it was seen, of labels, or of a score that it raised. A large p does "
+        "not say that the texts are unseen: they may have been seen in another order, each by itself, or too rarely. "
         "The arms base, extra and test cannot show what a model saw in its original pretraining."
     )
     return Table(f"Does {options.model} prefer the order in which texts were published?", columns, tuple(rows), note)
@@ -89,7 +89,7 @@ def _order_table(rows: list[tuple[Cell, ...]], options: Exchangeability) -> Tabl
     )
     note = (
         "Small p: the published order is no random one. Neighbours share more words or labels than in random orders of "
-        "the same shards, or the reference model prefers it too. A model may then prefer it without having seen it, and "
+        "the same shards, or the reference model prefers it too. A model may then prefer it without having seen it: "
         "its preference is inconclusive. Large p are no proof that the order is random. Tokens: the median. Repeated: "
         "texts that stand there a second time; to exchange equal texts changes nothing."
     )
@@ -100,12 +100,12 @@ def _warnings(found: Mapping[str, Found], suspects: list[str], alpha: float, lim
     warnings = []
     if suspects:
         warnings.append(
-            f"The order of {', '.join(suspects)} is not random (p at most {alpha:.2g}): what a model prefers there says "
-            "nothing of what it has seen."
+            f"The order of {', '.join(suspects)} is not random (p at most {alpha:.2g}): what a model prefers there "
+            "says nothing of what it has seen."
         )
     if long := [name for name, one in found.items() if 2 * one.tokens > limit]:
         warnings.append(
-            f"The model reads {limit} tokens at once, less than two typical texts of {', '.join(long)}: little of a text "
-            "is read together with the one before, and a preference is easily missed."
+            f"The model reads {limit} tokens at once, less than two typical texts of {', '.join(long)}: little of a "
+            "text is read together with the one before, and a preference is easily missed."
         )
     return tuple(warnings)

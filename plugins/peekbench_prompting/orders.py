@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Order: TypeAlias = NDArray[np.int64]
     Scores: TypeAlias = NDArray[np.float64]
     """One row a shard, one column an order, the published one first; (num_shards, 1 + num_permutations)."""
+    Likeness: TypeAlias = NDArray[np.float64]
+    """Of each two rows; (num_rows, num_rows)."""
 
 DRAWS = 9_999  # of the exact test, whose p is a multiple of 1 / 10,000
 SAME = 1e-9  # relative difference below which two sums are one
@@ -58,9 +60,9 @@ class Preference:
 def compare(scores: Scores, seed: Sequence[int]) -> Preference:
     """Test whether published orders score higher than random ones.
 
-    The t test is that of Oren et al. (2023), https://arxiv.org/abs/2310.17623. The exact test takes the same scores: if a
-    shard's rows are exchangeable, then given the scores of its orders each is as likely as the others to be that of the
-    published order. So totals over shards, with one of its scores drawn from each, have the distribution of the
+    The t test is that of Oren et al. (2023), https://arxiv.org/abs/2310.17623. The exact test takes the same scores: if
+    a shard's rows are exchangeable, then, given the scores of its orders, each is as likely as the others to be that of
+    the published order. So totals over shards, with one of its scores drawn from each, have the distribution of the
     published orders' total, whatever the scores look like and however much shards differ.
     """
     import numpy as np
@@ -78,13 +80,13 @@ def compare(scores: Scores, seed: Sequence[int]) -> Preference:
     return Preference(float(differences.mean()), p_t, (1 + as_high) / (1 + DRAWS))
 
 
-def neighbour_scores(shards: Sequence[Shard], alike: Sequence[NDArray[np.float64]]) -> Scores:
+def neighbour_scores(shards: Sequence[Shard], alike: Sequence[Likeness]) -> Scores:
     """How alike the rows are that stand beside each other in each order.
 
     Parameters
     ----------
     alike
-        Likeness of each two rows of each shard; (num_rows, num_rows).
+        The likeness of each shard's rows.
     """
     import numpy as np
 
@@ -96,8 +98,8 @@ def neighbour_scores(shards: Sequence[Shard], alike: Sequence[NDArray[np.float64
     )
 
 
-def shared_words(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Jaccard similarity of the words of each two texts; (num_texts, num_texts)."""
+def shared_words(texts: Sequence[str]) -> Likeness:
+    """Jaccard similarity of the words of each two texts."""
     import numpy as np
 
     words = [frozenset(text.lower().split()) for text in texts]
@@ -105,8 +107,8 @@ def shared_words(texts: Sequence[str]) -> NDArray[np.float64]:
     return np.array([both / either if either else 1.0 for both, either in pairs]).reshape(len(texts), len(texts))
 
 
-def same_label(labels: Sequence[float]) -> NDArray[np.float64]:
-    """1 where two rows have one label, else 0; (num_rows, num_rows)."""
+def same_label(labels: Sequence[float]) -> Likeness:
+    """1 where two rows have one label, else 0."""
     import numpy as np
 
     values = np.asarray(labels)

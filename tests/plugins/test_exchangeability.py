@@ -31,20 +31,11 @@ from peekbench_prompting.orders import compare, make_shards, neighbour_scores, s
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)
-WORDS = [
-    "engine",
-    "rabbit",
-    "minister",
-    "orchestra",
-    "melody",
-    "law",
-    "pump",
-    "clover",
-    "spring",
-    "vote",
-    "pressure",
-    "violin",
-]
+WORDS = (
+    *("engine", "pump", "pressure", "full"),
+    *("rabbit", "clover", "spring", "field"),
+    *("minister", "law", "vote", "orchestra"),
+)
 
 
 # The test
@@ -58,7 +49,7 @@ def test_shards_are_neighbours_and_their_orders_are_permutations() -> None:
         assert len(shard.orders) == 41
         assert shard.orders[0].tolist() == list(range(size))
         assert all(sorted(order.tolist()) == list(range(size)) for order in shard.orders)
-        assert len({tuple(order) for order in shard.orders}) > 20
+        assert len({tuple(order) for order in shard.orders}) > 10
     again, other = make_shards(23, 5, 40, [1]), make_shards(23, 5, 40, [2])
     assert all((one.orders[1] == two.orders[1]).all() for one, two in zip(shards, again, strict=True))
     assert any((one.orders[1] != two.orders[1]).any() for one, two in zip(shards, other, strict=True))
@@ -186,12 +177,19 @@ def make_texts(number: int, seed: int) -> list[str]:
 
 
 def make_dataset(texts: Sequence[str], labels: Sequence[int] | None = None) -> Dataset:
-    return Dataset(texts, labels or [row * 7 % 11 % 2 for row in range(len(texts))], ("no", "yes"))
+    return Dataset(texts, labels or np.random.default_rng(9).integers(0, 2, len(texts)), ("no", "yes"))
+
+
+def make_related_texts(number: int, seed: int) -> list[str]:
+    """Texts of five words on one subject, which four texts in a row share."""
+    generator = np.random.default_rng(seed)
+    subjects = np.repeat(generator.integers(0, 3, number // 4 + 1), 4)
+    return [" ".join(generator.choice(WORDS[4 * subject : 4 * subject + 4], size=5)) for subject in subjects[:number]]
 
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_model("gpt2", tmp_path_factory.mktemp("untouched"), dropout=0.0, width=64)
+    return save_model("llama", tmp_path_factory.mktemp("untouched"), dropout=0.0, width=64)
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +197,11 @@ def train_on(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Train the small model on rows, one after the other, again and again."""
 
     @cache
-    def train(rows: tuple[str, ...]) -> Path:
+    def train(rows: tuple[str, ...], epochs: int = 60) -> Path:
         model = LanguageModel(untouched, CPU)
-        flat = model.tokenizer("\n".join(rows))["input_ids"]
+        flat = model.tokenizer("\n".join(rows), verbose=False)["input_ids"]
         stretches = [flat[start : start + 64] for start in range(0, len(flat) - 8, 24)]
-        recipe = Recipe(EPOCHS, 32, 4e-3, "linear", 0.0, 1.0)
+        recipe = Recipe(epochs, 8, 1e-2, "linear", 0.0, 1.0)
         torch.manual_seed(0)
         pretrain(model, stretches, recipe, 0.15, seed=0)
         folder = tmp_path_factory.mktemp("trained")
@@ -214,7 +212,6 @@ def train_on(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return train
 
 
-EPOCHS = 60
 OPTIONS = {"shards": 20, "permutations": 20, "context_length": 64}
 
 
@@ -229,10 +226,10 @@ def cell(found: Analysis, name: str, table: int = 0, row: int = 0) -> Any:
 
 
 def test_a_model_trained_on_the_published_order_is_found_out(train_on: Any) -> None:
-    texts = make_texts(120, 0)
+    texts = make_texts(160, 0)
     found = ask(train_on(tuple(texts)), {"seen": make_dataset(texts)})
     assert cell(found, "p, t test") < 1e-4
-    assert cell(found, "p, exact") == pytest.approx(1e-4)
+    assert cell(found, "p, exact") < 0.001
     assert cell(found, "gain, nats a text") > 0.1
     assert cell(found, "finding") == PREFERS
     assert found.warnings == ()
@@ -240,7 +237,7 @@ def test_a_model_trained_on_the_published_order_is_found_out(train_on: Any) -> N
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_model_trained_on_another_order_is_not(train_on: Any, seed: int) -> None:
-    texts = make_texts(120, 0)
+    texts = make_texts(160, 0)
     shuffled = np.random.default_rng(seed).permutation(texts).tolist()
     found = ask(train_on(tuple(texts)), {"shuffled": make_dataset(shuffled)})
     assert cell(found, "p, exact") > 0.01
@@ -254,23 +251,27 @@ def test_an_untouched_model_prefers_no_order(untouched: Path) -> None:
     assert min(cell(found, "p, exact", row=row) for row in range(5)) > 0.01
 
 
-def test_an_order_in_which_neighbours_are_alike_is_inconclusive(train_on: Any) -> None:
-    texts = sorted(make_texts(120, 0))
-    found = ask(train_on(tuple(texts)), {"sorted": make_dataset(texts)})
-    assert cell(found, "p, words of neighbours", 1) < 0.001
+def test_a_model_that_has_never_seen_texts_may_prefer_an_order_in_which_neighbours_are_alike(train_on: Any) -> None:
+    """What the test takes for granted fails here: the audit has to notice."""
+    model = train_on(tuple(make_related_texts(400, 0)), epochs=8)
+    unseen = make_related_texts(160, 1)
+    found = ask(model, {"related": make_dataset(unseen)})
     assert cell(found, "p, exact") < 0.001
+    assert cell(found, "p, words of neighbours", 1) < 0.001
     assert cell(found, "finding") == SUSPECT
-    assert "The order of sorted is not random" in found.warnings[0]
+    assert "The order of related is not random" in found.warnings[0]
+    at_random = np.random.default_rng(0).permutation(unseen).tolist()
+    assert cell(ask(model, {"shuffled": make_dataset(at_random)}), "finding") == NONE
 
 
 def test_labels_in_stretches_are_noticed(untouched: Path) -> None:
-    found = ask(untouched, {"runs": make_dataset(make_texts(120, 0), [row // 3 % 2 for row in range(120)])})
+    found = ask(untouched, {"runs": make_dataset(make_texts(160, 0), [row // 3 % 2 for row in range(160)])})
     assert cell(found, "p, labels of neighbours", 1) < 0.001
     assert "The order of runs is not random" in found.warnings[0]
 
 
 def test_a_reference_that_prefers_the_order_too_makes_it_inconclusive(train_on: Any, untouched: Path) -> None:
-    texts = make_texts(120, 0)
+    texts = make_texts(160, 0)
     trained = train_on(tuple(texts))
     tasks = {"seen": make_dataset(texts)}
     assert cell(ask(trained, tasks, reference=str(trained)), "finding") == SUSPECT
@@ -310,15 +311,13 @@ def test_only_the_first_texts_are_read_and_rows_look_as_asked(untouched: Path) -
 
 
 def test_a_context_below_two_texts_is_told(untouched: Path) -> None:
-    long = [f"{text} {text} {text}" for text in make_texts(100, 0)]
+    long = [f"{text} {text} {text} {text} {text}" for text in make_texts(60, 0)]
     (warning,) = ask(untouched, {"long": make_dataset(long)}).warnings
     assert "reads 64 tokens at once, less than two typical texts of long" in warning
 
 
 def test_what_cannot_be_audited_is_refused_before_any_work(untouched: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match="task a: 30 texts, but 20 shards of two texts at least take 40; lower `shards`$"
-    ):
+    with pytest.raises(DataError, match="task a: 30 texts, but 20 shards of two texts at least take 40; lower `sh"):
         ask(untouched, {"a": make_dataset(make_texts(30, 0))})
     with pytest.raises(DataError, match="lower `shards`, or raise `max_texts`"):
         ask(untouched, {"a": make_dataset(make_texts(60, 0))}, max_texts=30)
