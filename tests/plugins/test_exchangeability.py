@@ -311,7 +311,7 @@ def test_only_the_first_texts_are_read_and_rows_look_as_asked(untouched: Path) -
 
 
 def test_a_context_below_two_texts_is_told(untouched: Path) -> None:
-    long = [f"{text} {text} {text} {text} {text}" for text in make_texts(60, 0)]
+    long = [" ".join([text] * 8) for text in make_texts(60, 0)]
     (warning,) = ask(untouched, {"long": make_dataset(long)}).warnings
     assert "reads 64 tokens at once, less than two typical texts of long" in warning
 
