@@ -2,10 +2,10 @@
 
     python benchmarks/contamination.py [--texts 200] [--permutations 10]
 
-Texts of a docstrings task are put into a random order, which is taken for the published one. builtin:gpt2-nano, which has
-never seen them, is trained on the texts in that order, one after the other, and is audited with that order, as a leaked
-file would be, and with another random order, as a stranger would have it who got the texts alone. In its own order the
-task's texts are sorted by module, which is no random order: the last line shows what comes of that.
+Texts of a docstrings task are put into a random order, which is taken for the published one. builtin:gpt2-nano, which
+has never seen them, is trained on the texts in that order, one after the other, and is audited with that order, as a
+leaked file would be, and with another random order, as if somebody had leaked the texts alone. In its own order the
+task's texts are sorted by module, which is no random order: the first line has that too.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
+    from peekbench.prompts import PromptFrame, frame_prompt, render_prompt
     from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
     from peekbench.records import (
         Analysis,
@@ -74,6 +75,7 @@ _HOME = {
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
     "hookimpl": "hookspecs",
+    **dict.fromkeys(("PromptFrame", "frame_prompt", "render_prompt"), "prompts"),
     **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
@@ -121,6 +123,7 @@ __all__ = [
     "PeekbenchError",
     "PlannedDesign",
     "Predictor",
+    "PromptFrame",
     "ScoreWords",
     "SourceRef",
     "SpecError",
@@ -139,6 +142,7 @@ __all__ = [
     "audit",
     "configurations",
     "decide",
+    "frame_prompt",
     "group_duplicates",
     "hash_rows",
     "hookimpl",
@@ -148,6 +152,7 @@ __all__ = [
     "load_spec",
     "plain_cell",
     "read_cached",
+    "render_prompt",
     "replacing",
     "run",
     "signed",

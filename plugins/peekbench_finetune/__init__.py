@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from peekbench import MethodEntry, hookimpl
-from peekbench_finetune.methods import count_tokens, overtrain, pin, prefetch, tapt
+from peekbench_finetune.methods import overtrain, tapt
 from peekbench_finetune.options import Overtrain, Tapt
+from peekbench_lm.provision import count_tokens, pin, prefetch
 
 
 @hookimpl

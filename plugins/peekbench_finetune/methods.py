@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from peekbench import Context, Folders, Inputs, Labeled, Predictor, Task, TokenCounts
+from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench_lm.installed import check_installed
 
 if TYPE_CHECKING:
@@ -46,29 +45,3 @@ def overtrain(
     from peekbench_finetune.fit import fit
 
     return fit(unlabeled, train, task, options, context, overtraining=options.overtraining_epochs or 0)
-
-
-def pin(*, options: Tapt, folders: Folders) -> Mapping[str, Any]:
-    """The commit of a model on the Hub."""
-    from peekbench_lm.folder import pin_model
-
-    return pin_model(options.model, options.revision, folders)
-
-
-def prefetch(*, options: Tapt, folders: Folders) -> Mapping[str, Any]:
-    """Download the model, or make it, where it is not here yet."""
-    check_installed()
-    from peekbench_lm.folder import describe_model
-
-    return describe_model(options.model, options.revision, folders)
-
-
-def count_tokens(texts: Sequence[str], *, options: Tapt, folders: Folders) -> TokenCounts:
-    """Tokens of each text, special ones included."""
-    check_installed()
-    from peekbench_lm.folder import find_model
-    from peekbench_lm.tokens import context_limit, count, load_tokenizer
-
-    folder = find_model(options.model, options.revision, folders).path
-    tokenizer = load_tokenizer(folder)
-    return TokenCounts(count(tokenizer, texts), context_limit(tokenizer, folder, options.context_length))

@@ -18,6 +18,7 @@ from peekbench import DataError, read_cached, write_cached
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
+REFUSED = (401, 403)  # what servers answer where somebody is unknown, or may not do a thing
 TIMEOUT = 10.0  # seconds until a server that does not answer counts as unreachable
 
 
@@ -103,14 +104,15 @@ def explained(kind: RepositoryKind, repository: str, sought: str) -> Iterator[No
     try:
         yield
     except errors.GatedRepoError as error:
-        page = f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
         raise DataError(
-            f"{sought}: the repository is gated. Ask for access on its page, {page}, then log in with `hf auth login` "
-            "or set HF_TOKEN"
+            f"{sought}: the repository is gated. Ask for access on its page, {_page(kind, repository)}, then log in "
+            "with `hf auth login` or set HF_TOKEN"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         from huggingface_hub import is_offline_mode
 
+        if refusal := _refusal(error):  # which the client library takes for a broken connection
+            raise _refused(kind, repository, sought, refusal) from error
         raise (not_cached(sought) if is_offline_mode() else unreachable(sought, error)) from error
     except errors.RepositoryNotFoundError as error:
         raise GoneError(f"{sought}: no such repository, or a private one") from error
@@ -121,11 +123,36 @@ def explained(kind: RepositoryKind, repository: str, sought: str) -> Iterator[No
     except errors.RemoteEntryNotFoundError as error:
         raise GoneError(f"{sought}: no such file") from error
     except (OSError, httpx2.HTTPError) as error:
+        if refusal := _refusal(error):
+            raise _refused(kind, repository, sought, refusal) from error
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise DataError(
                 f"{sought}: cannot be kept: {error}; make room, or set HF_HOME to a folder that can be written"
             ) from error
         raise unreachable(sought, error) from error
+
+
+def _page(kind: RepositoryKind, repository: str) -> str:
+    return f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
+
+
+def _refusal(error: BaseException | None) -> Exception | None:
+    """The server's answer that it knows no such account, or does not let it have this, if that lies behind an error."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    while error is not None:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in REFUSED:
+            return error
+        error = error.__cause__
+    return None
+
+
+def _refused(kind: RepositoryKind, repository: str, sought: str, refusal: Exception) -> DataError:
+    return DataError(
+        f"{sought}: the Hub refuses it to this account ({_first_line(refusal)}). Ask for access on its page, "
+        f"{_page(kind, repository)}, and log in again with `hf auth login`, or set HF_TOKEN, by a token that may read "
+        "gated repositories"
+    )
 
 
 def not_cached(sought: str) -> DataError:

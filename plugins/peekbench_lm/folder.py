@@ -15,6 +15,7 @@ from peekbench_lm.builtin import BUILTIN, build_model
 from peekbench_lm.names import Kind
 
 NEEDED = (".json", ".txt", ".model", ".safetensors")  # weights in other formats may hold code, and are left alone
+SECOND_COPY = "consolidated"  # begins the names of files with the same weights in their makers' own layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ def _commit(model: str, revision: str, cache: Path) -> str:
 def _download(model: str, sha: str, cache: Path) -> Path:
     sought = f"the model {model}, commit {sha}"
     try:
-        files = [file for file in list_files("model", model, sha, cache, sought) if "/" not in file]
+        listed = list_files("model", model, sha, cache, sought)
+        files = [file for file in listed if "/" not in file and not file.startswith(SECOND_COPY)]
         if not any(file.endswith(".safetensors") for file in files):
             raise DataError(
                 f"{sought}: it has no weights in safetensors, and other formats may hold code, which is never run; "

@@ -57,6 +57,11 @@ class LanguageModel:
         self.micro_batch = MicroBatch()
         self.words: UsedRows | TiedRows | None = None
         """What looks up rows of the word embedding in its place."""
+        self.tolerance = TOLERANCE
+        """How much the same numbers may differ, as a share of their size, where they are computed in another way."""
+        self.takes_trees: bool | None = None
+        """Whether it computes trees of continuations; None until that is tried."""
+        self._usual_attention = ""
         self._first_position: int | None = None
         self._has_linear_head = False
         self.hidden_size = 0
@@ -74,9 +79,30 @@ class LanguageModel:
         body: nn.Module = self.network.base_model
         return body
 
+    @property
+    def first_position(self) -> int:
+        """Where it begins to count."""
+        return self._first_position or 0
+
+    @contextmanager
+    def usual_attention(self) -> Iterator[None]:
+        """Compute with the attention that transformers has for it, which takes texts in rows and a mask."""
+        packed = self.network.config._attn_implementation
+        self.network.set_attn_implementation(self._usual_attention)
+        try:
+            yield
+        finally:
+            self.network.set_attn_implementation(packed)
+
+    def as_mask(self, sees: Tensor) -> Tensor:
+        """A mask as the usual attention takes it, from True where a query sees a key; (num_texts, 1, queries, keys)."""
+        if self._usual_attention == "sdpa":
+            return sees
+        return torch.zeros(sees.shape, device=sees.device).masked_fill(~sees, torch.finfo(torch.float32).min)
+
     def limit(self, wanted: int) -> int:
         """Tokens of a text that are read: as many as wanted, or as the model is made for."""
-        return context_limit(self.tokenizer, self.folder, wanted, self._first_position or 0)
+        return context_limit(self.tokenizer, self.folder, wanted, self.first_position)
 
     def copy(self) -> LanguageModel:
         """Another one, whose training leaves this one alone."""
@@ -180,7 +206,7 @@ class LanguageModel:
         self.hidden_size = hidden.shape[-1]
         if self.kind == "causal":
             self._check_causality(alone[-1])
-        usual = self.network.config._attn_implementation
+        usual = self._usual_attention = self.network.config._attn_implementation
         for first in (0, (self.network.config.pad_token_id or 0) + 1, None):
             self._first_position = first
             self.network.set_attn_implementation(usual if first is None else attention.NAME)
@@ -222,7 +248,7 @@ class LanguageModel:
                 said = self.logits(part, places)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return False  # a layout that the model has no notion of
-        return _close(ours, hidden) and _close(said, logits[places])
+        return _close(ours, hidden, self.tolerance) and _close(said, logits[places], self.tolerance)
 
     def _check_causality(self, ids: Tensor) -> None:
         other = ids.clone()
@@ -235,9 +261,9 @@ class LanguageModel:
             )
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:
     scale = max(1.0, other.abs().max().item())
-    return one.shape == other.shape and (one - other).abs().max().item() < TOLERANCE * scale
+    return one.shape == other.shape and (one - other).abs().max().item() < tolerance * scale
 
 
 def _load_network(folder: Path, kind: Kind) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,8 @@ from peekbench_lm.situation import computing
 
 if TYPE_CHECKING:
     from peekbench_lm.model import LanguageModel
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +146,21 @@ def fitting(model: LanguageModel, attempt: Callable[[Sequence[Part]], Tensor], s
     PeekbenchError
         Where a single text does not fit.
     """
+    return in_parts(model, len(step.texts), lambda size: attempt(step.parts(size, model.device)))
+
+
+def in_parts(model: LanguageModel, num_texts: int, attempt: Callable[[int], T]) -> T:
+    """Do something with so many texts, so many of them at a time that they fit into memory.
+
+    Raises
+    ------
+    PeekbenchError
+        Where a single text does not fit.
+    """
     while True:
-        size = model.micro_batch.size(len(step.texts))
+        size = model.micro_batch.size(num_texts)
         try:
-            return attempt(step.parts(size, model.device))
+            return attempt(size)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

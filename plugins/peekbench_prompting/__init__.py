@@ -1,9 +1,37 @@
-"""Language models that are asked by prompts, and what they have seen before."""
+"""Large language models asked for a text's class, and whether they have seen the texts before."""
 
 from __future__ import annotations
 
-from peekbench import AuditEntry, hookimpl
-from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin, prefetch
+from peekbench import AuditEntry, MethodEntry, hookimpl
+from peekbench_lm.provision import pin, prefetch
+from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
+from peekbench_prompting.methods import count_tokens, few_shot, zero_shot
+from peekbench_prompting.options import FewShot, ZeroShot
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    return [
+        MethodEntry(
+            name="zero_shot",
+            options=ZeroShot,
+            method=zero_shot,
+            summary="a causal language model, untrained, is asked for the class; ignores unlabeled texts",
+            base="zero_shot",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+        MethodEntry(
+            name="few_shot",
+            options=FewShot,
+            method=few_shot,
+            summary="the same with train texts and their classes in the prompt; ignores unlabeled texts",
+            pin=pin,
+            prefetch=prefetch,
+            count_tokens=count_tokens,
+        ),
+    ]
 
 
 @hookimpl
@@ -14,7 +42,7 @@ def peekbench_audits() -> list[AuditEntry]:
             options=Exchangeability,
             audit=exchangeability,
             summary="does a language model prefer the published order of the texts, as if it had seen them?",
-            pin=pin,
-            prefetch=prefetch,
+            pin=pin_models,
+            prefetch=prefetch_models,
         )
     ]

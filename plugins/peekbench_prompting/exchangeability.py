@@ -216,7 +216,7 @@ def _score_orders(
     return np.array(scores)
 
 
-def pin(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:
+def pin_models(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:
     """The commits of models on the Hub."""
     from peekbench_lm.folder import pin_model
 
@@ -227,7 +227,7 @@ def pin(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:
     return pinned
 
 
-def prefetch(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:
+def prefetch_models(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:
     """Download the models, or make them, where they are not here yet."""
     check_installed()
     from peekbench_lm.folder import describe_model

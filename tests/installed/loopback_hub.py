@@ -32,6 +32,8 @@ class LoopbackHub:
         """(method, path) of each request."""
         self.gated: set[str] = set()
         """Repositories that need an account."""
+        self.closed: dict[str, tuple[int, str, str]] = {}
+        """Repositories that tell about themselves, but whose files are refused: status, error code and message."""
         self.cut: dict[str, int] = {}
         """End of a file's path to the number of bytes after which the connection breaks."""
         self.kept: dict[str, Path] = {}
@@ -178,6 +180,10 @@ def _handler(hub: LoopbackHub) -> type[BaseHTTPRequestHandler]:
             if (found := self.find(repository, revision)) is None:
                 return
             sha, folder = found
+            if repository in hub.closed:
+                status, code, message = hub.closed[repository]
+                self.fail(status, code, {"X-Error-Message": message})
+                return
             path = folder / name
             if not path.is_file():
                 self.fail(404, "EntryNotFound", {"X-Repo-Commit": sha})

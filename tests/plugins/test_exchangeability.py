@@ -25,7 +25,7 @@ from peekbench_lm.likelihood import log_likelihoods, windows
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.pretraining import pretrain
 from peekbench_lm.training import Recipe
-from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin, prefetch
+from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
 from peekbench_prompting.findings import NONE, PREFERS, SUSPECT
 from peekbench_prompting.orders import compare, make_shards, neighbour_scores, same_label, shared_words
 
@@ -343,8 +343,8 @@ def test_the_command_audits_a_specs_tasks(untouched: Path, make_raw: Any) -> Non
 def test_models_are_pinned_and_described(untouched: Path) -> None:
     options = Exchangeability(model=str(untouched), reference=str(untouched))
     folders = Folders(Path(), Path())
-    assert pin(options=options, folders=folders) == {}
-    known = prefetch(options=options, folders=folders)
+    assert pin_models(options=options, folders=folders) == {}
+    known = prefetch_models(options=options, folders=folders)
     assert known["sha256"] == known["reference"]["sha256"] != {}
 
 

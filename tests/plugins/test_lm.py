@@ -490,6 +490,42 @@ def test_a_model_comes_from_the_hub_at_one_commit_without_anything_that_may_hold
     assert "not in this machine's cache" in find(hub, tmp_path, "somebody/other", "", HF_HUB_OFFLINE="1")["error"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            (401, "GatedRepo", "Access is restricted."),
+            "is gated. Ask for access on its page, huggingface.co/some/model",
+        ),
+        ((403, "GatedRepo", "You are not on the list."), "then log in with `hf auth login` or set HF_TOKEN"),
+        ((403, "", "Enable gated repositories in your token."), "refuses it to this account (403 Forbidden: Enable"),
+        (
+            (401, "", "Invalid credentials in Authorization header"),
+            "log in again with `hf auth login`, or set HF_TOKEN",
+        ),
+    ],
+)
+def test_whoever_may_not_have_a_model_is_told_how_to_get_it(
+    answer: tuple[int, str, str], said: str, hub: LoopbackHub, tmp_path: Path
+) -> None:
+    """The Hub tells everybody what a gated model consists of, and refuses its files."""
+    put_model(hub, "config.json", "model.safetensors")
+    hub.closed["some/model"] = answer
+    assert said in find(hub, tmp_path, "some/model", "")["error"]
+
+
+def test_a_models_weights_are_downloaded_once(hub: LoopbackHub, tmp_path: Path) -> None:
+    """Some repositories have them a second time, in their makers' own layout."""
+    put_model(hub, "config.json", "consolidated.safetensors", "model.safetensors")
+    assert set(find(hub, tmp_path, "some/model", "")["sha256"]) == {"model.safetensors"}
+    assert "consolidated.safetensors" not in hub.downloads()
+
+
+def put_model(hub: LoopbackHub, *files: str) -> None:
+    for file in files:
+        (hub.branch("some/model") / file).write_text("{}")
+
+
 def test_a_model_of_the_hub_without_safetensors_is_refused(folder: Path, hub: LoopbackHub, tmp_path: Path) -> None:
     import shutil
 

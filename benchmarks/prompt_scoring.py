@@ -1,0 +1,88 @@
+"""Scoring class names behind prompts: what is computed once, against one forward pass per text and class name.
+
+Prints figures, asserts nothing. The model has GPT-2's shape and random weights; the texts are real, and so are the 18
+class names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from finetuning import SHAPES, make_model
+
+from peekbench import FloatArray, SourceRef, Task, load_dataset
+from peekbench_hf.tasks import TASKS
+from peekbench_lm.devices import choose_device
+from peekbench_lm.model import LanguageModel
+from peekbench_prompting.options import Scoring
+from peekbench_prompting.prompts import Prompt, Prompts
+from peekbench_prompting.scoring import Scorer, softmax
+
+MAX_TOKENS = 512
+FEW = 4  # texts to warm up on
+
+
+def some_texts(number: int) -> list[str]:
+    """Texts of a docstrings task."""
+    dataset = load_dataset(SourceRef("docstrings.stdlib", {}, Path.cwd()))
+    rows = np.random.default_rng(0).permutation(len(dataset.inputs))[:number]
+    return [str(dataset.inputs[row]) for row in rows.tolist()]
+
+
+@torch.no_grad()
+def one_by_one(model: LanguageModel, prompts: Prompts, asked: Sequence[Prompt]) -> FloatArray:
+    """Class probabilities by one forward pass per text and class name, whole prompt, with the model's own attention."""
+    scores = np.empty((len(asked), prompts.task.num_classes))
+    with model.usual_attention():
+        model.network.eval()
+        for row, prompt in enumerate(asked):
+            for label in range(prompts.task.num_classes):
+                answer = len(prompts.answers(prompt).tokens[label])
+                ids = torch.tensor([prompts.with_answer(prompt, label)], device=model.device)
+                table = model.network(ids).logits[0, -answer - 1 : -1].float().log_softmax(-1)
+                scores[row, label] = table.gather(1, ids[0, -answer:, None]).mean().item()
+    return softmax(scores)
+
+
+def measure(shape: str, num_texts: int, threads: int) -> None:
+    """Print the figures of one shape."""
+    torch.set_num_threads(threads)
+    record = next(task for task in TASKS if len(task.classes) == 18)
+    task = Task(
+        record.name, "classification", tuple(record.classes.values()), record.instruction, SourceRef("", {}, Path())
+    )
+    with TemporaryDirectory() as folder:
+        make_model(SHAPES[shape], Path(folder))
+        model = LanguageModel(Path(folder), choose_device("auto"))
+    prompts = Prompts(model.tokenizer, task, MAX_TOKENS)
+    asked = prompts.prompts(some_texts(num_texts))
+    scorer = Scorer(model, Scoring())
+    (empty,) = prompts.prompts([""])
+    lengths = [len(prompt.ids) - len(empty.ids) for prompt in asked]
+    tokens = sum(map(len, prompts.answers(empty).tokens)) / task.num_classes
+    print(f"{shape}, {task.name}: {task.num_classes} class names of {tokens:.1f} tokens, {num_texts} texts of", end=" ")
+    print(f"{min(lengths)} to {max(lengths)} tokens (mean {np.mean(lengths):.0f}), {len(empty.ids)} around each")
+    seconds, found = [], []
+    for way in (scorer.probabilities, lambda _, some: one_by_one(model, prompts, some)):
+        way(prompts, asked[:FEW])
+        started = time.perf_counter()
+        found.append(way(prompts, asked))
+        seconds.append(time.perf_counter() - started)
+    print(f"  one forward pass per text and class name {seconds[1]:8.2f} s")
+    print(f"  each token once                          {seconds[0]:8.2f} s  {seconds[1] / seconds[0]:5.1f}x as fast")
+    print(f"  largest difference of a probability      {np.abs(found[0] - found[1]).max():8.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=[name for name in SHAPES if name.startswith("gpt2")], default="gpt2")
+    parser.add_argument("--texts", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    measure(arguments.shape, arguments.texts, arguments.threads)
