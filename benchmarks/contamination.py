@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from peekbench import Context, Dataset, Folders, load_dataset
+from peekbench import Context, Dataset, Folders, IntArray, load_dataset
 from peekbench.cache import cache_folder
 from peekbench_lm.folder import find_model
 from peekbench_lm.model import LanguageModel
@@ -69,13 +69,11 @@ def _orders(task: Dataset, number: int) -> tuple[Dataset, Dataset, Dataset]:
     """Texts in a random order, the same ones in another, and as many in the task's own order."""
     generator = np.random.default_rng(0)
     chosen = generator.permutation(len(task.labels))[:number]
-    return (
-        *(
-            Dataset([task.inputs[row] for row in rows], [int(task.labels[row]) for row in rows], task.class_names)
-            for rows in (chosen, generator.permutation(chosen))
-        ),
-        Dataset(task.inputs[:number], task.labels[:number], task.class_names),
-    )
+    return _rows(task, chosen), _rows(task, generator.permutation(chosen)), _rows(task, np.arange(number))
+
+
+def _rows(task: Dataset, rows: IntArray) -> Dataset:
+    return Dataset([task.inputs[row] for row in rows], [int(task.labels[row]) for row in rows], task.class_names)
 
 
 def _stretches(model: LanguageModel, rows: list[str]) -> list[list[int]]:

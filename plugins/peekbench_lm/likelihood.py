@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -80,13 +81,13 @@ def log_likelihoods(
         some = pieces[start : start + size]
         step = Step([read for _, read, _ in some])
         counts = [some[position][2] for position in step.order]
-        sums = fitting(model, lambda parts, counts=counts: _sums(model, parts, counts), step).tolist()
+        sums = fitting(model, partial(_sums, model, counts), step).tolist()
         for position, total in zip(step.order, sums, strict=True):
             totals[some[position][0]] += total
     return totals
 
 
-def _sums(model: LanguageModel, parts: Sequence[Part], counts: Sequence[int]) -> Tensor:
+def _sums(model: LanguageModel, counts: Sequence[int], parts: Sequence[Part]) -> Tensor:
     """Log probabilities of the last tokens of each text, summed, in fp64; (num_texts,)."""
     found = []
     for part in parts:

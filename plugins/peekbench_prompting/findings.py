@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import Analysis, Cell, Column, Table
@@ -54,7 +54,7 @@ def _order_cells(name: str, one: Found) -> tuple[Cell, ...]:
     return (name, one.tokens, repeated, one.words.p_exact, one.labels.p_exact, reference)
 
 
-def _preference_table(rows: list[tuple[Cell, ...]], options: Exchangeability) -> Table:
+def _preference_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability) -> Table:
     columns = (
         Column("task"),
         Column("texts", "count"),
@@ -78,7 +78,7 @@ def _preference_table(rows: list[tuple[Cell, ...]], options: Exchangeability) ->
     return Table(f"Does {options.model} prefer the order in which texts were published?", columns, tuple(rows), note)
 
 
-def _order_table(rows: list[tuple[Cell, ...]], options: Exchangeability) -> Table:
+def _order_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability) -> Table:
     columns = (
         Column("task"),
         Column("tokens a text", "number"),

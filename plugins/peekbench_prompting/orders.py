@@ -112,4 +112,4 @@ def same_label(labels: Sequence[float]) -> Likeness:
     import numpy as np
 
     values = np.asarray(labels)
-    return (values[:, None] == values[None, :]).astype(np.float64)
+    return np.equal.outer(values, values).astype(np.float64)
