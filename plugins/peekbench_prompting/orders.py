@@ -112,4 +112,5 @@ def same_label(labels: Sequence[float]) -> Likeness:
     import numpy as np
 
     values = np.asarray(labels)
-    return np.equal.outer(values, values).astype(np.float64)
+    alike: Likeness = np.equal.outer(values, values).astype(np.float64)
+    return alike
