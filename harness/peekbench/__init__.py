@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from peekbench.analysis import analyze
+    from peekbench.auditing import audit
     from peekbench.cache import read_cached, replacing, write_cached
     from peekbench.data import hash_rows, load_dataset
     from peekbench.duplicates import group_duplicates, keep_first
     from peekbench.effects import Configuration, Configurations, configurations, decide, plain_cell
-    from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+    from peekbench.entries import (
+        AnalyzerEntry,
+        AuditEntry,
+        DataSourceEntry,
+        ExecutorEntry,
+        MethodEntry,
+        TaskGroupEntry,
+    )
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
     from peekbench.hookspecs import hookimpl
@@ -60,7 +68,10 @@ _HOME = {
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
     **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
     **dict.fromkeys(("Configuration", "Configurations", "configurations", "decide", "plain_cell"), "effects"),
-    **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
+    "audit": "auditing",
+    **dict.fromkeys(
+        ("AnalyzerEntry", "AuditEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"
+    ),
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
     "hookimpl": "hookspecs",
@@ -86,6 +97,7 @@ __all__ = [
     "THREADS_VARIABLE",
     "Analysis",
     "AnalyzerEntry",
+    "AuditEntry",
     "Cell",
     "Column",
     "Configuration",
@@ -127,6 +139,7 @@ __all__ = [
     "Verdict",
     "WorkItem",
     "analyze",
+    "audit",
     "configurations",
     "decide",
     "frame_prompt",

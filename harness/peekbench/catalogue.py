@@ -18,7 +18,13 @@ from peekbench.records import Folders, TaskFacts
 from peekbench.registration import options_schema
 from peekbench.uses import TaskSpec, make_use
 
-KINDS = {"tasks": "data source", "methods": "method", "analyses": "analysis", "executors": "executor"}
+KINDS = {
+    "tasks": "data source",
+    "methods": "method",
+    "analyses": "analysis",
+    "audits": "audit",
+    "executors": "executor",
+}
 
 
 def list_plugins() -> Iterator[str]:

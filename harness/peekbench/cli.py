@@ -274,6 +274,24 @@ def analyze(
 
 
 @app.command()
+def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
+    """Examine the tasks' data, without a run, by the audits that SPEC names.
+
+    Example: peekbench audit specs/audit_small.yaml
+    """
+    from peekbench.auditing import audit as examine
+    from peekbench.auditing import prepare
+    from peekbench.report import render_text, report_of_audits, write_report
+
+    experiment = _load(spec)
+    known = prepare(experiment)
+    made = report_of_audits(experiment, examine(experiment), known)
+    console = _console()
+    render_text(made, console)
+    _say_written(console, write_report(made, reports / made.name / "audits", experiment.report.formats))
+
+
+@app.command()
 def report(
     run_: Annotated[str, typer.Argument(metavar="RUN", help="A run's name, or the path of its store.")],
     reports: ReportsOption = Path("reports"),
@@ -310,7 +328,7 @@ def _say_written(console: Console, paths: list[Path]) -> None:
 
 @app.command("list")
 def list_things(
-    what: Annotated[str, typer.Argument(help="all, plugins, tasks, methods, analyses or executors.")] = "all",
+    what: Annotated[str, typer.Argument(help="all, plugins, tasks, methods, analyses, audits or executors.")] = "all",
 ) -> None:
     """List what the installed plugins offer.
 
@@ -331,7 +349,7 @@ def show(
         typer.Option(help="Of a task: load its data with these, as YAML: '{path: reviews.csv}'."),
     ] = None,
 ) -> None:
-    """Show one task, method, analysis or executor with its options; of a task also texts and a prompt.
+    """Show one task, method, analysis, audit or executor with its options; of a task also texts and a prompt.
 
     Example: peekbench show hf.trec
     """

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from peekbench.protocols import Analyzer, CountTokens, DataSource, Executor, Forecast, Method, Options, Pin, Prefetch
+from peekbench.protocols import (
+    Analyzer,
+    Audit,
+    CountTokens,
+    DataSource,
+    Executor,
+    Forecast,
+    Method,
+    Options,
+    Pin,
+    Prefetch,
+)
 from peekbench.records import Folders, TaskFacts, TaskKind
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
@@ -73,6 +84,21 @@ class AnalyzerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """An audit of the tasks' data that a spec can name under `audits`."""
+
+    name: str
+    audit: Audit[Any]
+    summary: str
+    options: type[Options] = Options
+    """The model of what a spec may have under `options`; by default nothing."""
+    pin: Pin[Any] | None = None
+    """Where what the audit downloads can change by itself, such as a model's newest revision."""
+    prefetch: Prefetch[Any] | None = None
+    """Where the audit downloads or makes something, such as a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorEntry:
     """A way to get work done that a spec can name under `executor`."""
 
@@ -83,4 +109,4 @@ class ExecutorEntry:
     """The model of what a spec may have under `options`; by default nothing."""
 
 
-Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | ExecutorEntry
+Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+    from peekbench.entries import (
+        AnalyzerEntry,
+        AuditEntry,
+        DataSourceEntry,
+        ExecutorEntry,
+        MethodEntry,
+        TaskGroupEntry,
+    )
 
 GROUP = "peekbench"  # of entry points, and pluggy's project name
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -27,6 +34,11 @@ def peekbench_methods() -> list[MethodEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_analyzers() -> list[AnalyzerEntry]:  # type: ignore[empty-body]
     """Analyses that the plugin brings."""
+
+
+@hookspec
+def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
+    """Audits of tasks' data that the plugin brings."""
 
 
 @hookspec

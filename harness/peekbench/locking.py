@@ -16,10 +16,10 @@ from peekbench.strict_yaml import read_yaml
 if TYPE_CHECKING:
     from peekbench.records import Folders
     from peekbench.spec import ExperimentSpec
-    from peekbench.uses import MethodSpec, TaskSpec
+    from peekbench.uses import AuditSpec, MethodSpec, TaskSpec
 
 SUFFIX = ".lock"
-GROUPS = ("tasks", "methods")
+GROUPS = ("tasks", "methods", "audits")
 
 
 def lock_path(spec: Path) -> Path:
@@ -28,7 +28,7 @@ def lock_path(spec: Path) -> Path:
 
 
 def make_lock(spec: ExperimentSpec, folders: Folders) -> dict[str, dict[str, Any]]:
-    """Ask every task and method for the options that pin it.
+    """Ask every task, method and audit for the options that pin it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _is_lock(lock: object) -> bool:
 
 
 def pinned_options(
-    lock: Mapping[str, Mapping[str, Any]], group: str, thing: TaskSpec | MethodSpec, path: Path
+    lock: Mapping[str, Mapping[str, Any]], group: str, thing: TaskSpec | MethodSpec | AuditSpec, path: Path
 ) -> Options:
     """A thing's options with those that the lock pins.
 
@@ -116,11 +116,11 @@ def pinned_options(
         raise SpecError(f"{path} does not fit:\n{describe(error, (group, thing.name, 'pinned'))}") from error
 
 
-def written(thing: TaskSpec | MethodSpec) -> dict[str, Any]:
+def written(thing: TaskSpec | MethodSpec | AuditSpec) -> dict[str, Any]:
     """The options that stand in the spec."""
     return thing.options.model_dump(mode="json", exclude_unset=True)
 
 
-def _pinnable(spec: ExperimentSpec) -> Iterator[tuple[str, TaskSpec | MethodSpec]]:
+def _pinnable(spec: ExperimentSpec) -> Iterator[tuple[str, TaskSpec | MethodSpec | AuditSpec]]:
     for group in GROUPS:
         yield from ((group, thing) for thing in getattr(spec, group) if thing.entry.pin is not None)

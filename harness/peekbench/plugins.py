@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 import pluggy
 
 from peekbench import hookspecs
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, Entry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.entries import (
+    AnalyzerEntry,
+    AuditEntry,
+    DataSourceEntry,
+    Entry,
+    ExecutorEntry,
+    MethodEntry,
+    TaskGroupEntry,
+)
 from peekbench.errors import PluginError
 from peekbench.registration import ENTRY_NAME, check_entries
 
@@ -25,10 +33,17 @@ HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
         "peekbench_data_sources": ("data source", (DataSourceEntry, TaskGroupEntry)),
         "peekbench_methods": ("method", (MethodEntry,)),
         "peekbench_analyzers": ("analysis", (AnalyzerEntry,)),
+        "peekbench_audits": ("audit", (AuditEntry,)),
         "peekbench_executors": ("executor", (ExecutorEntry,)),
     }
 )
-PLURALS = {"data source": "data sources", "method": "methods", "analysis": "analyses", "executor": "executors"}
+PLURALS = {
+    "data source": "data sources",
+    "method": "methods",
+    "analysis": "analyses",
+    "audit": "audits",
+    "executor": "executors",
+}
 
 E = TypeVar("E", bound=Entry)
 

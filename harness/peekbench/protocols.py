@@ -79,6 +79,18 @@ class Analyzer(Protocol[O_contra]):
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
 
 
+class Audit(Protocol[O_contra]):
+    """Examines tasks' data as they are, which needs no run.
+
+    Parameters
+    ----------
+    tasks
+        All rows of each task by the task's name, in the order in which its data source gives them.
+    """
+
+    def __call__(self, tasks: Mapping[str, Dataset], *, options: O_contra, context: Context) -> Analysis: ...
+
+
 class Forecast(Protocol[O_contra]):
     """Says what an analysis can be expected to show of a design, before anything is run."""
 

@@ -10,14 +10,28 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, Entry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.entries import (
+    AnalyzerEntry,
+    AuditEntry,
+    DataSourceEntry,
+    Entry,
+    ExecutorEntry,
+    MethodEntry,
+    TaskGroupEntry,
+)
 from peekbench.errors import PluginError
 from peekbench.protocols import Options
 from peekbench.records import TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 CALLABLES: Mapping[type[Entry], str] = MappingProxyType(
-    {DataSourceEntry: "load", MethodEntry: "method", AnalyzerEntry: "analyze", ExecutorEntry: "execute"}
+    {
+        DataSourceEntry: "load",
+        MethodEntry: "method",
+        AnalyzerEntry: "analyze",
+        AuditEntry: "audit",
+        ExecutorEntry: "execute",
+    }
 )
 
 

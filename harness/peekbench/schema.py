@@ -14,7 +14,13 @@ from peekbench.protocols import Options
 from peekbench.registration import options_schema
 from peekbench.spec import ExperimentSpec
 
-_PLACES = {"TaskSpec": "data source", "MethodSpec": "method", "AnalysisSpec": "analysis", "ExecutorSpec": "executor"}
+_PLACES = {
+    "TaskSpec": "data source",
+    "MethodSpec": "method",
+    "AnalysisSpec": "analysis",
+    "AuditSpec": "audit",
+    "ExecutorSpec": "executor",
+}
 
 
 def make_schema() -> dict[str, Any]:

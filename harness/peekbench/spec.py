@@ -24,7 +24,7 @@ from peekbench.locking import lock_path, pinned_options, read_lock
 from peekbench.protocols import Options
 from peekbench.records import Folders, SourceRef
 from peekbench.strict_yaml import read_yaml
-from peekbench.uses import AnalysisSpec, ExecutorSpec, MethodSpec, Name, SpecModel, TaskSpec, make_use
+from peekbench.uses import AnalysisSpec, AuditSpec, ExecutorSpec, MethodSpec, Name, SpecModel, TaskSpec, make_use
 
 
 class ReportSpec(SpecModel):
@@ -97,6 +97,8 @@ class ExperimentSpec(SpecModel):
     """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is
     test text and the rest extra text."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
+    audits: tuple[AuditSpec, ...] = ()
+    """What `peekbench audit` examines the tasks' data for; runs and their numbers do not depend on it."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
     report: ReportSpec = ReportSpec()
 
@@ -108,7 +110,7 @@ class ExperimentSpec(SpecModel):
         """Where relative paths in options start: the spec file's folder."""
         return self._folder
 
-    @field_validator("tasks", "methods")
+    @field_validator("tasks", "methods", "audits")
     @classmethod
     def _unique_names(cls, things: tuple[Any, ...]) -> tuple[Any, ...]:
         seen: set[str] = set()
@@ -176,13 +178,17 @@ class ExperimentSpec(SpecModel):
         options = self._pinned.get(("tasks", task.name), task.options)
         return SourceRef(task.use, options.model_dump(mode="json"), self.folder)
 
+    def audit_options(self, audit: AuditSpec) -> Options:
+        """What the audit is called with: its options, and what the lock file pins."""
+        return self._pinned.get(("audits", audit.name), audit.options)
+
     def options(self, method: MethodSpec, task: str = "") -> Options:
         """What the method is called with: its options, what the lock file pins, and what differs for the task."""
         return method.options_for(task, self._pinned.get(("methods", method.name), method.options))
 
     def _pin(self, lock: Mapping[str, Any], origin: Path) -> None:
         """Load and fit with the versions of a lock file."""
-        for group, things in (("tasks", self.tasks), ("methods", self.methods)):
+        for group, things in (("tasks", self.tasks), ("methods", self.methods), ("audits", self.audits)):
             for thing in things:
                 self._pinned[group, thing.name] = pinned_options(lock, group, thing, origin)
 

@@ -11,6 +11,7 @@ from peekbench.sampling import check_sizes
 if TYPE_CHECKING:
     from peekbench.records import TaskKind
     from peekbench.spec import ExperimentSpec
+    from peekbench.uses import TaskSpec
 
 
 def check_tasks(spec: ExperimentSpec) -> None:
@@ -50,17 +51,19 @@ def _check_kind(spec: ExperimentSpec, task: str, kind: TaskKind) -> None:
 def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
     """What each task's data are, by name; raises as `check_tasks`."""
     check_tasks(spec)
-    described: dict[str, dict[str, Any]] = {}
-    for task in spec.tasks:
-        dataset = load_dataset(spec.source(task))
-        counts = class_counts(dataset) if dataset.kind == "classification" else {}
-        described[task.name] = {
-            "use": task.use,
-            "kind": dataset.kind,
-            "rows": len(dataset.labels),
-            "class_names": list(dataset.class_names),
-            "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
-            "fingerprint": fingerprint(dataset),
-            "details": dict(dataset.details),
-        }
-    return described
+    return {task.name: describe_data(spec, task) for task in spec.tasks}
+
+
+def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
+    """What one task's data are; raises as `load_dataset`."""
+    dataset = load_dataset(spec.source(task))
+    counts = class_counts(dataset) if dataset.kind == "classification" else {}
+    return {
+        "use": task.use,
+        "kind": dataset.kind,
+        "rows": len(dataset.labels),
+        "class_names": list(dataset.class_names),
+        "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
+        "fingerprint": fingerprint(dataset),
+        "details": dict(dataset.details),
+    }

@@ -1,4 +1,4 @@
-"""What a spec names: tasks, methods, analyses and executors of plugins, each with options of the plugin's own model."""
+"""What a spec names: tasks, methods, analyses, audits and executors, with options of the plugin's own model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from peekbench import plugins
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry
+from peekbench.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
 from peekbench.errors import PluginError, SpecError
 from peekbench.faults import describe
 from peekbench.protocols import Options
@@ -58,7 +58,7 @@ class Use(SpecModel):
     """
 
     kind: ClassVar[str]
-    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry]]
+    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry]]
 
     use: str
     """`plugin.thing`; a plugin's name alone means its thing of the same name."""
@@ -192,6 +192,15 @@ class AnalysisSpec(Use):
     @property
     def entry(self) -> AnalyzerEntry:
         return plugins.find(self.use, self.kind, AnalyzerEntry)
+
+
+class AuditSpec(NamedUse):
+    kind = "audit"
+    entry_type = AuditEntry
+
+    @property
+    def entry(self) -> AuditEntry:
+        return plugins.find(self.use, self.kind, AuditEntry)
 
 
 class ExecutorSpec(Use):

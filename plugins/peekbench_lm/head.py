@@ -15,6 +15,8 @@ from torch.nn.functional import linear
 
 ROWS = 64
 """Tokens at a time, so that what is computed for them stays in a processor's cache."""
+ROWS_WITHOUT_GRADIENT = 1024
+"""Tokens at a time where nothing is kept of their scores."""
 
 
 class _SummedLoss(torch.autograd.Function):
@@ -76,3 +78,13 @@ def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor
     arguments = hidden.to(dtype), head.weight.to(dtype), bias, targets, counts
     total: Tensor = _SummedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
     return total
+
+
+def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Natural logarithms of the probabilities of some words, (n,); parameters as `summed_loss`. Sums are fp32."""
+    found = []
+    rows = ROWS_WITHOUT_GRADIENT
+    for some, wanted in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True):
+        scores = head(some).float()
+        found.append(scores.gather(1, wanted[:, None])[:, 0] - scores.logsumexp(-1))
+    return torch.cat(found)

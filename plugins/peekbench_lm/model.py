@@ -20,7 +20,7 @@ from peekbench_lm.checkpointing import set_checkpointing
 from peekbench_lm.devices import MicroBatch, keep_freed_memory
 from peekbench_lm.dropout import replace_dropout
 from peekbench_lm.folder import ModelFolder, model_kind
-from peekbench_lm.head import summed_loss
+from peekbench_lm.head import log_probabilities, summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import load_network
 from peekbench_lm.names import Base, Kind, Precision
@@ -181,6 +181,15 @@ class LanguageModel:
         with doing(head, lambda hidden: hidden):
             hidden = self.logits(part, places)
         return summed_loss(head, hidden, targets, counts)
+
+    def log_probabilities(self, part: Part, places: Tensor, targets: Tensor) -> Tensor:
+        """Natural logarithms of the probabilities of what might be said at some of a part's tokens; (len(places),)."""
+        if not self._has_linear_head:
+            return -cross_entropy(self.logits(part, places).float(), targets, reduction="none")
+        head = self.network.get_output_embeddings()
+        with doing(head, lambda hidden: hidden):
+            hidden = self.logits(part, places)
+        return log_probabilities(head, hidden, targets)
 
     def _inputs(self, part: Part) -> dict[str, Tensor]:
         if self._first_position is not None:

@@ -1,9 +1,10 @@
-"""Large language models asked for a text's class: zero-shot, and with examples of each class in the prompt."""
+"""Large language models asked for a text's class, and whether they have seen the texts before."""
 
 from __future__ import annotations
 
-from peekbench import MethodEntry, hookimpl
+from peekbench import AuditEntry, MethodEntry, hookimpl
 from peekbench_lm.provision import pin, prefetch
+from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
 from peekbench_prompting.methods import count_tokens, few_shot, pretrain, supervised, zero_shot
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.training_options import Packed, Pretrain, Supervised
@@ -66,4 +67,18 @@ def peekbench_methods() -> list[MethodEntry]:
             prefetch=prefetch,
             count_tokens=count_tokens,
         ),
+    ]
+
+
+@hookimpl
+def peekbench_audits() -> list[AuditEntry]:
+    return [
+        AuditEntry(
+            name="exchangeability",
+            options=Exchangeability,
+            audit=exchangeability,
+            summary="does a language model prefer the published order of the texts, as if it had seen them?",
+            pin=pin_models,
+            prefetch=prefetch_models,
+        )
     ]

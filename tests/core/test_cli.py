@@ -13,8 +13,8 @@ import yaml
 import peekbench
 
 COMMANDS = [
-    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "report", "list", "show", "check", "schema",
-    "version",
+    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "list", "show", "check",
+    "schema", "version",
 ]  # fmt: skip
 
 

@@ -112,6 +112,14 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
             "    return [AnalyzerEntry(name='x', analyze=print, forecast=7, summary='')]\n",
             "forecast is 7; give a function, or None",
         ),
+        (
+            "auditing",
+            "from peekbench import AuditEntry, hookimpl\n"
+            "@hookimpl\n"
+            "def peekbench_audits():\n"
+            "    return [AuditEntry(name='x', audit=7, summary='')]\n",
+            "audit is 7; give a function",
+        ),
         ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
     ],
 )

@@ -39,6 +39,7 @@ def test_shipped_specs_fit_and_point_at_the_schema(path: Path, validator: Any) -
         {"arms": ["extra", "test", {"mix": 0.25}]},
         {"design": {"num_train": [6], "num_test": 10, "num_subsamples": {"10": 3}}},
         {"analyses": ["summary", {"use": "permutation", "options": {"seed": 3}}]},
+        {"audits": ["toy.sizes", {"use": "toy.sizes", "name": "again", "options": {"revision": 3}}]},
         {"executor": "local"},
     ],
 )
@@ -55,6 +56,7 @@ def test_what_reads_well_fits(parts: dict[str, Any], make_raw: Any, validator: A
         {"methods": [{"use": "toy.vote", "nmae": "x"}]},
         {"tasks": ["toy.vote"]},
         {"design": {"num_train": 5, "num_test": 5}},
+        {"audits": ["toy.vote"]},
         {"arms": ["extra", "test", {"mix": 2}]},
         {"sede": 1},
     ],

@@ -88,7 +88,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 def test_everything_is_listed_and_shown(installed: Environment) -> None:
     listed = installed.peekbench("list")
-    for use in ("centroid.tfidf", "tickets", "win_rate", "backwards"):
+    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards"):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
     shown = installed.peekbench("show", "centroid.tfidf")
     assert "max_words: int, default 1" in shown
@@ -120,7 +120,7 @@ def test_the_method_is_checked(installed: Environment) -> None:
 def test_the_distributions_own_tests_pass(installed: Environment) -> None:
     done = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(installed.source))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_a_spec_runs_to_a_report(installed: Environment) -> None:
@@ -135,6 +135,8 @@ def test_a_spec_runs_to_a_report(installed: Environment) -> None:
     assert [row[0] for row in table["rows"]] == ["centroid.tfidf", "two-words"]
     assert [row[1] for row in table["rows"]] == [40, 40]
     assert "test beats extra in" in (installed.folder / "reports" / "tickets" / "report.txt").read_text()
+
+    assert "Lengths by class" in installed.peekbench("audit", str(spec))
 
     in_order = spec.read_text().replace("name: tickets", "name: in-order").replace("executor: backwards", "")
     (installed.folder / "in-order.yaml").write_text(in_order)

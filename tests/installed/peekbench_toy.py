@@ -8,13 +8,14 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from peekbench import (
     Analysis,
     AnalyzerEntry,
+    AuditEntry,
     Column,
     Context,
     Dataset,
@@ -283,3 +284,40 @@ def peekbench_methods() -> list[MethodEntry]:
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
     return [AnalyzerEntry(name="count", options=Count, analyze=count, summary="counts rows")]
+
+
+class Sizes(Options):
+    revision: int = 0  # of what would be downloaded; 0 is the newest
+    fail: bool = False
+
+
+def sizes(tasks: Mapping[str, Dataset], *, options: Sizes, context: Context) -> Analysis:
+    """Rows of each task, the first words of its first row, and the circumstances."""
+    if options.fail:
+        raise RuntimeError("no sizes today")
+    rows = [(name, len(dataset.labels), dataset.inputs[0].split()[0]) for name, dataset in tasks.items()]
+    columns = (Column("task"), Column("rows", "count"), Column("begins"))
+    note = f"seed {context.seed}, revision {options.revision}"
+    return Analysis("sizes", (Table("Sizes of tasks", columns, tuple(rows), note),))
+
+
+def nothing_found(tasks: Mapping[str, Dataset], *, options: Options, context: Context) -> str:
+    return "all is well"
+
+
+def pin_sizes(*, options: Sizes, folders: Folders) -> dict[str, int]:
+    return {"revision": options.revision or 7}
+
+
+def prefetch_sizes(*, options: Sizes, folders: Folders) -> dict[str, int]:
+    return {"ruler": options.revision}
+
+
+@hookimpl
+def peekbench_audits() -> list[AuditEntry]:
+    return [
+        AuditEntry(
+            name="sizes", options=Sizes, audit=sizes, summary="counts rows", pin=pin_sizes, prefetch=prefetch_sizes
+        ),
+        AuditEntry(name="speech", audit=nothing_found, summary="returns no analysis"),  # type: ignore[arg-type]
+    ]

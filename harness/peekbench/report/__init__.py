@@ -1,6 +1,6 @@
 """Analyses and provenance to terminal, text, Markdown, JSON and SVG. The same input gives the same bytes."""
 
-from peekbench.report.content import Report, report_of_run, report_of_table
+from peekbench.report.content import Report, report_of_audits, report_of_run, report_of_table
 from peekbench.report.files import export_svg, write_report
 from peekbench.report.terminal import render_tables, render_text
 from peekbench.report.texts import text_tables
@@ -10,6 +10,7 @@ __all__ = [
     "export_svg",
     "render_tables",
     "render_text",
+    "report_of_audits",
     "report_of_run",
     "report_of_table",
     "text_tables",

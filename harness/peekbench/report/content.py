@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.analysis import analyze
 from peekbench.plan import make_trials
+from peekbench.provenance import describe_session
 from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
 from peekbench.report.texts import text_tables
 from peekbench.results import load_results
 from peekbench.spec import canonical, make_spec
 from peekbench.store import Store
+from peekbench.tasks import describe_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +73,25 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
         f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
     )
     return _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+
+
+def report_of_audits(
+    spec: ExperimentSpec, analyses: Sequence[Analysis], known: Mapping[str, Mapping[str, Any]]
+) -> Report:
+    """A report on what audits say of a spec's tasks, made here and now.
+
+    Parameters
+    ----------
+    known
+        What a reader should know of what each audit works with, by the audit's name.
+    """
+    session = {**describe_session(spec.folder), "methods": known}
+    tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
+    headline = f"{len(spec.audits):,} audits of {len(tasks):,} tasks' data"
+    record = {"spec": canonical(spec), "data": tasks, "sessions": [session]}
+    provenance = _provenance(spec, [session], [0])
+    del provenance["sessions"]
+    return _gather(spec.name, headline, analyses, (_task_table(tasks),), (), provenance, record)
 
 
 def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report, tuple[str, ...]]:

@@ -1,14 +1,15 @@
-"""Contract checks for what must give the same whenever it is asked: data sources and analyzers."""
+"""Contract checks for what must give the same whenever it is asked: data sources, analyzers and audits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from peekbench.data import check, fingerprint
-from peekbench.entries import AnalyzerEntry, DataSourceEntry
+from peekbench.data import check, fingerprint, hash_rows
+from peekbench.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
 from peekbench.errors import ContractError
 from peekbench.protocols import Options
-from peekbench.records import Analysis, Dataset, Folders
+from peekbench.records import Analysis, Context, Dataset, Folders
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,3 +49,21 @@ def check_analyzer(entry: AnalyzerEntry, options: Options, results: pd.DataFrame
         raise ContractError(f"{entry.name} concludes something else when asked again; take the seed from its options")
     if not before.equals(results):
         raise ContractError(f"{entry.name} changes the results table; work on a copy")
+
+
+def check_audit(entry: AuditEntry, options: Options, tasks: Mapping[str, Dataset], context: Context) -> None:
+    """It returns an analysis, the same every time, and leaves the tasks' rows alone.
+
+    Raises
+    ------
+    ContractError
+        Where it does not.
+    """
+    before = {name: hash_rows(data.inputs, data.labels, data.class_names) for name, data in tasks.items()}
+    first, again = (entry.audit(tasks, options=options, context=context) for _ in range(2))
+    if not isinstance(first, Analysis):
+        raise ContractError(f"{entry.name} returned a {type(first).__name__}; return peekbench.Analysis")
+    if repr(first) != repr(again):
+        raise ContractError(f"{entry.name} concludes something else when asked again; draw from context.seed")
+    if before != {name: hash_rows(data.inputs, data.labels, data.class_names) for name, data in tasks.items()}:
+        raise ContractError(f"{entry.name} changes the tasks' rows; work on copies")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from peekbench import Folders, load_results
-from peekbench.testing import check_analyzer, check_data_source, check_method
-from peekbench_example import tickets, win_rate
+from peekbench import Context, Folders, load_dataset, load_results
+from peekbench.testing import check_analyzer, check_audit, check_data_source, check_method
+from peekbench_example import lengths, tickets, win_rate
 
 
 def test_method_keeps_its_contract() -> None:
@@ -23,3 +23,9 @@ def test_analysis_keeps_its_contract(tmp_path: Path) -> None:
     scores.write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.7,0.6\nb,0,0.5,0.5\nb,1,0.4,0.8\n")
     (entry,) = win_rate.peekbench_analyzers()
     check_analyzer(entry, win_rate.WinRate(level=0.9), load_results(scores))
+
+
+def test_audit_keeps_its_contract(tmp_path: Path) -> None:
+    (entry,) = lengths.peekbench_audits()
+    context = Context(seed=0, threads=1, folders=Folders(spec=tmp_path, cache=tmp_path))
+    check_audit(entry, lengths.Lengths(), {"tickets": load_dataset("tickets")}, context)

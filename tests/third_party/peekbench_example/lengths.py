@@ -1,0 +1,28 @@
+"""How long the texts of each class are: a class that length gives away needs no words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+from peekbench import Analysis, AuditEntry, Column, Context, Dataset, Options, Table, hookimpl
+
+
+class Lengths(Options):
+    pass
+
+
+def lengths(tasks: Mapping[str, Dataset], *, options: Lengths, context: Context) -> Analysis:
+    """Median length of each class's texts, in characters."""
+    rows = []
+    for task, dataset in tasks.items():
+        for label, name in enumerate(dataset.class_names):
+            sizes = [len(text) for text, own in zip(dataset.inputs, dataset.labels, strict=True) if own == label]
+            rows.append((task, name, len(sizes), median(sizes)))
+    columns = (Column("task"), Column("class"), Column("texts", "count"), Column("median length", "number"))
+    return Analysis("lengths", (Table("Lengths by class, characters", columns, tuple(rows)),))
+
+
+@hookimpl
+def peekbench_audits() -> list[AuditEntry]:
+    return [AuditEntry(name="lengths", options=Lengths, audit=lengths, summary="how long each class's texts are")]
