@@ -118,8 +118,8 @@ def main() -> None:
             f"{memory:.2f} GB",
             flush=True,
         )
-    if BY_ITSELF in rates:
-        print(", ".join(f"{way}: {rates[way] / rates[BY_ITSELF]:.1f} times bambi by itself" for way in asked.ways))
+    for way in rates.keys() & OURS.keys() if BY_ITSELF in rates else ():
+        print(f"{way}: {rates[way] / rates[BY_ITSELF]:.1f} times {BY_ITSELF}")
 
 
 if __name__ == "__main__":
