@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import (
@@ -21,8 +21,7 @@ from peekbench import (
 from peekbench_summary.baselines import compare, paired_t, sign_flips
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.finer import finer_table
-from peekbench_summary.region import Region, region_of
-from peekbench_summary.verdict import judge
+from peekbench_summary.leaderboard import judge_all, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,45 +39,19 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     found = configurations(results)
     finer = finer_table(results, found, options.level)
-    regions = [region_of(one.scores, options.region_unit, options.region, found.is_accuracy) for one in found.each]
-    verdicts = tuple(
-        judge(
-            one.label,
-            list(one.scores["bias"].values()),
-            level=options.level,
-            region=region,
-            is_accuracy=found.is_accuracy,
-        )
-        for one, region in zip(found.each, regions, strict=True)
-    )
+    verdicts = judge_all(found, options)
     return Analysis(
         "summary",
         tables=(
-            _score_table(found),
+            leaderboard(found, verdicts, options.level),
             _effect_table(found, options.level),
-            _side_by_side(found, regions, verdicts, options.level),
+            _side_by_side(found, verdicts, options.level),
             _task_table(found, options.level),
             *([] if finer is None else [finer]),
         ),
         figures=_forests(found, options.level),
         verdicts=verdicts,
     )
-
-
-def _score_table(found: Configurations) -> Table:
-    unit: Unit = "fraction" if found.is_accuracy else "number"
-    rows = []
-    for one in found.each:
-        tasks = one.scores["test"]
-        means = (_mean_of_means(one.scores[arm]) for arm in found.arms)
-        rows.append((*one.cells, len(tasks), sum(map(len, tasks.values())), *means))
-    columns = (Column("tasks", "count"), Column("trials", "count"), *(Column(arm, unit) for arm in found.arms))
-    title = found.title("Mean accuracy by arm" if found.is_accuracy else "Mean score by arm")
-    return Table(title, (*found.columns, *columns), tuple(rows), "Every task counts alike.")
-
-
-def _mean_of_means(tasks: Mapping[str, Sequence[float]]) -> float:
-    return math.fsum(math.fsum(task) / len(task) for task in tasks.values()) / len(tasks)
 
 
 def _difference(found: Configurations) -> Unit:
@@ -109,10 +82,10 @@ def _cells(estimate: Estimate) -> tuple[Cell, ...]:
     return tuple(None if math.isnan(number) else number for number in numbers)
 
 
-def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Sequence[Verdict], level: float) -> Table:
+def _side_by_side(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
     """Each verdict with the tests over tasks, so that a disagreement is seen."""
     rows = []
-    for one, region, verdict in zip(found.each, regions, verdicts, strict=True):
+    for one, verdict in zip(found.each, verdicts, strict=True):
         means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
         tests = (paired_t(means), sign_flips(means))
         least = (0.0, 2.0 ** (1 - len(means)))  # p that each test can come to
@@ -122,7 +95,7 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
             if reachable <= 1 - level
         ]
         agreement = compare(verdict, differs)
-        rows.append((*one.cells, verdict.decision, verdict.estimate, region.half_width, *tests, agreement))
+        rows.append((*one.cells, verdict.decision, verdict.estimate, verdict.region, *tests, agreement))
     columns = (
         Column("verdict"),
         Column("bias", _difference(found)),

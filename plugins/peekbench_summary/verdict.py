@@ -72,7 +72,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     return Verdict(
         label, "bias", decision, sentence, these.mean, low, high, level,
         region=region.half_width,
-        basis=f"{len(tasks):,} task{'s' * (len(tasks) != 1)}, {trials:,} trials, for further subsamples of the same data",
+        basis=f"{len(tasks):,} task{'s' * (len(tasks) != 1)}, {trials:,} trials",
         unit="difference" if is_accuracy else "number",
     )  # fmt: skip
 
