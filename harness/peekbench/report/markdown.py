@@ -43,7 +43,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"## {escaped(table.title)}"
         yield ""
-        yield from _table(table)
+        yield from table_lines(table)
     if report.failures:
         yield ""
         yield f"## {len(report.failures):,} trials failed"
@@ -65,7 +65,8 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"- {name}: {escaped(text)}"
 
 
-def _table(table: Table) -> Iterator[str]:
+def table_lines(table: Table) -> Iterator[str]:
+    """A table and its note."""
     yield "| " + " | ".join(escaped(column.name) for column in table.columns) + " |"
     yield "|" + "|".join(" --- " if column.unit == "text" else " ---: " for column in table.columns) + "|"
     for row in table.rows:
@@ -84,10 +85,10 @@ def escaped(text: str) -> str:
     return re.sub(r"^([-+=]|\d+[.)])(?=\s)", r"\\\1", flat).replace("@", "&#64;")
 
 
-def fenced(lines: list[str]) -> Iterator[str]:
+def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
     """A code block that none of its lines can close."""
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
-    yield f"{fence}text"
+    yield f"{fence}{language}"
     yield from lines
     yield fence

@@ -1,0 +1,50 @@
+"""What a report says of one method: its verdicts, and its rows of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from peekbench.records import Table, TrialFailure, Verdict
+from peekbench.report.content import MethodFacts, Report
+
+METHOD = "method"  # the column of a table that says whose a row is
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPart:
+    """Everything on one method."""
+
+    facts: MethodFacts
+    verdicts: tuple[Verdict, ...]
+    tables: tuple[Table, ...]
+    """With its rows alone, and without the column that names it; none that is left without rows."""
+    failures: tuple[TrialFailure, ...]
+
+
+def parts_by_method(report: Report) -> Iterator[MethodPart]:
+    """One part a method, in the report's order."""
+    for facts in report.methods:
+        yield MethodPart(
+            facts,
+            tuple(verdict for verdict in report.verdicts if _is_about(verdict, facts.name, report)),
+            tuple(own for table in report.tables if (own := _rows_of(table, facts.name)) is not None),
+            tuple(failure for failure in report.failures if failure.trial.method == facts.name),
+        )
+
+
+def _is_about(verdict: Verdict, method: str, report: Report) -> bool:
+    """Whether the verdict's label, which may go on with model and sizes in brackets, is that method's."""
+    fitting = [
+        one.name for one in report.methods if verdict.method == one.name or verdict.method.startswith(f"{one.name} (")
+    ]
+    return method == max(fitting, key=len, default=None)
+
+
+def _rows_of(table: Table, method: str) -> Table | None:
+    place = next((place for place, column in enumerate(table.columns) if column.name == METHOD), None)
+    if place is None:
+        return None
+    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows if row[place] == method)
+    columns = (*table.columns[:place], *table.columns[place + 1 :])
+    return replace(table, columns=columns, rows=rows) if rows and columns else None
