@@ -26,7 +26,6 @@ from peekbench.records import Folders, SourceRef
 from peekbench.strict_yaml import read_yaml
 from peekbench.uses import AnalysisSpec, ExecutorSpec, MethodSpec, Name, SpecModel, TaskSpec, make_use
 
-
 DEFAULT_FORMATS: Any = ("html", "text", "markdown", "json", "cards")
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 RUN = "run"
 NOTE = (
     "Means over the tasks that both runs have, in points; every task counts alike. 'paired' counts the draws that both "
-    "have and that were compared one by one; where it is 0, the runs were compared as independent sets of draws. The {level:.0%} "
-    "interval of the change is for further subsamples of the same data."
+    "have and that were compared one by one; where it is 0, the runs were compared as independent sets of draws. The "
+    "{level:.0%} interval of the change is for further subsamples of the same data."
 )
 
 

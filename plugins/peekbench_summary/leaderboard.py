@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 NOTE = (
     "Ordered by the score of extra, the honest one, whose unlabeled texts are not the test set's. Methods that share a "
-    "letter under 'tie' cannot be told apart by it: the interval of their difference holds 0, paired over the "
-    "subsamples that both have and widened for the number of pairs. boost = extra - base, bias = test - extra, with {level:.0%} "
-    "intervals for further subsamples of the same data. Every task counts alike."
+    "letter under 'tie' cannot be told apart by it: the interval of their difference holds 0, paired over the draws "
+    "that both have and widened for the number of pairs. boost = extra - base, bias = test - extra, with {level} "
+    "intervals for further subsamples of the same data. Every task counts alike. Each row rests on {basis}."
 )
 
 
@@ -83,20 +83,29 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
     effects = [effect for effect in ("boost", "bias") if effect in found.effects]
     score: Unit = "fraction" if found.is_accuracy else "number"
     difference: Unit = "difference" if found.is_accuracy else "number"
-    columns = [*found.columns, Column("tie"), Column("tasks", "count"), Column("trials", "count")]
+    columns = [*found.columns, Column("tie")]
     columns += [Column(arm, score) for arm in found.arms]
     for effect in effects:
         columns += [Column(name, difference) for name in (effect, f"{effect}, low", f"{effect}, high")]
     title = found.title(f"Leaderboard, by {'accuracy' if found.is_accuracy else 'score'} of extra")
-    return Table(title, (*columns, Column("verdict")), tuple(rows), NOTE.format(level=level))
+    return Table(
+        title, (*columns, Column("verdict")), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found))
+    )
+
+
+def _basis(found: Configurations) -> str:
+    """How many tasks and trials, of whatever row."""
+    tasks = [len(one.scores["test"]) for one in found.each]
+    trials = [sum(map(len, one.scores["test"].values())) for one in found.each]
+    counts = [f"{min(n):,}" if min(n) == max(n) else f"{min(n):,} to {max(n):,}" for n in (tasks, trials)]
+    return f"{counts[0]} task{'s' * (max(tasks) > 1)} and {counts[1]} trials"
 
 
 def _rows(entrants: Sequence[_Entrant], found: Configurations, level: float) -> list[tuple[Cell, ...]]:
     letters = tie_letters(len(entrants), _told_apart(entrants, level))
     rows = []
     for entrant, tie in zip(entrants, letters, strict=True):
-        tasks = entrant.one.scores["test"]
-        cells: list[Cell] = [*entrant.one.cells, tie, len(tasks), sum(map(len, tasks.values()))]
+        cells: list[Cell] = [*entrant.one.cells, tie]
         cells += [entrant.mean(arm) for arm in found.arms]
         for effect in ("boost", "bias"):
             if effect in found.effects:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.records import Cell, Column, Decision, Forest, Table, Verdict
 from peekbench.report.by_method import parts_by_method
 from peekbench.report.content import Report, printable
+from peekbench.report.folding import PARTS
 from peekbench.report.scale import Scale
 from peekbench.wording import shown, signed
 
@@ -45,6 +46,7 @@ def render_html(report: Report) -> str:
         topics=topics,
         methods=list(parts_by_method(report)),
         counts=Counter(verdict.decision for verdict in report.verdicts),
+        regions=sorted({(one.region, one.unit) for one in report.verdicts if one.region}),
         scale=_scale_of(report.verdicts),
         failures=report.failures[:MOST_FAILURES],
         spec=_as_yaml(report.record.get("spec")),
@@ -65,6 +67,7 @@ def _environment() -> Environment:
     )
     # Style and script are the project's own files; nothing else goes around escaping.
     environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup)
+    environment.filters.update(parts=PARTS.split, without_name=_without_name)
     environment.globals.update(marks=MARKS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
     return environment
@@ -77,6 +80,12 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _without_name(verdict: Verdict) -> str:
+    """Its sentence, below a heading that names the method."""
+    sentence = verdict.sentence.removeprefix(f"{verdict.method}: ")
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _number(cell: Cell) -> str | None:

@@ -4,7 +4,6 @@
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
   const MOST_CHOICES = 60;
-  const MOST_SELECTS = 3;
 
   function element(name, attributes, ...children) {
     const made = document.createElement(name);
@@ -59,9 +58,8 @@
     const count = element("output", { class: "shown" });
     const input = element("input", { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows of " + title });
     const selects = [];
-    [...table.tHead.rows[0].cells].forEach((heading, column) => {
-      if (selects.length === MOST_SELECTS) return;
-      if (rows.some((row) => row.cells[column].dataset.v !== undefined && !/^\d+$/.test(row.cells[column].dataset.v))) return;
+    // Only columns that say what a row is.
+    [...table.tHead.rows[0].cells].slice(0, Number(table.dataset.filter)).forEach((heading, column) => {
       const values = [...new Set(rows.map((row) => row.cells[column].textContent))];
       if (values.length < 2 || values.length > MOST_CHOICES || values.length === rows.length) return;
       const name = heading.textContent;
