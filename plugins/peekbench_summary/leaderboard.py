@@ -83,13 +83,13 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
     effects = [effect for effect in ("boost", "bias") if effect in found.effects]
     score: Unit = "fraction" if found.is_accuracy else "number"
     difference: Unit = "difference" if found.is_accuracy else "number"
-    columns = [*found.columns, Column("tie")]
+    columns = [*found.columns, Column("tie"), Column("verdict")]
     columns += [Column(arm, score) for arm in found.arms]
     for effect in effects:
         columns += [Column(name, difference) for name in (effect, f"{effect}, low", f"{effect}, high")]
     title = found.title(f"Leaderboard, by {'accuracy' if found.is_accuracy else 'score'} of extra")
     return Table(
-        title, (*columns, Column("verdict")), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found))
+        title, tuple(columns), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found))
     )
 
 
@@ -105,14 +105,14 @@ def _rows(entrants: Sequence[_Entrant], found: Configurations, level: float) -> 
     letters = tie_letters(len(entrants), _told_apart(entrants, level))
     rows = []
     for entrant, tie in zip(entrants, letters, strict=True):
-        cells: list[Cell] = [*entrant.one.cells, tie]
+        cells: list[Cell] = [*entrant.one.cells, tie, entrant.verdict.decision]
         cells += [entrant.mean(arm) for arm in found.arms]
         for effect in ("boost", "bias"):
             if effect in found.effects:
                 estimate = of_these_tasks(list(entrant.one.scores[effect].values()), level)
                 ends = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
                 cells += [estimate.mean, *ends]
-        rows.append((*cells, entrant.verdict.decision))
+        rows.append(tuple(cells))
     return rows
 
 

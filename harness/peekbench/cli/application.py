@@ -51,6 +51,13 @@ def load(path: Path, workers: int | None = None) -> ExperimentSpec:
     return spec if workers is None else spec.with_executor_options(workers=workers)
 
 
+def run_path(run: str) -> Path:
+    """A run by its name, or whatever the path names."""
+    from peekbench.execute import RUNS
+
+    return Path(run) if Path(run).exists() else RUNS / f"{run}.sqlite"
+
+
 def say_written(console: Console, paths: list[Path]) -> None:
     for path in paths:
         console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from peekbench.cli.application import IncompleteOption, ReportsOption, app, make_console, report_on, say_written
+from peekbench.cli.application import (
+    IncompleteOption,
+    ReportsOption,
+    app,
+    make_console,
+    report_on,
+    run_path,
+    say_written,
+)
+
+if TYPE_CHECKING:
+    from peekbench.report import Report
 
 
 @app.command()
@@ -55,7 +66,51 @@ def report(
 
     Example: peekbench report quickstart
     """
-    from peekbench.execute import RUNS
+    report_on(run_path(run_), reports, make_console(), allow_incomplete, svg)
 
-    path = Path(run_) if Path(run_).is_file() else RUNS / f"{run_}.sqlite"
-    report_on(path, reports, make_console(), allow_incomplete, svg)
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's name, its store, or a table of scores.")]
+FilesOption = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--reports", metavar="FOLDER", help="Also write it as files into this folder."),
+]
+
+
+@app.command()
+def compare(
+    before: RunArgument, after: RunArgument, reports: FilesOption = None, allow_incomplete: IncompleteOption = False
+) -> None:
+    """Say what changed between two runs: settings, data, versions, boost and bias, verdicts.
+
+    Example: peekbench compare runs/before.sqlite runs/after.sqlite
+    """
+    from peekbench.report import report_of_comparison
+
+    made = report_of_comparison(run_path(before), run_path(after), allow_incomplete=allow_incomplete)
+    _show(made, reports)
+
+
+@app.command()
+def leaderboard(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Names of runs, their stores, or tables of scores.")
+    ],
+    reports: FilesOption = None,
+    allow_incomplete: IncompleteOption = False,
+) -> None:
+    """Rank the methods of one run or several by their honest score, that of extra, and say which of them tie.
+
+    Example: peekbench leaderboard quickstart
+    """
+    from peekbench.report import report_of_ranking
+
+    _show(report_of_ranking([run_path(run) for run in runs], allow_incomplete=allow_incomplete), reports)
+
+
+def _show(made: Report, reports: Path | None) -> None:
+    from peekbench.report import render_text, write_report
+
+    console = make_console()
+    render_text(made, console)
+    if reports is not None:
+        say_written(console, write_report(made, reports))

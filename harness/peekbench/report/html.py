@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench.records import Cell, Column, Decision, Forest, Table, Verdict
+from peekbench.records import Cell, Column, Decision, Forest, Table, Unit, Verdict
 from peekbench.report.by_method import parts_by_method
 from peekbench.report.content import Report, printable
 from peekbench.report.folding import PARTS
@@ -105,7 +105,7 @@ def _num_naming(table: Table) -> int:
     return max(1, min(first_value, len(names)))
 
 
-def _scale_of(verdicts: tuple[Verdict, ...]) -> dict[str, Scale]:
+def _scale_of(verdicts: tuple[Verdict, ...]) -> dict[Unit, Scale]:
     """One axis for all verdicts in the same unit, so that they can be compared by eye."""
     found = {}
     for unit in dict.fromkeys(verdict.unit for verdict in verdicts):
