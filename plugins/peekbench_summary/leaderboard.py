@@ -88,9 +88,7 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
     for effect in effects:
         columns += [Column(name, difference) for name in (effect, f"{effect}, low", f"{effect}, high")]
     title = found.title(f"Leaderboard, by {'accuracy' if found.is_accuracy else 'score'} of extra")
-    return Table(
-        title, tuple(columns), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found))
-    )
+    return Table(title, tuple(columns), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found)))
 
 
 def _basis(found: Configurations) -> str:

@@ -13,8 +13,8 @@ import yaml
 import peekbench
 
 COMMANDS = [
-    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "report", "list", "show", "check", "schema",
-    "version",
+    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "report", "compare", "leaderboard", "list",
+    "show", "check", "schema", "version",
 ]  # fmt: skip
 
 
@@ -38,16 +38,17 @@ def test_every_command_has_an_example_in_its_help(command: str) -> None:
 def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
     ran = peek("run", spec)
     assert "12 of 12 trials" in ran.stdout
-    files = {path.name: path.read_bytes() for path in Path("reports/small").iterdir()}
-    assert set(files) == {"report.txt", "report.md", "report.json"}
+    files = {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")}
+    reports = {"report.html", "report.txt", "report.md", "report.json"}
+    assert set(files) == {*reports, "toy.vote.md", "toy.constant.md"}
     again = peek("run", spec)
     assert "nothing to do: all 12 trials are in runs/small.sqlite" in again.stdout
     assert "12 of 12 trials done" in peek("report", "small").stdout
     assert "12 of 12 trials done" in peek("report", "runs/small.sqlite").stdout
-    assert {path.name: path.read_bytes() for path in Path("reports/small").iterdir()} == files
+    assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
     assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
     content = json.loads(files["report.json"])
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
     assert content["spec"]["seed"] == 7
 
 

@@ -89,18 +89,20 @@ def schema(
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", metavar="FILE", help="Write it there instead of printing it."),
     ] = None,
+    report: Annotated[bool, typer.Option("--report", help="That of report.json instead.")] = False,
 ) -> None:
-    """Write the JSON schema of specs, options of the installed plugins included.
+    """Write the JSON schema of specs, options of the installed plugins included; or that of reports.
 
     Example: peekbench schema -o specs/schema.json
     """
     import json
 
+    from peekbench.report.document import report_schema
     from peekbench.schema import broken_plugins, make_schema
 
-    for message in broken_plugins().values():
+    for message in () if report else broken_plugins().values():
         typer.echo(f"left out: {message}", err=True)
-    text = json.dumps(make_schema(), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(report_schema() if report else make_schema(), indent=1, sort_keys=True) + "\n"
     if output is None:
         typer.echo(text, nl=False)
     else:
