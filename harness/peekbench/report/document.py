@@ -30,7 +30,7 @@ class FailureDocument(BaseModel):
 
 
 class ReportDocument(BaseModel):
-    """A report of peekbench. Scores are fractions, differences of accuracies too; numbers that are not finite are null."""
+    """A report of peekbench. Scores are fractions, their differences too; numbers that are not finite are null."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -40,8 +40,8 @@ class ReportDocument(BaseModel):
     headline: str
     """One line on what was judged."""
     verdicts: list[Verdict]
-    """decision is 'biased up', 'biased down', 'equivalent' or 'inconclusive'; [low, high] is the interval of the estimate
-    at the coverage `level`, region the half-width of what is too small to matter."""
+    """[low, high] is the interval of the estimate at the coverage `level`, region the half-width of what is too small
+    to matter."""
     warnings: list[str]
     """What weakens the conclusions."""
     figures: list[Forest]

@@ -12,7 +12,10 @@ from peekbench.report.document import SCHEMA_VERSION
 
 
 def render_json(report: Report) -> str:
-    """All of the report in full precision, as `ReportDocument` says: strict JSON, keys sorted, numbers that are not finite as null."""
+    """All of the report in full precision, in the form of `ReportDocument`.
+
+    Strict JSON, keys sorted, numbers that are not finite as null.
+    """
     content = {
         "schema_version": SCHEMA_VERSION,
         "name": report.name,
