@@ -52,6 +52,19 @@ def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
     assert content["spec"]["seed"] == 7
 
 
+def test_runs_are_compared_and_ranked(spec: str) -> None:
+    peek("run", spec)
+    Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
+    peek("run", "other.yaml")
+    done = peek("compare", "small", "runs/other.sqlite", "--reports", "compared")
+    assert "differences: 1 in settings, 0 in data, 0 in versions" in " ".join(done.stdout.split())
+    assert json.loads(Path("compared/report.json").read_text())["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]
+    ranked = peek("leaderboard", "small", "other").stdout
+    assert "small: toy.vote" in ranked
+    assert "Leaderboard, by accuracy of extra" in ranked
+    assert "no such file" in peek("leaderboard", "nothing", status=2).stderr
+
+
 def test_validate_goes_through_all_specs(spec: str) -> None:
     Path("bad.yaml").write_text("name: bad")
     Path("small-data.yaml").write_text(Path(spec).read_text().replace("num_test: 30", "num_test: 3000"))
