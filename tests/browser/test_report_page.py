@@ -168,16 +168,18 @@ def test_texts_sort_as_people_count_and_what_is_not_known_is_last(open_page: Ope
 
 
 def test_sorting_is_quick(open_page: Open) -> None:
+    """Each column at its best of three times, for the machine may be busy with other things."""
     section = by_task(open_page())
     times = section.evaluate(
-        """(section) => [...section.querySelectorAll("thead button")].map((button) => {
+        """(section) => [...section.querySelectorAll("thead button")].map((button) => Math.min(...[1, 2, 3].map(() => {
           const start = performance.now();
           button.click();
           section.offsetHeight;
           return performance.now() - start;
-        })"""
+        })))"""
     )
-    assert sorted(times)[len(times) // 2] < MOST_MILLISECONDS
+    assert len(times) == 9
+    assert max(times) < MOST_MILLISECONDS
 
 
 def test_rows_are_filtered_by_text_and_by_choice(open_page: Open) -> None:
