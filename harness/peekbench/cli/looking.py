@@ -97,12 +97,17 @@ def schema(
     """
     import json
 
-    from peekbench.report.document import report_schema
-    from peekbench.schema import broken_plugins, make_schema
+    if report:
+        from peekbench.report.document import report_schema
 
-    for message in () if report else broken_plugins().values():
-        typer.echo(f"left out: {message}", err=True)
-    text = json.dumps(report_schema() if report else make_schema(), indent=1, sort_keys=True) + "\n"
+        content = report_schema()
+    else:
+        from peekbench.schema import broken_plugins, make_schema
+
+        for message in broken_plugins().values():
+            typer.echo(f"left out: {message}", err=True)
+        content = make_schema()
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     if output is None:
         typer.echo(text, nl=False)
     else:
