@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
+MEANINGS: Mapping[Decision, str] = {
+    "biased up": "a score made with the test set's own text is too high",
+    "biased down": "a score made with the test set's own text is too low",
+    "equivalent": "it makes no difference that matters",
+    "inconclusive": "too few trials to say",
+}
 FEWEST_TO_FILTER = 8  # rows of a table
 MOST_FAILURES = 100  # with their tracebacks; JSON has all
 NAMING = ("text", "count")  # units of columns that can say what a row is
@@ -68,7 +74,7 @@ def _environment() -> Environment:
     # Style and script are the project's own files; nothing else goes around escaping.
     environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup)
     environment.filters.update(parts=PARTS.split, without_name=_without_name)
-    environment.globals.update(marks=MARKS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
+    environment.globals.update(marks=MARKS, meanings=MEANINGS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
     return environment
 
