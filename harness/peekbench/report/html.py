@@ -30,7 +30,7 @@ MEANINGS: Mapping[Decision, str] = {
     "biased up": "a score made with the test set's own text is too high",
     "biased down": "a score made with the test set's own text is too low",
     "equivalent": "it makes no difference that matters",
-    "inconclusive": "too few trials to say",
+    "inconclusive": "too unsure to say either way",
 }
 FEWEST_TO_FILTER = 8  # rows of a table
 MOST_FAILURES = 100  # with their tracebacks; JSON has all
