@@ -195,9 +195,36 @@ def test_each_method_has_its_rows_alone(report: Report) -> None:
     assert "peekbench analyze scores.csv" in cards["null.md"]
 
 
+def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
+    spec = {
+        "tasks": [{"name": "a"}, {"name": "b"}],
+        "design": {"num_train": [50], "num_test": [200, 500], "num_subsamples": {"200": 10, "500": 5}},
+        "arms": ["base", "extra", "test", {"mix": 0.25}],
+        "seed": 7,
+    }
+    names = ("method", "tie", "bias", "bias, low", "bias, high", "p, paired t", "n")
+    units: Any = ("text", "text", "difference", "difference", "difference", "p_value", "number")
+    row = ("m", "ab", 0.0147, 0.0091, 0.0203, 0.025, None)
+    table = Table("Leaderboard", tuple(map(Column, names, units)), (row,))
+    report = Report("r", "", (), (), (), (table,), (), {}, {"spec": spec}, methods=(MethodFacts("m"),))
+    card = render_cards(report)["m.md"]
+    for line in (
+        "- tasks: a, b",
+        "- subsamples of each task: 10 at 200 test texts, 5 at 500 test texts",
+        "- arms: base, extra, test, mix 0.25",
+        "- seed: 7",
+        "- tie: ab",
+        r"- bias: +1.47 \[+0.91, +2.03\] points",
+        "- p, paired t: 0.025",
+    ):
+        assert line in card.splitlines()
+    assert "low" not in card
+    assert "- n:" not in card
+
+
 def test_cards_have_names_that_any_system_takes() -> None:
     names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
-    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)))
+    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), record={})
     files = list(render_cards(report))
     assert files == ["etc-passwd.md", "A-b.md", "a-B-2.md", "method.md", "method-2.md", "x" * 80 + ".md"]
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 from peekbench.records import Table
-from peekbench.report.by_method import MethodPart, parts_by_method
+from peekbench.report.by_method import MethodPart, as_facts, describe_design, parts_by_method
 from peekbench.report.content import Report, printable
 from peekbench.report.markdown import escaped, fenced, table_lines
-from peekbench.wording import shown
 
 MOST_CHARACTERS = 80  # of a file name
 
@@ -40,10 +39,11 @@ def _lines(part: MethodPart, report: Report) -> Iterator[str]:
         yield ""
         yield escaped(facts.summary[:1].upper() + facts.summary[1:] + ".")
     yield ""
-    for name, text in (("Method", facts.use), ("Options", facts.options)):
+    design = describe_design(report.record.get("spec", {}))
+    for name, text in (("method", facts.use), ("options", facts.options), *design):
         if text:
             yield f"- {name}: {escaped(text)}"
-    yield f"- Experiment: {escaped(report.name)}; {escaped(report.headline)}"
+    yield f"- experiment: {escaped(report.name)}, {escaped(report.headline)}"
     if part.failures:
         yield f"- **{len(part.failures):,} of its trials failed**"
     if part.verdicts:
@@ -75,9 +75,8 @@ def _lines(part: MethodPart, report: Report) -> Iterator[str]:
 
 def _as_list(table: Table) -> Iterator[str]:
     """A single row reads better from top to bottom."""
-    for column, cell in zip(table.columns, table.rows[0], strict=True):
-        if cell not in (None, ""):
-            yield f"- {escaped(column.name)}: {escaped(shown(cell, column.unit))}"
+    for name, text in as_facts(table):
+        yield f"- {escaped(name)}: {escaped(text)}"
     if table.note:
         yield ""
         yield escaped(table.note)

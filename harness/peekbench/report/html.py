@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.records import Cell, Column, Decision, Forest, Table, Unit, Verdict
-from peekbench.report.by_method import parts_by_method
+from peekbench.report.by_method import as_facts, parts_by_method
 from peekbench.report.content import Report, printable
 from peekbench.report.folding import PARTS
 from peekbench.report.scale import Scale
@@ -73,7 +73,7 @@ def _environment() -> Environment:
     )
     # Style and script are the project's own files; nothing else goes around escaping.
     environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup)
-    environment.filters.update(parts=PARTS.split, without_name=_without_name)
+    environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
     environment.globals.update(marks=MARKS, meanings=MEANINGS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
     return environment
