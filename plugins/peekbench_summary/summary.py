@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from peekbench_summary import Summary
 
+MOST_SIDE_BY_SIDE = 12  # configurations
 AVERAGE = "average of these tasks"
 NOTE = (
     "boost = extra - base, bias = test - extra. 'These tasks': standard error and interval for further subsamples of "
@@ -47,6 +48,7 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
             _effect_table(found, options.level),
             _side_by_side(found, verdicts, options.level),
             _task_table(found, options.level),
+            *_side_by_task(found),
             *([] if finer is None else [finer]),
         ),
         figures=_forests(found, options.level),
@@ -113,6 +115,19 @@ def _side_by_side(found: Configurations, verdicts: Sequence[Verdict], level: flo
         "where the tasks are too few for a p that small. Where verdict and tests disagree, the bias "
         "belongs to some tasks, or the tasks are too few to speak for others.",
     )
+
+
+def _side_by_task(found: Configurations) -> list[Table]:
+    """Tasks by configurations, where there are several and not too many."""
+    if not 1 < len(found.each) <= MOST_SIDE_BY_SIDE:
+        return []
+    tasks = dict.fromkeys(task for one in found.each for task in one.scores["bias"])
+    rows = []
+    for task in tasks:
+        biases = [one.scores["bias"].get(task, ()) for one in found.each]
+        rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
+    columns = (Column("task"), *(Column(one.label, _difference(found)) for one in found.each))
+    return [Table(found.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")]
 
 
 def _task_table(found: Configurations, level: float) -> Table:

@@ -151,6 +151,11 @@ def test_verdicts_come_first(report: Report) -> None:
     assert places == sorted(places)
 
 
+def test_verdicts_say_what_they_rest_on(report: Report) -> None:
+    assert "(Rests on 5 tasks, 200 trials.)" in " ".join(as_text(report).split())
+    assert "(Rests on 5 tasks, 200 trials.)" in render_markdown(report)
+
+
 def test_long_tables_are_cut_in_a_terminal_only() -> None:
     table = Table("many", (Column("n", "count"),), tuple((number,) for number in range(7000, 7100)))
     long = replace(hostile(), tables=(table,))

@@ -17,6 +17,7 @@ from peekbench_summary import Summary
 from peekbench_summary.changes import contrast
 from peekbench_summary.estimates import of_change
 from peekbench_summary.leaderboard import rank, tie_letters
+from peekbench_summary.summary import summarise
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
@@ -52,6 +53,17 @@ def test_methods_stand_in_the_order_of_their_honest_score() -> None:
         assert row["boost"] == pytest.approx(0.1)
         assert row["bias, low"] < 0 < row["bias, high"]
     assert "3 tasks and 60 trials" in table.note
+
+
+def test_tasks_by_methods() -> None:
+    results = scores({"one": 0.0, "two": 0.1})
+    (table,) = [table for table in summarise(results, options=Summary()).tables if "tasks by methods" in table.title]
+    by_task = results[results["method"] == "two"].pivot(index=["task", "subsample"], columns="arm", values="score")
+    means = (by_task["test"] - by_task["extra"]).groupby("task").mean()
+    assert [column.name for column in table.columns] == ["task", "one", "two"]
+    assert [row["two"] for row in rows(table)] == pytest.approx(means.tolist())
+    alone = summarise(results[results["method"] == "one"], options=Summary())
+    assert not any("tasks by methods" in table.title for table in alone.tables)
 
 
 def test_ties_are_paired_over_draws() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from peekbench.records import Table
 from peekbench.report.by_method import MethodPart, as_facts, describe_design, parts_by_method
 from peekbench.report.content import Report, printable
-from peekbench.report.markdown import escaped, fenced, table_lines
+from peekbench.report.markdown import escaped, fenced, table_lines, verdict_line
 
 MOST_CHARACTERS = 80  # of a file name
 
@@ -51,8 +51,7 @@ def _lines(part: MethodPart, report: Report) -> Iterator[str]:
         yield "## Does it score higher because its unlabeled text is the test set's?"
         yield ""
         for verdict in part.verdicts:
-            rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
-            yield f"- **{verdict.decision}**: {escaped(verdict.sentence + rests)}"
+            yield verdict_line(verdict)
     for table in part.tables:
         if table.title != "Methods":  # said above
             yield ""

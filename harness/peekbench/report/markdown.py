@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from peekbench.records import Table
+from peekbench.records import Table, Verdict
 from peekbench.report.content import Report, printable
 from peekbench.report.forest import draw
 from peekbench.wording import shown
@@ -31,7 +31,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield "## Does a method score higher because its unlabeled text is the test set's?"
         yield ""
         for verdict in report.verdicts:
-            yield f"- **{verdict.decision}**: {escaped(verdict.sentence)}"
+            yield verdict_line(verdict)
     for figure in report.figures:
         yield ""
         yield f"## {escaped(figure.title)}"
@@ -63,6 +63,12 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         for name, text in report.provenance.items():
             yield f"- {name}: {escaped(text)}"
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """An item of a list: the decision, its sentence, and what it rests on."""
+    rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
+    return f"- **{verdict.decision}**: {escaped(verdict.sentence + rests)}"
 
 
 def table_lines(table: Table) -> Iterator[str]:
