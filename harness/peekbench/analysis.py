@@ -55,21 +55,39 @@ def analyze(
     else:
         results = load_results(source)
         planned = planned or planned_trials(source)
-    holes = find_holes(results, planned)
-    warnings: tuple[str, ...] = ()
-    if holes:
-        listed = "\n  ".join([*holes[:SHOWN], *([f"... and {len(holes) - SHOWN} more"] if len(holes) > SHOWN else [])])
-        if not allow_incomplete:
-            raise ResultsError(
-                f"the design has holes:\n  {listed}\nFinish the run, or add the missing rows; --allow-incomplete "
-                "analyses what there is and says so in the report"
-            )
-        warnings = (f"The design has holes, and only complete trials were analysed:\n  {listed}",)
-        results = drop_incomplete(results)
-        if results.empty:
-            raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
+    results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
     chosen = [make_use(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
     return tuple(_ask(analysis, results, warnings) for analysis in chosen)
+
+
+def only_complete(
+    results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The trials that have every arm, and a warning where these are not all that there should be.
+
+    Raises
+    ------
+    ResultsError
+        Where the design has holes and `allow_incomplete` is not set, or nothing is complete.
+    """
+    holes = find_holes(results, planned)
+    if not holes:
+        return results, ()
+    listed = "\n  ".join([*holes[:SHOWN], *([f"... and {len(holes) - SHOWN} more"] if len(holes) > SHOWN else [])])
+    if not allow_incomplete:
+        raise ResultsError(
+            f"the design has holes:\n  {listed}\nFinish the run, or add the missing rows; --allow-incomplete "
+            "analyses what there is and says so in the report"
+        )
+    complete = drop_incomplete(results)
+    if complete.empty:
+        raise ResultsError(f"no trial is complete, so there is nothing to analyse:\n  {listed}")
+    return complete, (f"The design has holes, and only complete trials were analysed:\n  {listed}",)
+
+
+def ask(use: str, results: pd.DataFrame) -> Analysis:
+    """One analysis with its default options, of whatever table it is made for."""
+    return _ask(make_use(AnalysisSpec, use), results, ())
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:

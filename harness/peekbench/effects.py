@@ -54,6 +54,10 @@ class Configuration:
     """Method, and model and sizes where they differ: the first cells of a table's row."""
     scores: Mapping[str, Mapping[str, Sequence[float]]]
     """Arm or effect, as `paired_scores` names them, to task to the value of each subsample."""
+    subsamples: Mapping[str, Sequence[int]]
+    """Task to the numbers of these subsamples, in the same order: configurations are paired by them."""
+    key: tuple[Cell, ...]
+    """Method, model, num_train and num_test, None where missing: what is the same configuration in another table."""
     num_test: int | None = None
     """Test texts of each subsample, where it is known."""
 
@@ -96,6 +100,8 @@ def configurations(results: pd.DataFrame) -> Configurations:
                 _label(cells, varying),
                 tuple(cells[name] for name in varying),
                 scores,
+                {str(task): numbers.tolist() for task, numbers in rows.groupby("task", sort=False)["subsample"]},
+                tuple(cells.values()),
                 num_test if isinstance(num_test, int) else None,
             )
         )

@@ -44,9 +44,16 @@ def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
 
 
 def _differences(place: str, old: Any, new: Any) -> list[str]:
+    return [f"{where}: {was} before, {now} now" for where, was, now in differences(place, old, new)]
+
+
+def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
+    """(place, before, after) of every value that two nested mappings do not share; as JSON, 'null' for none."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return [
-            line for key in sorted({*old, *new}) for line in _differences(f"{place}.{key}", old.get(key), new.get(key))
+            found
+            for key in sorted({*old, *new})
+            for found in differences(f"{place}.{key}" if place else key, old.get(key), new.get(key))
         ]
     was, now = json.dumps(old), json.dumps(new)
-    return [] if old == new or was == now else [f"{place}: {was} before, {now} now"]  # NaN is not equal to itself
+    return [] if old == new or was == now else [(place, was, now)]  # NaN is not equal to itself

@@ -245,6 +245,7 @@ class TrialFailure:
 Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "p_value", "seconds"]
 """How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points, its spread
 (a standard error) as points without a sign."""
+Topic: TypeAlias = Literal["results", "methods", "data"]
 Cell: TypeAlias = str | int | float | bool | None
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
 
@@ -262,6 +263,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     """What a reader must know to read it right; one paragraph."""
+    topic: Topic = "results"
+    """Which part of a report it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +307,12 @@ class Verdict:
     high: float | None = None
     level: float | None = None
     """Coverage that [low, high] is meant to have."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence around 0 that the decision was made with."""
+    basis: str = ""
+    """What it rests on, in a few words: '5 tasks, 250 trials'."""
+    unit: Unit = "difference"
+    """Of estimate, low, high and region: 'difference' for those of fractions, 'number' for others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ from peekbench.records import Folders, SourceRef
 from peekbench.strict_yaml import read_yaml
 from peekbench.uses import AnalysisSpec, AuditSpec, ExecutorSpec, MethodSpec, Name, SpecModel, TaskSpec, make_use
 
+DEFAULT_FORMATS: Any = ("html", "text", "markdown", "json", "cards")
+
 
 class ReportSpec(SpecModel):
-    formats: tuple[Literal["text", "markdown", "json"], ...] = ("text", "markdown", "json")
-    """Files to write into `reports/<name>/`."""
+    formats: tuple[Literal["html", "text", "markdown", "json", "cards"], ...] = DEFAULT_FORMATS
+    """Files to write into `reports/<name>/`; cards are one Markdown file a method, in a folder of their own there."""
     allow_incomplete: bool = False
     """Analyse a design with holes instead of refusing; the report says so."""
 

@@ -10,7 +10,7 @@ from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench import Decision, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,28 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
     import numpy as np
 
     differences = arms.difference[np.isfinite(arms.difference)]
+
+    def conclude(decision: Decision, sentence: str, mean: float, low: float, high: float) -> Verdict:
+        return Verdict(
+            arms.label, "bias", decision, sentence, mean, low, high, level,
+            region=region,
+            basis=f"{len(arms.tasks):,} task{'s' * (len(arms.tasks) != 1)}, {len(differences):,} trials, a posterior",
+            unit="difference" if arms.num_test else "number",
+        )  # fmt: skip
+
     if not differences.any():
         sentence = (
             f"{arms.label}: seeing the test texts changed nothing: the bias is exactly 0 in all "
             f"{len(differences):,} trials."
         )
-        return Verdict(arms.label, "bias", "equivalent", sentence, 0.0, 0.0, 0.0, level)
+        return conclude("equivalent", sentence, 0.0, 0.0, 0.0)
     found = summarise(posterior.average, level)
     show = ScoreWords(bool(arms.num_test))
     span = f"({level:.0%} interval {show.signed(found.low)} to {show.signed(found.high)})"
     estimate = f"{show.signed(found.mean)}{show.unit} {span}"
     if posterior.failed:
         sentence = f"{arms.label}: no conclusion, because {_faults(posterior)}. The fit says {estimate}."
-        return Verdict(arms.label, "bias", "inconclusive", sentence, found.mean, found.low, found.high, level)
+        return conclude("inconclusive", sentence, found.mean, found.low, found.high)
     decision = decide(found.low, found.high, region)
     where = _where(arms)
     if decision == "equivalent":
@@ -71,7 +80,7 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
         means = posterior.by_model.mean(axis=(0, 1)).tolist()
         by_model = ", ".join(f"{show.signed(mean)} with {name}" for name, mean in zip(arms.models, means, strict=True))
         text += f" It is {by_model}."
-    return Verdict(arms.label, "bias", decision, text, found.mean, found.low, found.high, level)
+    return conclude(decision, text, found.mean, found.low, found.high)
 
 
 def _where(arms: Arms) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench_summary.changes import contrast
+from peekbench_summary.leaderboard import rank
 from peekbench_summary.region import RegionUnit
 from peekbench_summary.summary import summarise
 
@@ -27,5 +29,17 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Summary,
             analyze=summarise,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
-        )
+        ),
+        AnalyzerEntry(
+            name="leaderboard",
+            options=Summary,
+            analyze=rank,
+            summary="methods by their honest score, with boost, bias, verdict, and which of them tie",
+        ),
+        AnalyzerEntry(
+            name="changes",
+            options=Summary,
+            analyze=contrast,
+            summary="what two runs differ by, method by method; `peekbench compare` asks for it",
+        ),
     ]

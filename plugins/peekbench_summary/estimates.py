@@ -45,15 +45,39 @@ def of_these_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:
     The error is sqrt(sum of squared task errors) / number of tasks; degrees of freedom after Welch and Satterthwaite.
     Source: Satterthwaite (1946), https://doi.org/10.2307/3002019
     """
-    pairs = [_mean_and_error(task) for task in tasks]
-    mean = math.fsum(pair[0] for pair in pairs) / len(pairs)
-    variances = [pair[1] ** 2 for pair in pairs]
-    total = math.fsum(variances)
-    spread = math.fsum(
-        variance**2 / (len(task) - 1) for variance, task in zip(variances, tasks, strict=True) if len(task) > 1
-    )
-    degrees = total**2 / spread if spread > 0 else math.inf
-    return interval(mean, math.sqrt(total) / len(pairs), degrees, level)
+    parts = [Part.of(task) for task in tasks]
+    return _of_parts(math.fsum(part.mean for part in parts), parts, len(parts), level)
+
+
+def of_change(before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], level: float) -> Estimate:
+    """Mean over tasks of what two independent sets of subsamples differ by: after - before, the tasks given.
+
+    Errors and degrees of freedom as in `of_these_tasks`, each task having a part of either side.
+    """
+    old, new = [Part.of(task) for task in before], [Part.of(task) for task in after]
+    total = math.fsum([*(part.mean for part in new), *(-part.mean for part in old)])
+    return _of_parts(total, [*old, *new], len(new), level)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A mean of `count` subsamples and the variance of that mean, NaN of a single one."""
+
+    mean: float
+    variance: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Part:
+        mean, error = _mean_and_error(values)
+        return cls(mean, error**2, len(values))
+
+
+def _of_parts(total: float, parts: Sequence[Part], num_tasks: int, level: float) -> Estimate:
+    variance = math.fsum(part.variance for part in parts)
+    spread = math.fsum(part.variance**2 / (part.count - 1) for part in parts if part.count > 1)
+    degrees = variance**2 / spread if spread > 0 else math.inf
+    return interval(total / num_tasks, math.sqrt(variance) / num_tasks, degrees, level)
 
 
 def of_such_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import (
@@ -21,14 +21,14 @@ from peekbench import (
 from peekbench_summary.baselines import compare, paired_t, sign_flips
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.finer import finer_table
-from peekbench_summary.region import Region, region_of
-from peekbench_summary.verdict import judge
+from peekbench_summary.leaderboard import judge_all, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench_summary import Summary
 
+MOST_SIDE_BY_SIDE = 12  # configurations
 AVERAGE = "average of these tasks"
 THESE = (
     "boost = extra - base, bias = test - extra. Standard errors and intervals are for further subsamples of the same "
@@ -46,46 +46,21 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     found = configurations(results)
     several = any(len(one.scores["bias"]) > 1 for one in found.each)
     finer = finer_table(results, found, options.level)
-    regions = [region_of(one.scores, options.region_unit, options.region, found.is_accuracy) for one in found.each]
-    verdicts = tuple(
-        judge(
-            one.label,
-            list(one.scores["bias"].values()),
-            level=options.level,
-            region=region,
-            is_accuracy=found.is_accuracy,
-        )
-        for one, region in zip(found.each, regions, strict=True)
-    )
+    verdicts = judge_all(found, options)
     return Analysis(
         "summary",
         tables=(
-            _score_table(found),
+            leaderboard(found, verdicts, options.level),
             _effect_table(found, options.level, "Boost and bias over these tasks", of_these_tasks, THESE),
-            _side_by_side(found, regions, verdicts, options.level),
+            _side_by_side(found, verdicts, options.level),
             *([_effect_table(found, options.level, SUCH_TASKS, of_such_tasks, SUCH)] if several else []),
             _task_table(found, options.level),
+            *_side_by_task(found),
             *([] if finer is None else [finer]),
         ),
         figures=_forests(found, options.level),
         verdicts=verdicts,
     )
-
-
-def _score_table(found: Configurations) -> Table:
-    unit: Unit = "fraction" if found.is_accuracy else "number"
-    rows = []
-    for one in found.each:
-        tasks = one.scores["test"]
-        means = (_mean_of_means(one.scores[arm]) for arm in found.arms)
-        rows.append((*one.cells, len(tasks), sum(map(len, tasks.values())), *means))
-    columns = (Column("tasks", "count"), Column("trials", "count"), *(Column(arm, unit) for arm in found.arms))
-    title = found.title("Mean accuracy by arm" if found.is_accuracy else "Mean score by arm")
-    return Table(title, (*found.columns, *columns), tuple(rows), "Every task counts alike.")
-
-
-def _mean_of_means(tasks: Mapping[str, Sequence[float]]) -> float:
-    return math.fsum(math.fsum(task) / len(task) for task in tasks.values()) / len(tasks)
 
 
 def _difference(found: Configurations) -> Unit:
@@ -125,11 +100,11 @@ def _cells(estimate: Estimate) -> tuple[Cell, ...]:
     return tuple(None if math.isnan(number) else number for number in numbers)
 
 
-def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Sequence[Verdict], level: float) -> Table:
+def _side_by_side(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
     """Each verdict with the tests over tasks, so that a disagreement is seen."""
     rows = []
     too_few = set()
-    for one, region, verdict in zip(found.each, regions, verdicts, strict=True):
+    for one, verdict in zip(found.each, verdicts, strict=True):
         means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
         tests = (paired_t(means), sign_flips(means))
         least = (0.0, 2.0 ** (1 - len(means)))  # p that each test can come to
@@ -141,7 +116,7 @@ def _side_by_side(found: Configurations, regions: Sequence[Region], verdicts: Se
         if least[1] > 1 - level:
             too_few.add(len(means))
         agreement = compare(verdict, differs)
-        rows.append((*one.cells, verdict.decision, verdict.estimate, region.half_width, *tests, agreement))
+        rows.append((*one.cells, verdict.decision, verdict.estimate, verdict.region, *tests, agreement))
     columns = (
         Column("verdict"),
         Column("bias", _difference(found)),
@@ -167,6 +142,19 @@ def _least_p(number: int) -> str:
     return (
         f" With {tasks} sign flips cannot give a p below {2.0 ** (1 - number):.3g}, and do not count as a disagreement."
     )
+
+
+def _side_by_task(found: Configurations) -> list[Table]:
+    """Tasks by configurations, where there are several and not too many."""
+    if not 1 < len(found.each) <= MOST_SIDE_BY_SIDE:
+        return []
+    tasks = dict.fromkeys(task for one in found.each for task in one.scores["bias"])
+    rows = []
+    for task in tasks:
+        biases = [one.scores["bias"].get(task, ()) for one in found.each]
+        rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
+    columns = (Column("task"), *(Column(one.label, _difference(found)) for one in found.each))
+    return [Table(found.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")]
 
 
 def _task_table(found: Configurations, level: float) -> Table:

@@ -70,7 +70,12 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             )
         sentence += _beyond(tasks, these, such, level, region.half_width, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
-    return Verdict(label, "bias", decision, sentence, these.mean, low, high, level)
+    return Verdict(
+        label, "bias", decision, sentence, these.mean, low, high, level,
+        region=region.half_width,
+        basis=f"{len(tasks):,} task{'s' * (len(tasks) != 1)}, {trials:,} trials",
+        unit="difference" if is_accuracy else "number",
+    )  # fmt: skip
 
 
 def _would_settle(further: int | None) -> str:

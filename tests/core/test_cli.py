@@ -13,8 +13,8 @@ import yaml
 import peekbench
 
 COMMANDS = [
-    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "list", "show", "check",
-    "schema", "version",
+    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
+    "list", "show", "check", "schema", "version",
 ]  # fmt: skip
 
 
@@ -38,17 +38,32 @@ def test_every_command_has_an_example_in_its_help(command: str) -> None:
 def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
     ran = peek("run", spec)
     assert "12 of 12 trials" in ran.stdout
-    files = {path.name: path.read_bytes() for path in Path("reports/small").iterdir()}
-    assert set(files) == {"report.txt", "report.md", "report.json"}
+    files = {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")}
+    reports = {"report.html", "report.txt", "report.md", "report.json"}
+    assert set(files) == {*reports, "toy.vote.md", "toy.constant.md"}
     again = peek("run", spec)
     assert "nothing to do: all 12 trials are in runs/small.sqlite" in again.stdout
     assert "12 of 12 trials done" in peek("report", "small").stdout
     assert "12 of 12 trials done" in peek("report", "runs/small.sqlite").stdout
-    assert {path.name: path.read_bytes() for path in Path("reports/small").iterdir()} == files
+    assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
     assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
     content = json.loads(files["report.json"])
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
     assert content["spec"]["seed"] == 7
+
+
+def test_runs_are_compared_and_ranked(spec: str) -> None:
+    peek("run", spec)
+    Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
+    peek("run", "other.yaml")
+    assert "What changed from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
+    compared = json.loads(Path("c/report.json").read_text())
+    assert "1 in settings, 0 in data, 0 in versions" in compared["headline"]
+    assert compared["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]
+    ranked = peek("leaderboard", "small", "other").stdout
+    assert "small: toy.vote" in ranked
+    assert "Leaderboard, by accuracy of extra" in ranked
+    assert "no such file" in peek("leaderboard", "nothing", status=2).stderr
 
 
 def test_validate_goes_through_all_specs(spec: str) -> None:

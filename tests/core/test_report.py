@@ -147,8 +147,13 @@ def test_names_are_folded_where_a_reader_would_break_them() -> None:
 
 def test_verdicts_come_first(report: Report) -> None:
     text = as_text(report)
-    places = [text.index(part) for part in (report.verdicts[0].decision, "Bias by task", "Mean accuracy", "Provenance")]
+    places = [text.index(part) for part in (report.verdicts[0].decision, "Bias by task", "Leaderboard", "Provenance")]
     assert places == sorted(places)
+
+
+def test_verdicts_say_what_they_rest_on(report: Report) -> None:
+    assert "(Rests on 5 tasks, 200 trials.)" in " ".join(as_text(report).split())
+    assert "(Rests on 5 tasks, 200 trials.)" in render_markdown(report)
 
 
 def test_long_tables_are_cut_in_a_terminal_only() -> None:
@@ -205,15 +210,17 @@ def test_the_same_report_gives_the_same_bytes(report: Report, tmp_path: Path) ->
     for name in ("one", "two"):
         write_report(report, tmp_path / name)
         export_svg(report, tmp_path / name / "top.svg")
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+    files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
+    assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("top.svg")} <= files
+    for path in files:
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
 
 
 def test_files_are_chosen_and_places_that_cannot_be_written_are_errors(report: Report, tmp_path: Path) -> None:
     assert [path.name for path in write_report(report, tmp_path / "a", ["json"])] == ["report.json"]
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["report.json"]
     (tmp_path / "file").write_text("")
-    with pytest.raises(PeekbenchError, match="cannot write .*file/report.txt"):
+    with pytest.raises(PeekbenchError, match="cannot write .*file/report.html"):
         write_report(report, tmp_path / "file")
 
 

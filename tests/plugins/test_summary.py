@@ -69,7 +69,7 @@ def test_means_and_errors_by_hand() -> None:
     scores, effects, _, such, tasks = map(rows, analysis.tables)
     assert scores[0]["base"] == pytest.approx(0.45)
     assert scores[0]["test"] == pytest.approx(0.6)
-    assert scores[0]["trials"] == 4
+    assert "2 tasks and 4 trials" in analysis.tables[0].note
     bias = next(row for row in effects if row["effect"] == "bias")
     # Task a: differences 0.1, 0.0; task b: 0.0, 0.2. Standard errors 0.05 and 0.1.
     assert bias["mean"] == pytest.approx(0.075)

@@ -1,5 +1,6 @@
-"""Analyses and provenance to terminal, text, Markdown, JSON and SVG. The same input gives the same bytes."""
+"""Analyses and provenance to HTML, terminal, text, Markdown, JSON and SVG. The same input gives the same bytes."""
 
+from peekbench.report.comparison import report_of_comparison, report_of_ranking
 from peekbench.report.content import Report, report_of_audits, report_of_run, report_of_table
 from peekbench.report.files import export_svg, write_report
 from peekbench.report.terminal import render_tables, render_text
@@ -11,6 +12,8 @@ __all__ = [
     "render_tables",
     "render_text",
     "report_of_audits",
+    "report_of_comparison",
+    "report_of_ranking",
     "report_of_run",
     "report_of_table",
     "text_tables",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -29,6 +30,18 @@ NOTABLE = ("numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "trans
 
 
 @dataclass(frozen=True, slots=True)
+class MethodFacts:
+    """What a method is, as far as it is known."""
+
+    name: str
+    use: str = ""
+    options: str = ""
+    """In words, with what differs by task."""
+    summary: str = ""
+    """What its plugin says of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything a report shows, in its order."""
 
@@ -46,6 +59,9 @@ class Report:
     """The rest, for machines: spec, data, sessions."""
     attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     """Files that analyses want next to the report: name to what writes it."""
+    methods: tuple[MethodFacts, ...] = ()
+    command: str = ""
+    """What repeats it, for a shell."""
 
 
 def printable(report: Report) -> Report:
@@ -72,7 +88,9 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
     headline = (
         f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
     )
-    return _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+    report = _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+    methods = tuple(MethodFacts(str(name)) for name in results["method"].unique())
+    return replace(report, methods=methods, command=shlex.join(["peekbench", "analyze", str(path)]))
 
 
 def report_of_audits(
@@ -113,12 +131,18 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     )  # fmt: skip
     done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     headline = f"{done:,} of {len(planned):,} trials done" + (f", {len(failures):,} failed" if failures else "")
+    methods = _describe_methods(spec)
     tables = (
-        _task_table(tasks), *text_tables(texts), _method_table(spec), *_cost_table(results), *_metric_table(metrics)
-    )  # fmt: skip
+        *(replace(table, topic="data") for table in (_task_table(tasks), *text_tables(texts))),
+        *(
+            replace(table, topic="methods")
+            for table in (_method_table(methods), *_cost_table(results), *_metric_table(metrics))
+        ),
+    )
     made = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
     record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": made}
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions, sizes), record)
+    report = replace(report, methods=methods, command=shlex.join(_command(sessions[-1])) if sessions else "")
     return report, spec.report.formats
 
 
@@ -179,13 +203,27 @@ def _version(details: Mapping[str, Any]) -> str:
     return str(details.get("version") or details.get("revision", "")[:12])
 
 
-def _method_table(spec: ExperimentSpec) -> Table:
-    rows = []
-    for method in spec.methods:
-        by_task = {"by_task": method.by_task} if method.by_task else {}
-        rows.append((method.name, method.use, _in_words({**method.raw_options(), **by_task}), method.entry.summary))
+def _describe_methods(spec: ExperimentSpec) -> tuple[MethodFacts, ...]:
+    return tuple(
+        MethodFacts(
+            method.name,
+            method.use,
+            _in_words({**method.raw_options(), **({"by_task": method.by_task} if method.by_task else {})}),
+            method.entry.summary,
+        )
+        for method in spec.methods
+    )
+
+
+def _method_table(methods: Sequence[MethodFacts]) -> Table:
     columns = tuple(Column(name) for name in ("method", "use", "options", "what it is"))
-    return Table("Methods", columns, tuple(rows))
+    return Table("Methods", columns, tuple((one.name, one.use, one.options, one.summary) for one in methods))
+
+
+def _command(session: Mapping[str, Any]) -> list[str]:
+    """The command of a session as it is typed: Python shows a module that it was told to run as a file."""
+    program, *arguments = session["command"]
+    return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
 
 
 def _in_words(options: Mapping[str, Any]) -> str:
@@ -235,7 +273,7 @@ def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], siz
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         **{f"for {name}": _in_words(known) for name, known in last.get("methods", {}).items() if known},
-        "command": " ".join(last["command"]),
+        "command": shlex.join(_command(last)),
         "sessions": _in_sessions(sessions, sizes),
     }
     differing = [

@@ -10,13 +10,17 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.report.card import render_cards
 from peekbench.report.content import Report
+from peekbench.report.html import render_html
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import render_markdown
 from peekbench.report.terminal import render_text, render_top
+from peekbench.spec import DEFAULT_FORMATS
 
 TEXT_WIDTH = 110
-NAMES = {"text": "report.txt", "markdown": "report.md", "json": "report.json"}
+NAMES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
+CARDS = "cards"
 
 # rich's own template asks a web server for a font; this one asks for what the reader has.
 SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -41,18 +45,18 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 """
 
 
-def write_report(
-    report: Report, folder: str | Path, formats: Sequence[str] = ("text", "markdown", "json")
-) -> list[Path]:
-    """Write report.txt, report.md and report.json into a folder, and what analyses attach, and say where.
+def write_report(report: Report, folder: str | Path, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
+    """Write report.html, .txt, .md and .json, a card a method, and what analyses attach into a folder, and say where.
 
     Raises
     ------
     PeekbenchError
         Where they cannot be written.
     """
-    render = {"text": _plain_text, "markdown": render_markdown, "json": render_json}
-    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats]
+    render = {"html": render_html, "text": _plain_text, "markdown": render_markdown, "json": render_json}
+    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name != CARDS]
+    if CARDS in formats:
+        written += [_write(Path(folder) / CARDS / name, card) for name, card in render_cards(report).items()]
     return written + [_attach(Path(folder), name, write) for name, write in report.attachments.items()]
 
 

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from peekbench.report.content import Report
-
-SCHEMA_VERSION = 1
+from peekbench.report.document import SCHEMA_VERSION
 
 
 def render_json(report: Report) -> str:
-    """All of the report in full precision: strict JSON, keys sorted, numbers that are not finite as null."""
+    """All of the report in full precision, in the form of `ReportDocument`.
+
+    Strict JSON, keys sorted, numbers that are not finite as null.
+    """
     content = {
         "schema_version": SCHEMA_VERSION,
         "name": report.name,
@@ -34,7 +36,9 @@ def render_json(report: Report) -> str:
             }
             for failure in report.failures
         ],
+        "methods": [asdict(method) for method in report.methods],
         "provenance": dict(report.provenance),
+        "command": report.command,
         **report.record,
     }
     return json.dumps(_finite(content), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"

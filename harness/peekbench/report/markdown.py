@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from peekbench.records import Table
+from peekbench.records import Table, Verdict
 from peekbench.report.content import Report, printable
 from peekbench.report.forest import draw
 from peekbench.wording import shown
@@ -31,7 +31,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield "## Does a method score higher because its unlabeled text is the test set's?"
         yield ""
         for verdict in report.verdicts:
-            yield f"- **{verdict.decision}**: {escaped(verdict.sentence)}"
+            yield verdict_line(verdict)
     for figure in report.figures:
         yield ""
         yield f"## {escaped(figure.title)}"
@@ -43,7 +43,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"## {escaped(table.title)}"
         yield ""
-        yield from _table(table)
+        yield from table_lines(table)
     if report.failures:
         yield ""
         yield f"## {len(report.failures):,} trials failed"
@@ -65,7 +65,14 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"- {name}: {escaped(text)}"
 
 
-def _table(table: Table) -> Iterator[str]:
+def verdict_line(verdict: Verdict) -> str:
+    """An item of a list: the decision, its sentence, and what it rests on."""
+    rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
+    return f"- **{verdict.decision}**: {escaped(verdict.sentence + rests)}"
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """A table and its note."""
     yield "| " + " | ".join(escaped(column.name) for column in table.columns) + " |"
     yield "|" + "|".join(" --- " if column.unit == "text" else " ---: " for column in table.columns) + "|"
     for row in table.rows:
@@ -84,10 +91,10 @@ def escaped(text: str) -> str:
     return re.sub(r"^([-+=]|\d+[.)])(?=\s)", r"\\\1", flat).replace("@", "&#64;")
 
 
-def fenced(lines: list[str]) -> Iterator[str]:
+def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
     """A code block that none of its lines can close."""
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
-    yield f"{fence}text"
+    yield f"{fence}{language}"
     yield from lines
     yield fence

@@ -84,7 +84,9 @@ def _print_verdict(verdict: Verdict, console: Console) -> None:
     grid = RichTable.grid(padding=(0, 2))
     grid.add_column(width=12, no_wrap=True)
     grid.add_column()
-    grid.add_row(Text(verdict.decision, STYLES[verdict.decision]), Text(verdict.sentence))
+    rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
+    sentence = Text.assemble(verdict.sentence, (rests, "dim"))
+    grid.add_row(Text(verdict.decision, STYLES[verdict.decision]), sentence)
     console.print(grid)
 
 

@@ -1,0 +1,136 @@
+"""What the report of a large run costs: a store of 25 tasks x 4 methods x 270 subsamples, filled with made-up scores.
+
+Prints how long reading, analysing and rendering take, how large the HTML is, whether a second report of the same store
+has the same bytes, and, where playwright and chromium are installed, how long sorting its largest table takes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peekbench.plan import group, make_trials
+from peekbench.records import ArmResult, Trial, TrialResult
+from peekbench.report import report_of_run, write_report
+from peekbench.spec import ExperimentSpec, make_spec
+from peekbench.store import Store
+
+TASKS, SUBSAMPLES, NUM_TEST = 25, 270, 100
+METHODS = ("classic.lsa", "classic.word2vec", "classic.self_training", "controls.null")
+BATCH = 1000  # trials stored at once
+SORT_ALL = """() => [...document.querySelectorAll("table[data-sort]")]
+  .map((table) => [table.tBodies[0].rows.length, ...[...table.querySelectorAll("thead button")].map((button) => {
+    const start = performance.now();
+    button.click();
+    table.offsetHeight;
+    return performance.now() - start;
+  })])"""
+
+
+def large_spec(folder: Path) -> ExperimentSpec:
+    raw = {
+        "name": "large",
+        "tasks": [{"use": "docstrings.numpy", "name": f"task{number}"} for number in range(TASKS)],
+        "methods": list(METHODS),
+        "design": {"num_train": 50, "num_test": NUM_TEST, "num_subsamples": SUBSAMPLES},
+    }
+    return make_spec(raw, folder=folder)
+
+
+def fill(path: Path, spec: ExperimentSpec) -> None:
+    """Store made-up outcomes of every trial, in the form in which workers hand them over."""
+    known = {
+        "kind": "classification", "rows": 1000, "class_names": ["no", "yes"], "class_counts": [500, 500],
+        "details": {}, "fingerprint": "made up",
+    }  # fmt: skip
+    with Store.for_run(path, spec, {task.name: known for task in spec.tasks}) as store:
+        session: dict[str, Any] = {
+            "started": "2026-01-01T00:00:00+00:00", "command": ["peekbench", "run", "large.yaml"], "peekbench": "0",
+            "python": "3", "packages": {}, "git": None,
+            "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
+        }  # fmt: skip
+        store.add_session(session)
+        outcomes = list(_outcomes(spec))
+        for start in range(0, len(outcomes), BATCH):
+            store.save(*outcomes[start : start + BATCH])
+
+
+def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
+    rng = np.random.default_rng(0)
+    keys = {method.name: method.base_key() for method in spec.methods}
+    labels = np.zeros(NUM_TEST, dtype=np.int64)
+    for item in group(make_trials(spec), keys, set()):
+        for place, trial in enumerate(item.trials):
+            arms = ("base", "extra", "test") if place == 0 else ("extra", "test")
+            yield TrialResult(trial, labels, tuple(_arm(rng, trial, arm) for arm in arms))
+
+
+def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:
+    chance = 0.6 + 0.05 * (arm != "base") + 0.01 * (arm == "test") * METHODS.index(trial.method)
+    correct = int(rng.binomial(NUM_TEST, chance))
+    predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
+    metrics = {"loss": float(rng.normal(2, 0.1))}
+    return ArmResult(arm, correct, correct / NUM_TEST, 0.69, 0.5, chance, 0.1, 0.01, metrics, predictions)
+
+
+def sorting_times(page_path: Path) -> list[list[float]] | None:
+    """Of every table its rows and the milliseconds that sorting by each column takes; None without a browser."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(page_path.as_uri())
+        times: list[list[float]] = page.evaluate(SORT_ALL)
+        browser.close()
+    return times
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "large.sqlite"
+        start = time.perf_counter()
+        fill(path, large_spec(folder))
+        print(f"made up: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
+        for attempt in ("one", "two"):
+            start = time.perf_counter()
+            report, formats = report_of_run(path)
+            middle = time.perf_counter()
+            write_report(report, folder / attempt, formats)
+            end = time.perf_counter()
+            print(
+                f"report {attempt}: {end - start:.1f} s, of which reading and analysing {middle - start:.1f} s, "
+                f"rendering {end - middle:.1f} s",
+                flush=True,
+            )
+        files = [path for path in (folder / "one").rglob("*") if path.is_file()]
+        same = all(
+            file.read_bytes() == (folder / "two" / file.relative_to(folder / "one")).read_bytes() for file in files
+        )
+        print(f"the same bytes twice: {same}, {len(files)} files")
+        html = folder / "one" / "report.html"
+        print(f"report.html: {html.stat().st_size / 1e6:.2f} MB")
+        times = sorting_times(html)
+        if times is None:
+            print("sorting: not measured, for there is no playwright or no chromium")
+            return
+        rows, *milliseconds = max(times, key=lambda table: table[0])
+        print(
+            f"sorting {rows:.0f} rows, by column: median {np.median(milliseconds):.0f}, most {max(milliseconds):.0f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What a report says of one method: its verdicts, and its rows of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from peekbench.records import Table, TrialFailure, Verdict
+from peekbench.report.content import MethodFacts, Report
+from peekbench.wording import shown
+
+METHOD = "method"  # the column of a table that says whose a row is
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPart:
+    """Everything on one method."""
+
+    facts: MethodFacts
+    verdicts: tuple[Verdict, ...]
+    tables: tuple[Table, ...]
+    """With its rows alone, and without the column that names it; none that is left without rows."""
+    failures: tuple[TrialFailure, ...]
+
+
+def parts_by_method(report: Report) -> Iterator[MethodPart]:
+    """One part a method, in the report's order."""
+    for facts in report.methods:
+        yield MethodPart(
+            facts,
+            tuple(verdict for verdict in report.verdicts if _is_about(verdict, facts.name, report)),
+            tuple(own for table in report.tables if (own := _rows_of(table, facts.name)) is not None),
+            tuple(failure for failure in report.failures if failure.trial.method == facts.name),
+        )
+
+
+def _is_about(verdict: Verdict, method: str, report: Report) -> bool:
+    """Whether the verdict's label, which may go on with model and sizes in brackets, is that method's."""
+    fitting = [
+        one.name for one in report.methods if verdict.method == one.name or verdict.method.startswith(f"{one.name} (")
+    ]
+    return method == max(fitting, key=len, default=None)
+
+
+def _rows_of(table: Table, method: str) -> Table | None:
+    place = next((place for place, column in enumerate(table.columns) if column.name == METHOD), None)
+    if place is None:
+        return None
+    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows if row[place] == method)
+    columns = (*table.columns[:place], *table.columns[place + 1 :])
+    return replace(table, columns=columns, rows=rows) if rows and columns else None
+
+
+def as_facts(table: Table) -> list[tuple[str, str]]:
+    """The single row of a table as (name, text), an estimate together with the ends of its interval."""
+    names = [column.name for column in table.columns]
+    texts = {
+        column.name: shown(cell, column.unit)
+        for column, cell in zip(table.columns, table.rows[0], strict=True)
+        if cell not in (None, "")
+    }
+    facts = []
+    for column in table.columns:
+        low, high = f"{column.name}, low", f"{column.name}, high"
+        is_end = column.name.removesuffix(", low").removesuffix(", high") != column.name
+        if column.name not in texts or (is_end and column.name.rpartition(", ")[0] in names):
+            continue
+        span = f" [{texts[low]}, {texts[high]}]" if low in texts and high in texts else ""
+        points = " points" if column.unit in ("difference", "spread") else ""
+        facts.append((column.name, texts[column.name] + span + points))
+    return facts
+
+
+def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was drawn, as (name, text); nothing where there is no spec."""
+    if not spec:
+        return []
+    design, arms = spec["design"], spec["arms"]
+    return [
+        ("tasks", ", ".join(task["name"] for task in spec["tasks"])),
+        ("train texts", _listed(design["num_train"])),
+        ("test texts, and as many extra texts", _listed(design["num_test"])),
+        ("subsamples of each task", _listed(design["num_subsamples"])),
+        ("arms", ", ".join(arm if isinstance(arm, str) else f"mix {arm['mix']:g}" for arm in arms)),
+        ("seed", str(spec["seed"])),
+    ]
+
+
+def _listed(sizes: Any) -> str:
+    if isinstance(sizes, Mapping):
+        return ", ".join(f"{repeats} at {size} test texts" for size, repeats in sizes.items())
+    return ", ".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)

@@ -1,0 +1,134 @@
+"""The report as one HTML file that asks nothing of a network: its style and script stand in it.
+
+Whatever comes from data reaches the page through a template engine that escapes it. The page's own policy forbids it to
+load anything, and to run any script but the one that it brings.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peekbench.records import Cell, Column, Decision, Forest, Table, Unit, Verdict
+from peekbench.report.by_method import as_facts, parts_by_method
+from peekbench.report.content import Report, printable
+from peekbench.report.folding import PARTS
+from peekbench.report.scale import Scale
+from peekbench.wording import shown, signed
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
+MEANINGS: Mapping[Decision, str] = {
+    "biased up": "a score made with the test set's own text is too high",
+    "biased down": "a score made with the test set's own text is too low",
+    "equivalent": "it makes no difference that matters",
+    "inconclusive": "too unsure to say either way",
+}
+FEWEST_TO_FILTER = 8  # rows of a table
+MOST_FAILURES = 100  # with their tracebacks; JSON has all
+NAMING = ("text", "count")  # units of columns that can say what a row is
+
+
+def render_html(report: Report) -> str:
+    """All of the report, for people."""
+    report = printable(report)
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    topics = {
+        topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
+    }
+    return _environment().get_template("report.html.j2").render(
+        report=report,
+        style=style,
+        script=script,
+        policy=_policy(script),
+        topics=topics,
+        methods=list(parts_by_method(report)),
+        counts=Counter(verdict.decision for verdict in report.verdicts),
+        regions=sorted({(one.region, one.unit) for one in report.verdicts if one.region}),
+        scale=_scale_of(report.verdicts),
+        failures=report.failures[:MOST_FAILURES],
+        spec=_as_yaml(report.record.get("spec")),
+    )  # fmt: skip
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # Style and script are the project's own files; nothing else goes around escaping.
+    environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup)
+    environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
+    environment.globals.update(marks=MARKS, meanings=MEANINGS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
+    environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
+    return environment
+
+
+def _policy(script: str) -> str:
+    """What the page may do; the script is known by its hash. Drawings carry styles of their own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _without_name(verdict: Verdict) -> str:
+    """Its sentence, below a heading that names the method."""
+    sentence = verdict.sentence.removeprefix(f"{verdict.method}: ")
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _number(cell: Cell) -> str | None:
+    """What a cell is sorted by, in full precision; None where it is no number."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
+        return None
+    return repr(cell)
+
+
+def _num_naming(table: Table) -> int:
+    """How many columns at the left say what a row is; one is the heading of the row at least."""
+    names: tuple[Column, ...] = table.columns
+    first_value = next((place for place, column in enumerate(names) if column.unit not in NAMING), len(names))
+    for number in range(1, first_value):
+        if len({row[:number] for row in table.rows}) == len(table.rows):
+            return number
+    return max(1, min(first_value, len(names)))
+
+
+def _scale_of(verdicts: tuple[Verdict, ...]) -> dict[Unit, Scale]:
+    """One axis for all verdicts in the same unit, so that they can be compared by eye."""
+    found = {}
+    for unit in dict.fromkeys(verdict.unit for verdict in verdicts):
+        alike = [verdict for verdict in verdicts if verdict.unit == unit]
+        ends = [value for one in alike for value in (one.estimate, one.low, one.high, one.region)]
+        found[unit] = Scale.fitting([*ends, *(-one.region for one in alike if one.region)], unit)
+    return found
+
+
+def _scale_of_forest(forest: Forest) -> Scale:
+    intervals = [interval for _, group in forest.groups for interval in group]
+    return Scale.fitting([end for one in intervals for end in (one.estimate, one.low, one.high)], forest.unit)
+
+
+def _as_yaml(spec: Any) -> str:
+    if not spec:
+        return ""
+    import yaml
+
+    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,263 @@
+"""What people see of the HTML report, and what it does under their hands, in headless Chromium."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
+WIDTHS = [320, 390, 768, 1280]
+MOST_MILLISECONDS = 100  # for sorting a table
+Scheme = Literal["light", "dark"]
+Open = Callable[..., "Page"]
+
+# Pairs of things that touch although neither holds the other; what is folded away or scrolled out of sight counts not.
+OVERLAPS = """
+() => {
+  const chosen = "h1, h2, h3, h4, p, li, dt, dd, pre, svg, .label, .numbers, .scroll, .controls > *, summary, nav a";
+  const found = [...document.querySelectorAll(chosen)]
+    .filter((one) => one.checkVisibility() && !one.closest(".scroll *"))
+    .map((one) => [one, one.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
+  const touching = [];
+  found.forEach(([one, a], place) => found.slice(place + 1).forEach(([other, b]) => {
+    if (one.contains(other) || other.contains(one)) return;
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 1 && high > 1) touching.push([one.outerHTML.slice(0, 80), other.outerHTML.slice(0, 80)]);
+  }));
+  return touching;
+}
+"""
+# Things that stick out of the window, but for what stands in a box of its own that scrolls.
+OUTSIDE = """
+() => [...document.querySelectorAll("body *")]
+  .filter((one) => one.checkVisibility() && !one.closest(".scroll *, pre *, .skip, .unseen, svg"))
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((one) => one.outerHTML.slice(0, 100))
+"""
+# Texts with too little contrast, after WCAG 2.2 (relative luminance).
+FAINT = """
+() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return canvas.getImageData(0, 0, 1, 1).data;
+  };
+  const luminance = (colour) => [...rgba(colour)].slice(0, 3).map((part) => part / 255)
+    .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const ground = (one) => {
+    for (; one; one = one.parentElement) {
+      const colour = getComputedStyle(one).backgroundColor;
+      if (rgba(colour)[3] > 0) return colour;
+    }
+  };
+  const faint = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const hasText = [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+    if (!hasText || !one.checkVisibility() || one.closest("script, style, .unseen, option")) continue;
+    const style = getComputedStyle(one);
+    const pair = [luminance(one.closest("svg") ? style.fill : style.color), luminance(ground(one))];
+    const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (contrast < 4.5) faint.push([contrast.toFixed(2), one.outerHTML.slice(0, 80)]);
+  }
+  return faint;
+}
+"""
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Open]:
+    """Opens the report; afterwards nothing may have been complained of, and nothing asked for."""
+    complaints: list[str] = []
+    requests: list[str] = []
+    contexts = []
+
+    def open_it(width: int = 1280, scheme: Scheme = "light") -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(5000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert set(requests) == {address}
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_layout_holds_at_every_width(width: int, scheme: Scheme, open_page: Open) -> None:
+    page = open_page(width, scheme)
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"report-{width}-{scheme}.png", full_page=True)
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(OUTSIDE) == []
+    assert page.evaluate(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_has_contrast(scheme: Scheme, open_page: Open) -> None:
+    page = open_page(1280, scheme)
+    unfold(page)
+    assert page.evaluate(FAINT) == []
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, dark.removeprefix("rgb(").rstrip(")").split(","))) < 100) == (scheme == "dark")
+
+
+def by_task(page: Page) -> Any:
+    return page.locator("#tables section.table", has=page.get_by_role("heading", name="Boost and bias by task"))
+
+
+def column(section: Any, name: str) -> list[str | None]:
+    """Of every visible row, the number that a cell is sorted by, or its text."""
+    cells: list[str | None] = section.evaluate(
+        """(section, name) => {
+          const place = [...section.querySelectorAll("thead th")].findIndex((one) => one.textContent === name);
+          return [...section.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility())
+            .map((row) => row.cells[place].dataset.v ?? row.cells[place].textContent);
+        }""",
+        name,
+    )
+    return cells
+
+
+def test_numbers_sort_as_numbers(open_page: Open) -> None:
+    section = by_task(open_page())
+    before = column(section, "bias")
+    assert len(before) == 100
+    heading = section.get_by_role("columnheader", name="bias", exact=True)
+    for order in ("ascending", "descending"):
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == order
+        values = [float(value or "nan") for value in column(section, "bias")]
+        assert values == sorted(values, reverse=order == "descending")
+    heading.get_by_role("button").click()
+    assert column(section, "bias") == before, "as it was written"
+    assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
+
+
+def test_texts_sort_as_people_count_and_what_is_not_known_is_last(open_page: Open) -> None:
+    page = open_page()
+    section = by_task(page)
+    section.get_by_role("columnheader", name="task", exact=True).get_by_role("button").click()
+    tasks = [task for task in dict.fromkeys(column(section, "task")) if task and task.startswith("task")]
+    assert tasks == [f"task{number}" for number in range(23)]
+    losses = page.locator("#methods > section.table")
+    for _ in range(2):
+        losses.get_by_role("columnheader", name="extra", exact=True).get_by_role("button").click()
+        assert column(losses, "extra")[-4:] == ["-"] * 4
+
+
+def test_sorting_is_quick(open_page: Open) -> None:
+    """Each column at its best of three times, for the machine may be busy with other things."""
+    section = by_task(open_page())
+    times = section.evaluate(
+        """(section) => [...section.querySelectorAll("thead button")].map((button) => Math.min(...[1, 2, 3].map(() => {
+          const start = performance.now();
+          button.click();
+          section.offsetHeight;
+          return performance.now() - start;
+        })))"""
+    )
+    assert len(times) == 9
+    assert max(times) < MOST_MILLISECONDS
+
+
+def test_rows_are_filtered_by_text_and_by_choice(open_page: Open) -> None:
+    page = open_page()
+    section = by_task(page)
+    words = section.get_by_role("searchbox")
+    words.fill("task7 METHOD-0")
+    assert column(section, "method") == ["method-0"]
+    assert section.locator("output").text_content() == "1 of 100 rows"
+    words.fill("")
+    section.get_by_role("combobox", name=re.compile("^method, ")).select_option(label="lsa")
+    assert set(column(section, "method")) == {"lsa"}
+    section.get_by_role("combobox", name=re.compile("^task, ")).select_option(label="task3")
+    assert section.locator("output").text_content() == "1 of 100 rows"
+    section.get_by_role("columnheader", name="bias", exact=True).get_by_role("button").click()
+    assert column(section, "task") == ["task3"], "sorting leaves the filter"
+    words.fill("nothing like it")
+    assert column(section, "task") == []
+    strange = section.get_by_role("combobox", name=re.compile("^task, ")).locator("option").nth(2)
+    assert "onerror" in (strange.text_content() or ""), "a name stays a text here too"
+
+
+def test_all_can_be_done_by_keyboard(open_page: Open) -> None:
+    page = open_page()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdicts"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#content")
+    section = by_task(page)
+    section.locator("thead button").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert section.locator("thead th").nth(1).get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Space")
+    assert section.locator("thead th").nth(1).get_attribute("aria-sort") == "descending"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "one sees where one is"
+    page.locator("details.method summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details.method").first.get_attribute("open") is not None
+
+
+def test_paper_shows_everything(open_page: Open) -> None:
+    page = open_page()
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert not page.locator("nav").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflow") == "visible"
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.pdf(path=SCREENSHOTS / "report.pdf", format="A4")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details.method[open]").count() == 0
+
+
+def test_a_link_opens_what_is_folded_away(open_page: Open) -> None:
+    page = open_page()
+    page.evaluate("location.hash = 'method-2'")
+    page.wait_for_selector("#method-2[open]")
+
+
+def test_the_page_may_not_load_or_run_anything_else(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    refused = page.evaluate(
+        """async () => {
+          const refused = [];
+          document.addEventListener("securitypolicyviolation", (event) => refused.push(event.effectiveDirective));
+          document.body.insertAdjacentHTML("beforeend", "<img src='http://127.0.0.1:9/x' onerror='window.ran = 1'>");
+          const script = document.createElement("script");
+          script.textContent = "window.ran = 2";
+          document.body.append(script);
+          await fetch("http://127.0.0.1:9/").catch(() => 0);
+          await new Promise((done) => setTimeout(done, 200));
+          return [refused.sort(), window.ran ?? 0];
+        }"""
+    )
+    page.close()
+    assert refused[1] == 0
+    assert {"connect-src", "img-src", "script-src-elem"} <= set(refused[0])
