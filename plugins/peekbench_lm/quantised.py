@@ -21,7 +21,7 @@ def nf4_config() -> Any:
     PeekbenchError
         Where bitsandbytes is not installed.
     """
-    _check_installed("four-bit weights", "another `adaptation`")
+    _check_installed("four-bit weights", "`weights: fp32`")
     from transformers import BitsAndBytesConfig
 
     return BitsAndBytesConfig(
@@ -59,7 +59,7 @@ def compute_by_precision(network: nn.Module, folder: Path) -> None:
     if not layers:
         raise DataError(
             f"{folder}: none of its layers can be held in four bits, which takes linear ones; choose another model, or "
-            "another `adaptation`"
+            "`weights: fp32`"
         )
     for layer in layers:
         layer.__class__ = Nf4Linear
