@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from peekbench import MethodEntry, hookimpl
-from peekbench_lm.provision import pin, prefetch
-from peekbench_prompting.methods import count_tokens, few_shot, pretrain, supervised, zero_shot
+from peekbench_lm.provision import pin
+from peekbench_prompting.methods import count_tokens, few_shot, prefetch, pretrain, supervised, zero_shot
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.training_options import Packed, Pretrain, Supervised
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from small_models import SENTENCES, save_model
 
-from peekbench import Dataset, SpecError, load_results, run
+from peekbench import Dataset, PeekbenchError, SpecError, load_results, run
 from peekbench.spec import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
 from peekbench.uses import MethodSpec, make_use
-from peekbench_lm import completions
+from peekbench_lm import completions, installed
 from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.situation import computing
@@ -256,6 +256,20 @@ def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> 
     eight = {**STAGE, "optimizer": "adamw_8bit"}
     metrics = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
     assert metrics.fit(metrics.unlabeled).metrics["pretraining_loss_3"] > 0
+
+
+def test_a_missing_bitsandbytes_is_told_before_any_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = importlib.util.find_spec
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else usual(name))
+    options = {"model": str(folder)}
+    design = {"num_train": 8, "num_test": 6, "num_subsamples": 1}
+    methods = [{"use": "prompting.pretrain", "options": options}]
+    spec = make_spec({"name": "bare", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
+    with pytest.raises(PeekbenchError, match=r"four-bit weights need bitsandbytes: .*or choose `weights: fp32`"):
+        run(spec)
+    assert not list(tmp_path.glob("**/*.sqlite"))
 
 
 def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
