@@ -46,7 +46,7 @@ def make_model(shape: str, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     layers, width, heads = SHAPES[shape]
-    still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    still: Any = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     config = GPT2Config(
         vocab_size=len(tokenizer), n_layer=layers, n_embd=width, n_head=heads, bos_token_id=0, eos_token_id=0, **still
     )
@@ -73,7 +73,7 @@ def ours(folder: Path, num_texts: int, keep: Path) -> dict[str, Any]:
         losses.append(total.item() / batch.num_targets)
         return total
 
-    training._backward = backward
+    training._backward = backward  # type: ignore[assignment]
     with reproducibly(CPU, 1):
         model = LanguageModel(folder, CPU, "frozen")
         model.precision = "bf16"
@@ -105,7 +105,9 @@ class Padded(TorchDataset[dict[str, Any]]):
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         ids, real = self.rows["input_ids"][row], self.rows["attention_mask"][row]
-        return {"input_ids": ids, "attention_mask": real, "labels": torch.where(real > 0, ids, -100)}
+        labels = torch.where(real > 0, ids, -100)
+        labels[0] = -100  # nothing stands before it, but Trainer would count it among what it divides a loss by
+        return {"input_ids": ids, "attention_mask": real, "labels": labels}
 
 
 def straightforward(folder: Path, num_texts: int, keep: Path) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def straightforward(folder: Path, num_texts: int, keep: Path) -> dict[str, Any]:
 
 def unshared(folder: Path, num_texts: int, keep: Path) -> dict[str, Any]:
     """Ours, with each prompt's instruction computed for itself."""
-    completions.count_shared = lambda texts: 0
+    vars(completions)["count_shared"] = lambda texts: 0
     return ours(folder, num_texts, keep)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from peekbench import DataError, PeekbenchError
+from peekbench import DataError
+from peekbench_lm.installed import check_bitsandbytes, check_four_bits
 
 
 def nf4_config() -> Any:
@@ -21,7 +21,7 @@ def nf4_config() -> Any:
     PeekbenchError
         Where bitsandbytes is not installed.
     """
-    _check_installed("four-bit weights", "another `adaptation`")
+    check_four_bits()
     from transformers import BitsAndBytesConfig
 
     return BitsAndBytesConfig(
@@ -59,7 +59,7 @@ def compute_by_precision(network: nn.Module, folder: Path) -> None:
     if not layers:
         raise DataError(
             f"{folder}: none of its layers can be held in four bits, which takes linear ones; choose another model, or "
-            "another `adaptation`"
+            "`weights: fp32`"
         )
     for layer in layers:
         layer.__class__ = Nf4Linear
@@ -74,17 +74,9 @@ def eight_bit_adamw(groups: Sequence[Mapping[str, Any]], learning_rate: float) -
     PeekbenchError
         Where bitsandbytes is not installed.
     """
-    _check_installed("eight-bit optimizers", "`optimizer: adamw`")
+    check_bitsandbytes("eight-bit optimizers", "`optimizer: adamw`")
     from bitsandbytes.optim import AdamW8bit, PagedAdamW8bit
 
     is_on_gpu = any(weight.device.type == "cuda" for group in groups for weight in group["params"])
     optimizer: torch.optim.Optimizer = (PagedAdamW8bit if is_on_gpu else AdamW8bit)(groups, lr=learning_rate)
     return optimizer
-
-
-def _check_installed(need: str, instead: str) -> None:
-    if find_spec("bitsandbytes") is None:
-        raise PeekbenchError(
-            f"{need} need bitsandbytes: `pip install 'peekbench[qlora]'`, or in a clone "
-            f"`tox run -e run-qlora -- SPEC`; or choose {instead}"
-        )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from peekbench import AuditEntry, MethodEntry, hookimpl
-from peekbench_lm.provision import pin, prefetch
+from peekbench_lm.provision import pin
 from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
-from peekbench_prompting.methods import count_tokens, few_shot, pretrain, supervised, zero_shot
+from peekbench_prompting.methods import count_tokens, few_shot, prefetch, pretrain, supervised, zero_shot
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.training_options import Packed, Pretrain, Supervised
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from peekbench import Context, Folders, Inputs, Labeled, Predictor, PromptFrame, Task, TokenCounts
-from peekbench_lm.installed import check_installed
+from peekbench_lm.installed import check_four_bits, check_installed
+from peekbench_lm.provision import prefetch as prefetch_model
 
 if TYPE_CHECKING:
     from peekbench_prompting.options import FewShot, Prompting, ZeroShot
@@ -77,6 +78,13 @@ def supervised(
     from peekbench_prompting.training import fit_supervised
 
     return fit_supervised(unlabeled, train, task, options, context)
+
+
+def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
+    """See that what four-bit weights need is there; download the model, or make it, where it is not here yet."""
+    if options.weights == "nf4":
+        check_four_bits()
+    return prefetch_model(options=options, folders=folders)
 
 
 def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:

@@ -13,7 +13,7 @@ from small_models import SENTENCES, save_model
 from torch import nn
 
 from peekbench import DataError, Folders, PeekbenchError
-from peekbench_lm import attention, completions
+from peekbench_lm import attention, completions, installed
 from peekbench_lm.adapters import MARK, put_adapters
 from peekbench_lm.checkpointing import set_checkpointing
 from peekbench_lm.completions import Completion, complete, make_batch
@@ -232,9 +232,7 @@ def test_a_network_without_linear_layers_is_refused() -> None:
 def test_without_bitsandbytes_the_error_says_what_to_install(
     base: str, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from peekbench_lm import quantised
-
-    monkeypatch.setattr(quantised, "find_spec", lambda name: None)
+    monkeypatch.setattr(installed, "find_spec", lambda name: None)
     with pytest.raises(PeekbenchError, match=r"need bitsandbytes: `pip install 'peekbench\[qlora\]'`"):
         train(load(folder, base), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
 

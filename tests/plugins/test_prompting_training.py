@@ -12,12 +12,12 @@ import pytest
 import torch
 from small_models import SENTENCES, save_model
 
-from peekbench import Dataset, SpecError, load_results, run
+from peekbench import Dataset, PeekbenchError, SpecError, load_results, run
 from peekbench.spec import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
 from peekbench.uses import MethodSpec, make_use
-from peekbench_lm import completions
+from peekbench_lm import completions, installed
 from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.situation import computing
@@ -91,8 +91,7 @@ def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: P
     assert metrics["pretraining_tokens_per_second"] == metrics["pretraining_tokens"] / metrics["pretraining_seconds"]
     assert metrics["pretraining_share_cut"] == 0
     assert "micro_batch_size" not in metrics
-    shapes = [np.asarray(predictor.predict(case.test)) for predictor in (base, extra)]
-    assert not np.allclose(*shapes)
+    assert not np.allclose(base.predict(case.test), extra.predict(case.test))
     assert {"loading_seconds", "peak_memory_mb", "scoring_seconds"} <= extra.metrics.keys()
 
 
@@ -138,7 +137,9 @@ def test_pretraining_is_on_all_tokens_of_prompts_that_end_at_the_answer_mark(
 def test_finetuning_is_on_the_answers_of_the_train_set_alone(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = case_of("prompting.supervised", folder, tmp_path, lora=None, finetuning={**STAGE, "epochs": 8})
+    case = case_of(
+        "prompting.supervised", folder, tmp_path, lora=None, finetuning={**STAGE, "epochs": 5}, pretraining={}
+    )
     pretraining, answers = trained_on(case, monkeypatch, case.unlabeled)
     assert len(pretraining) == len(case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
@@ -146,11 +147,10 @@ def test_finetuning_is_on_the_answers_of_the_train_set_alone(
         assert tokenizer.decode(row.ids[row.start :]) == f" {case.task.class_names[int(label)]}"
         assert tokenizer.decode(row.ids[: row.start]).endswith(f"### Text: {text}\n### Answer:")
     metrics = case.fit(None).metrics
-    assert metrics["finetuning_loss_8"] < 0.5 * metrics["finetuning_loss_1"]
+    assert metrics["finetuning_loss_5"] < 0.7 * metrics["finetuning_loss_1"]
     assert not any(metric.startswith("pretraining") for metric in metrics)
     without = case_of("prompting.supervised", folder, tmp_path, pretrain=False)
     assert np.array_equal(without.predict(without.unlabeled), without.predict(None))
-    assert not np.allclose(case.predict(case.unlabeled), case.predict(None))
 
 
 def packed_sequences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
@@ -257,6 +257,20 @@ def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> 
     eight = {**STAGE, "optimizer": "adamw_8bit"}
     metrics = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
     assert metrics.fit(metrics.unlabeled).metrics["pretraining_loss_3"] > 0
+
+
+def test_a_missing_bitsandbytes_is_told_before_any_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = importlib.util.find_spec
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else usual(name))
+    options = {"model": str(folder)}
+    design = {"num_train": 8, "num_test": 6, "num_subsamples": 1}
+    methods = [{"use": "prompting.pretrain", "options": options}]
+    spec = make_spec({"name": "bare", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
+    with pytest.raises(PeekbenchError, match=r"four-bit weights need bitsandbytes: .*or choose `weights: fp32`"):
+        run(spec)
+    assert not list(tmp_path.glob("**/*.sqlite"))
 
 
 def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
