@@ -9,16 +9,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from peekbench.alt_texts import alt_text
     from peekbench.analysis import analyze
     from peekbench.cache import read_cached, replacing, write_cached
     from peekbench.data import hash_rows, load_dataset
     from peekbench.duplicates import group_duplicates, keep_first
     from peekbench.effects import Configuration, Configurations, configurations, decide, plain_cell
-    from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+    from peekbench.entries import (
+        AnalyzerEntry,
+        DataSourceEntry,
+        ExecutorEntry,
+        MethodEntry,
+        PainterEntry,
+        TaskGroupEntry,
+    )
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
+    from peekbench.figures import (
+        Axis,
+        Curve,
+        Curves,
+        Densities,
+        Figure,
+        Forest,
+        Interval,
+        Sample,
+        Violins,
+        thinned,
+    )
     from peekbench.hookspecs import hookimpl
-    from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
+    from peekbench.protocols import THREADS_VARIABLE, Form, Options, Outcome
     from peekbench.records import (
         Analysis,
         Cell,
@@ -29,10 +49,8 @@ if TYPE_CHECKING:
         DesignPoint,
         FloatArray,
         Folders,
-        Forest,
         Inputs,
         IntArray,
-        Interval,
         Labeled,
         PlannedDesign,
         Predictor,
@@ -54,20 +72,30 @@ if TYPE_CHECKING:
     from peekbench.wording import ScoreWords, signed
 
 _HOME = {
+    "alt_text": "alt_texts",
     "analyze": "analysis",
     **dict.fromkeys(("read_cached", "replacing", "write_cached"), "cache"),
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
     **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
     **dict.fromkeys(("Configuration", "Configurations", "configurations", "decide", "plain_cell"), "effects"),
-    **dict.fromkeys(("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"),
+    **dict.fromkeys(
+        ("AnalyzerEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "PainterEntry", "TaskGroupEntry"),
+        "entries",
+    ),
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
+    **dict.fromkeys(
+        (
+            "Axis", "Curve", "Curves", "Densities", "Figure", "Forest", "Interval", "Sample", "Violins", "thinned",
+        ),
+        "figures",
+    ),
     "hookimpl": "hookspecs",
-    **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
+    **dict.fromkeys(("THREADS_VARIABLE", "Form", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
             "Analysis", "Cell", "Column", "Context", "Dataset", "Decision", "DesignPoint", "FloatArray", "Folders",
-            "Forest", "Inputs", "IntArray", "Interval", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
+            "Inputs", "IntArray", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
             "Table", "Task", "TaskFacts", "TokenCounts", "Trial", "TrialFailure", "TrialResult", "Unit", "Verdict",
             "WorkItem",
         ),
@@ -84,21 +112,27 @@ __all__ = [
     "THREADS_VARIABLE",
     "Analysis",
     "AnalyzerEntry",
+    "Axis",
     "Cell",
     "Column",
     "Configuration",
     "Configurations",
     "Context",
+    "Curve",
+    "Curves",
     "DataError",
     "DataSourceEntry",
     "Dataset",
     "Decision",
+    "Densities",
     "DesignPoint",
     "ExecutorEntry",
     "ExperimentSpec",
+    "Figure",
     "FloatArray",
     "Folders",
     "Forest",
+    "Form",
     "Inputs",
     "IntArray",
     "Interval",
@@ -106,9 +140,11 @@ __all__ = [
     "MethodEntry",
     "Options",
     "Outcome",
+    "PainterEntry",
     "PeekbenchError",
     "PlannedDesign",
     "Predictor",
+    "Sample",
     "ScoreWords",
     "SourceRef",
     "SpecError",
@@ -122,7 +158,9 @@ __all__ = [
     "TrialResult",
     "Unit",
     "Verdict",
+    "Violins",
     "WorkItem",
+    "alt_text",
     "analyze",
     "configurations",
     "decide",
@@ -138,6 +176,7 @@ __all__ = [
     "replacing",
     "run",
     "signed",
+    "thinned",
     "write_cached",
     "write_report",
 ]

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from peekbench.protocols import Analyzer, CountTokens, DataSource, Executor, Forecast, Method, Options, Pin, Prefetch
+from peekbench.protocols import (
+    Analyzer,
+    CountTokens,
+    DataSource,
+    Executor,
+    Forecast,
+    Method,
+    Options,
+    Painter,
+    Pin,
+    Prefetch,
+)
 from peekbench.records import Folders, TaskFacts, TaskKind
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
@@ -83,4 +94,13 @@ class ExecutorEntry:
     """The model of what a spec may have under `options`; by default nothing."""
 
 
-Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | ExecutorEntry
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PainterEntry:
+    """A way to draw figures, for reports; a spec does not name it."""
+
+    name: str
+    paint: Painter
+    summary: str
+
+
+Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | ExecutorEntry | PainterEntry

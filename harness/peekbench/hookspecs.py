@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from peekbench.entries import AnalyzerEntry, DataSourceEntry, ExecutorEntry, MethodEntry, TaskGroupEntry
+    from peekbench.entries import (
+        AnalyzerEntry,
+        DataSourceEntry,
+        ExecutorEntry,
+        MethodEntry,
+        PainterEntry,
+        TaskGroupEntry,
+    )
 
 GROUP = "peekbench"  # of entry points, and pluggy's project name
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -32,3 +39,8 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
     """Ways of getting work done that the plugin brings."""
+
+
+@hookspec
+def peekbench_painters() -> list[PainterEntry]:  # type: ignore[empty-body]
+    """What draws figures; reports ask the plugin `figures` for its own of that name."""

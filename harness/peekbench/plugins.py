@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 import pluggy
 
 from peekbench import hookspecs
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, Entry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.entries import (
+    AnalyzerEntry,
+    DataSourceEntry,
+    Entry,
+    ExecutorEntry,
+    MethodEntry,
+    PainterEntry,
+    TaskGroupEntry,
+)
 from peekbench.errors import PluginError
 from peekbench.registration import ENTRY_NAME, check_entries
 
@@ -26,9 +34,16 @@ HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
         "peekbench_methods": ("method", (MethodEntry,)),
         "peekbench_analyzers": ("analysis", (AnalyzerEntry,)),
         "peekbench_executors": ("executor", (ExecutorEntry,)),
+        "peekbench_painters": ("painter", (PainterEntry,)),
     }
 )
-PLURALS = {"data source": "data sources", "method": "methods", "analysis": "analyses", "executor": "executors"}
+PLURALS = {
+    "data source": "data sources",
+    "method": "methods",
+    "analysis": "analyses",
+    "executor": "executors",
+    "painter": "painters",
+}
 
 E = TypeVar("E", bound=Entry)
 

@@ -10,14 +10,28 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
-from peekbench.entries import AnalyzerEntry, DataSourceEntry, Entry, ExecutorEntry, MethodEntry, TaskGroupEntry
+from peekbench.entries import (
+    AnalyzerEntry,
+    DataSourceEntry,
+    Entry,
+    ExecutorEntry,
+    MethodEntry,
+    PainterEntry,
+    TaskGroupEntry,
+)
 from peekbench.errors import PluginError
 from peekbench.protocols import Options
 from peekbench.records import TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 CALLABLES: Mapping[type[Entry], str] = MappingProxyType(
-    {DataSourceEntry: "load", MethodEntry: "method", AnalyzerEntry: "analyze", ExecutorEntry: "execute"}
+    {
+        DataSourceEntry: "load",
+        MethodEntry: "method",
+        AnalyzerEntry: "analyze",
+        ExecutorEntry: "execute",
+        PainterEntry: "paint",
+    }
 )
 
 
@@ -43,15 +57,19 @@ def _group_fault(group: Any, sources: frozenset[str]) -> str:
 
 
 def _fault(entry: Any) -> str:
+    function = CALLABLES[type(entry)]
+    if not callable(getattr(entry, function)):
+        return f"{function} is {getattr(entry, function)!r}; give a function"
+    return "" if isinstance(entry, PainterEntry) else _options_fault(entry)
+
+
+def _options_fault(entry: Any) -> str:
     options = entry.options
     if not (isinstance(options, type) and issubclass(options, Options)):
         return f"options is {options!r}; give a class derived from peekbench.Options"
     for name, field in options.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
             return f"its option {name!r} has an alias; an option has one name, in specs as in code"
-    function = CALLABLES[type(entry)]
-    if not callable(getattr(entry, function)):
-        return f"{function} is {getattr(entry, function)!r}; give a function"
     if isinstance(entry, AnalyzerEntry) and not (entry.forecast is None or callable(entry.forecast)):
         return f"forecast is {entry.forecast!r}; give a function, or None"
     return _method_fault(entry) if isinstance(entry, MethodEntry) else ""

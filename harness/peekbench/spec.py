@@ -28,8 +28,8 @@ from peekbench.uses import AnalysisSpec, ExecutorSpec, MethodSpec, Name, SpecMod
 
 
 class ReportSpec(SpecModel):
-    formats: tuple[Literal["text", "markdown", "json"], ...] = ("text", "markdown", "json")
-    """Files to write into `reports/<name>/`."""
+    formats: tuple[Literal["text", "markdown", "json", "svg", "png"], ...] = ("text", "markdown", "json")
+    """Files to write into `reports/<name>/`; svg and png are the figures, in a folder of their own there."""
     allow_incomplete: bool = False
     """Analyse a design with holes instead of refusing; the report says so."""
 

@@ -16,7 +16,8 @@ from rich.console import Console
 
 from peekbench import analyze
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.records import Analysis, Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
+from peekbench.figures import Forest, Interval
+from peekbench.records import Analysis, Column, Draw, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw

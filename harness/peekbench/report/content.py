@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.analysis import analyze
 from peekbench.plan import make_trials
-from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
+from peekbench.records import Analysis, Cell, Column, Table, TrialFailure, Verdict
 from peekbench.report.texts import text_tables
 from peekbench.results import load_results
 from peekbench.spec import canonical, make_spec
@@ -19,6 +19,7 @@ from peekbench.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
+    from peekbench.figures import Figure
     from peekbench.spec import ExperimentSpec
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -35,7 +36,7 @@ class Report:
     """One line on what was judged."""
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
-    figures: tuple[Forest, ...]
+    figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
     failures: tuple[TrialFailure, ...]
     provenance: Mapping[str, str]

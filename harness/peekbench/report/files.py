@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.protocols import Form
 from peekbench.report.content import Report
+from peekbench.report.drawing import FOLDER, find_painter, named_figures
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import render_markdown
 from peekbench.report.terminal import render_text, render_top
 
 TEXT_WIDTH = 110
+PICTURES: tuple[Form, ...] = ("svg", "png")
 NAMES = {"text": "report.txt", "markdown": "report.md", "json": "report.json"}
 
 # rich's own template asks a web server for a font; this one asks for what the reader has.
@@ -44,7 +48,8 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 def write_report(
     report: Report, folder: str | Path, formats: Sequence[str] = ("text", "markdown", "json")
 ) -> list[Path]:
-    """Write report.txt, report.md and report.json into a folder, and what analyses attach, and say where.
+    """Write report.txt, report.md and report.json into a folder, pictures into `figures` there, what analyses attach
+    beside them, and say where.
 
     Raises
     ------
@@ -52,8 +57,18 @@ def write_report(
         Where they cannot be written.
     """
     render = {"text": _plain_text, "markdown": render_markdown, "json": render_json}
-    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats]
+    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name in render]
+    for form in PICTURES:
+        if form in formats:
+            written += _draw(report, Path(folder) / FOLDER, form)
     return written + [_attach(Path(folder), name, write) for name, write in report.attachments.items()]
+
+
+def _draw(report: Report, folder: Path, form: Form) -> list[Path]:
+    """Write each figure as a picture; the names of files follow from the titles."""
+    paint = find_painter()
+    pictures = [(f"{name}.{form}", paint(figure, form)) for name, figure in named_figures(report)]
+    return [_replace(folder / name, partial(_write_bytes, picture)) for name, picture in pictures]
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
@@ -90,6 +105,10 @@ def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
 
 def _write(path: Path, text: str) -> Path:
     return _replace(path, lambda part: _write_text(part, text))
+
+
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
 
 
 def _write_text(path: Path, text: str) -> None:

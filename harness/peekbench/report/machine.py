@@ -20,7 +20,7 @@ def render_json(report: Report) -> str:
         "headline": report.headline,
         "verdicts": [asdict(verdict) for verdict in report.verdicts],
         "warnings": list(report.warnings),
-        "figures": [asdict(figure) for figure in report.figures],
+        "figures": [{"kind": type(figure).__name__.lower(), **asdict(figure)} for figure in report.figures],
         "tables": [asdict(table) for table in report.tables],
         "failures": [
             {

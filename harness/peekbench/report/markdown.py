@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from peekbench.alt_texts import alt_text
+from peekbench.figures import Forest
 from peekbench.records import Table
 from peekbench.report.content import Report, printable
 from peekbench.report.forest import draw
@@ -36,7 +38,10 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"## {escaped(figure.title)}"
         yield ""
-        yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
+        if isinstance(figure, Forest):
+            yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
+        else:
+            yield escaped(alt_text(figure))
         yield ""
         yield escaped(figure.note)
     for table in report.tables:

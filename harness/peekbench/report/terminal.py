@@ -14,6 +14,8 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from peekbench.alt_texts import alt_text
+from peekbench.figures import Forest
 from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
 from peekbench.report.content import Report, printable
 from peekbench.report.folding import fold
@@ -58,7 +60,7 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
 
 
 def render_top(report: Report, console: Console) -> None:
-    """Print what everybody reads: verdicts and forests."""
+    """Print what everybody reads: verdicts and figures; those other than forests in words."""
     report = printable(report)
     console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
     for warning in report.warnings:
@@ -70,8 +72,11 @@ def render_top(report: Report, console: Console) -> None:
     for figure in report.figures:
         console.print()
         _print_heading(figure.title, console)
-        for line in draw(figure, console.width):
-            console.print(_styled(line.kind, line.label, line.plot, line.numbers, console.width), no_wrap=True)
+        if isinstance(figure, Forest):
+            for line in draw(figure, console.width):
+                console.print(_styled(line.kind, line.label, line.plot, line.numbers, console.width), no_wrap=True)
+        else:
+            console.print(Text(alt_text(figure)))
         console.print(Text(figure.note, "dim"))
 
 

@@ -1,0 +1,130 @@
+"""Lines with bands, in one or several panels that share both axes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from peekbench_figures.page import MARGIN, WIDTH, Page, fold, line_height, text_width
+from peekbench_figures.scale import factor, in_words, limits, set_up_x, set_up_y, ticks
+from peekbench_figures.style import COLOURS, DASHES, FAINT, INK, MARKERS, SMALL, TEXT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from peekbench import Curve, Curves
+
+MOST_ACROSS = 3
+PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7}  # inches, by the number of panels side by side
+BETWEEN = 0.2
+SWATCH = 0.34  # inches of line in the key
+MOST_MARKERS = 12  # points of a line that are marked
+
+
+def curves(figure: Curves, *, is_alone: bool) -> Page:
+    """Panels, up to three side by side, each line in the same colour, dash and mark everywhere."""
+    page = Page()
+    if is_alone:
+        page.title(figure.title)
+    labels = list(dict.fromkeys(curve.label for _, panel in figure.panels for curve in panel))
+    looks = {label: number for number, label in enumerate(labels)}
+    if len(labels) > 1:
+        _draw_key(page, looks)
+    every = [curve for _, panel in figure.panels for curve in panel]
+    x_values = [value for curve in every for value in curve.x]
+    y_values = [value for curve in every for value in (*curve.y, *curve.low, *curve.high)]
+    x_ends = limits(x_values, figure.x)
+    y_ends = limits(y_values, figure.y)
+    if figure.is_diagonal_drawn:
+        x_ends = y_ends = limits([*x_values, *y_values], figure.x)
+    if figure.x.unit == "difference":  # doses and the like do not need a zero
+        x_ends = limits(x_values, figure.x)
+    across = min(MOST_ACROSS, len(figure.panels)) or 1
+    height = PANEL_HEIGHT[across]
+    numbers = max((text_width(text, SMALL) for text in ticks(figure.y, y_ends, height).values()), default=0.2)
+    left = MARGIN + 0.22 + numbers + 0.06
+    width = (WIDTH - MARGIN - 0.05 - left - BETWEEN * (across - 1)) / across
+    for start in range(0, len(figure.panels), across):
+        row = figure.panels[start : start + across]
+        headings = [fold(heading, width, TEXT, most=3, weight="bold") for heading, _ in row]
+        head = max(map(len, headings)) * line_height(TEXT) + 0.04 if any(map(any, headings)) else 0.04
+        top = page.bottom + head
+        for number, ((_, panel), heading) in enumerate(zip(row, headings, strict=True)):
+            x = left + number * (width + BETWEEN)
+            for line, text in enumerate(heading):
+                y = top - 0.04 - (len(heading) - line - 0.5) * line_height(TEXT)
+                page.text(x + width / 2, y, text, weight="bold", ha="center")
+            axes = page.axes(x, top, width, height)
+            set_up_x(axes, figure.x, x_ends, width, sorted(set(x_values)))
+            set_up_y(axes, figure.y, y_ends, height, are_numbers_shown=number == 0)
+            if figure.is_diagonal_drawn:
+                axes.plot(x_ends, x_ends, color=INK, alpha=FAINT * 2, lw=0.8, zorder=1)
+            for curve in panel:
+                _draw_curve(axes, curve, figure, looks[curve.label])
+        page.text(MARGIN + 0.08, top + height / 2, figure.y.label, rotation=90, ha="center")
+        page.bottom = top + height + 0.24
+    page.text(
+        left + (WIDTH - MARGIN - left) / 2, page.bottom + line_height(TEXT) / 2 - 0.02, figure.x.label, ha="center"
+    )
+    page.bottom += line_height(TEXT) + 0.06
+    has_band = any(curve.low for curve in every)
+    key = [
+        "Bands: intervals." if has_band else "",
+        "Straight line: what it should be." if figure.is_diagonal_drawn else "",
+        in_words(figure.y),
+    ]
+    page.note(" ".join(filter(None, key)), figure.note if is_alone else "")
+    return page
+
+
+def _draw_curve(axes: Axes, curve: Curve, figure: Curves, look: int) -> None:
+    import numpy as np
+
+    colour = COLOURS[look % len(COLOURS)]
+    x, y = np.array(curve.x) * factor(figure.x), np.array(curve.y) * factor(figure.y)
+    if curve.low:
+        low, high = np.array(curve.low) * factor(figure.y), np.array(curve.high) * factor(figure.y)
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, zorder=1.5)
+    axes.plot(
+        x, y, color=colour, ls=DASHES[look % len(DASHES)], lw=1.5, marker=MARKERS[look % len(MARKERS)], ms=3.8, mew=0,
+        markevery=max(1, math.ceil(len(x) / MOST_MARKERS)), zorder=3,
+    )  # fmt: skip
+
+
+def _draw_key(page: Page, looks: dict[str, int]) -> None:
+    """Swatches with labels, from left to right in as many lines as it takes."""
+    from matplotlib.lines import Line2D
+
+    entries: list[list[tuple[float, str, int]]] = [[]]
+    x = MARGIN
+    room = WIDTH - 2 * MARGIN
+    for label, look in looks.items():
+        text = fold(label, room - SWATCH - 0.1, TEXT, most=1)[0]
+        width = SWATCH + 0.06 + text_width(text, TEXT) + 0.22
+        if entries[-1] and x + width > WIDTH:
+            entries.append([])
+            x = MARGIN
+        entries[-1].append((x, text, look))
+        x += width
+    for line in entries:
+        axes = page.axes(MARGIN, page.bottom, room, line_height(TEXT))
+        axes.axis("off")
+        axes.set_xlim(MARGIN, MARGIN + room)
+        axes.set_ylim(-1, 1)
+        for at, text, look in line:
+            axes.add_line(
+                Line2D(
+                    [at, at + SWATCH / 2, at + SWATCH],
+                    [0, 0, 0],
+                    color=COLOURS[look % len(COLOURS)],
+                    ls=DASHES[look % len(DASHES)],
+                    lw=1.5,
+                    marker=MARKERS[look % len(MARKERS)],
+                    ms=3.8,
+                    mew=0,
+                    markevery=[1],
+                )
+            )
+            page.text(at + SWATCH + 0.06, page.bottom + line_height(TEXT) / 2, text)
+        page.bottom += line_height(TEXT) + 0.03
+    page.bottom += 0.05

@@ -1,0 +1,129 @@
+"""Where an axis begins, ends and has its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from peekbench_figures.page import text_width
+from peekbench_figures.style import FAINT, INK, REGION, SMALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from peekbench import Axis
+
+ROOM = 0.04  # of the axis, beyond its outermost value
+GAP = 0.09  # inches between two numbers
+STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
+
+
+def factor(axis: Axis) -> float:
+    """What values are multiplied with to be drawn: fractions become points or per cent."""
+    return 100.0 if axis.unit in ("difference", "fraction", "spread") else 1.0
+
+
+def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
+    """First and last drawn number; those of differences include zero and a little of both its sides."""
+    drawn = [value * factor(axis) for value in values if math.isfinite(value)]
+    if axis.unit == "difference":
+        drawn += [0.0]
+    if not drawn:
+        return (1.0, 10.0) if axis.is_log else (-1.0, 1.0)
+    low, high = min(drawn), max(drawn)
+    if axis.is_log:
+        room = (high / low) ** ROOM if high > low else 2.0
+        return low / room, high * room
+    room = (high - low) * ROOM or max(abs(low), 1.0)
+    return low - room, high + room
+
+
+def ticks(axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence[float] = ()) -> dict[float, str]:
+    """Numbers that do not touch each other, by their place.
+
+    Parameters
+    ----------
+    wanted
+        Values to show rather than round ones, where there is room: those of the points.
+    """
+    low, high = ends
+    if axis.is_log:
+        places = sorted(
+            {value * factor(axis) for value in wanted} or {10.0**n for n in range(-3, 9) if low <= 10.0**n <= high}
+        )
+        return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
+    for step in STEPS:
+        if (high - low) / step > inches / 0.2:
+            continue
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        places = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        labels = {place: _number(round(place, digits), axis) for place in places}
+        if len(_without_collisions(labels, ends, inches, is_log=False)) == len(labels):
+            return labels
+    return {}
+
+
+def _without_collisions(
+    labels: dict[float, str], ends: tuple[float, float], inches: float, *, is_log: bool
+) -> dict[float, str]:
+    """Labels from the left, leaving out those that would touch the one before."""
+    low, high = (math.log(end) for end in ends) if is_log else ends
+    kept: dict[float, str] = {}
+    free = -math.inf
+    for place, label in labels.items():
+        middle = ((math.log(place) if is_log else place) - low) / (high - low) * inches
+        half = text_width(label, SMALL) / 2
+        if middle - half >= free:
+            kept[place] = label
+            free = middle + half + GAP
+    return kept
+
+
+def _number(value: float, axis: Axis) -> str:
+    if axis.unit == "fraction":
+        return f"{value:g}%"
+    if axis.unit == "count":
+        return f"{value:,.0f}"
+    text = f"{value:+g}" if axis.unit == "difference" and value else f"{value:g}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def set_up_x(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence[float] = ()) -> None:
+    """Limits, numbers, zero line and region of the horizontal axis."""
+    if axis.is_log:
+        axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    shown = ticks(axis, ends, inches, wanted)
+    axes.set_xticks(list(shown), list(shown.values()), minor=False)
+    axes.set_xticks([], minor=True)
+    if axis.region:
+        half = axis.region * factor(axis)
+        axes.axvspan(max(-half, ends[0]), min(half, ends[1]), color=INK, alpha=REGION, lw=0, zorder=0.5)
+    if ends[0] <= 0 <= ends[1] and not axis.is_log:
+        axes.axvline(0, color=INK, lw=0.7, alpha=0.6, zorder=0.7)
+
+
+def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *, are_numbers_shown: bool) -> None:
+    """The same of the vertical axis, whose numbers stand above each other."""
+    if axis.is_log:
+        axes.set_yscale("log")
+    axes.set_ylim(*ends)
+    shown = ticks(axis, ends, inches)
+    axes.set_yticks(list(shown), list(shown.values()) if are_numbers_shown else [""] * len(shown))
+    axes.set_yticks([], minor=True)
+    axes.grid(axis="y", color=INK, alpha=FAINT / 2, lw=0.5)
+    axes.set_axisbelow(True)
+    if axis.region:
+        half = axis.region * factor(axis)
+        axes.axhspan(max(-half, ends[0]), min(half, ends[1]), color=INK, alpha=REGION, lw=0, zorder=0.5)
+    if ends[0] <= 0 <= ends[1] and not axis.is_log:
+        axes.axhline(0, color=INK, lw=0.7, alpha=0.6, zorder=0.7)
+
+
+def in_words(axis: Axis) -> str:
+    """What the shading is, for the small print."""
+    if not axis.region:
+        return ""
+    unit = " points" if axis.unit == "difference" else ""
+    return f"Shaded: differences below {axis.region * factor(axis):g}{unit}, which do not matter."
