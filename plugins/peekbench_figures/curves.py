@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from peekbench_figures.page import MARGIN, WIDTH, Page, fold, line_height, text_width
+from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
 from peekbench_figures.scale import factor, in_words, limits, set_up_x, set_up_y, ticks
 from peekbench_figures.style import COLOURS, DASHES, FAINT, INK, MARKERS, SMALL, TEXT
 
@@ -46,7 +46,7 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     width = (WIDTH - MARGIN - 0.05 - left - BETWEEN * (across - 1)) / across
     for start in range(0, len(figure.panels), across):
         row = figure.panels[start : start + across]
-        headings = [fold(heading, width, TEXT, most=3, weight="bold") for heading, _ in row]
+        headings = [balance(heading, width, TEXT, most=3, weight="bold") for heading, _ in row]
         head = max(map(len, headings)) * line_height(TEXT) + 0.04 if any(map(any, headings)) else 0.04
         top = page.bottom + head
         for number, ((_, panel), heading) in enumerate(zip(row, headings, strict=True)):

@@ -70,7 +70,7 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     if len(values) < FEWEST or math.isclose(values.min(), values.max(), abs_tol=1e-9):
         return None
     kde: Any = array.array_stats.kde  # which has no types
-    x, height, _ = kde(values, grid_len=POINTS)
+    x, height, _ = kde(values, grid_len=POINTS, bw="scott")
     return x[::4], height[::4] / height.max()
 
 

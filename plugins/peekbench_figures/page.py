@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WIDTH = 7.2  # inches: a column of a web page, or the width of a printed one
 MARGIN = 0.08
 LEADING = 1.25  # line height over font size
+NARROWEST = 0.5  # inches of text
 WORDS = re.compile(r"[^\s\-_/.,]*[\s\-_/.,]*")  # broken behind these: community-|datasets/|disaster_|messages
 
 
@@ -49,6 +50,18 @@ def fold(text: str, width: float, size: float, *, most: int = 100, weight: str =
         while last and text_width(last + "…", size, weight) > width:
             last = last[:-1]
         lines = [*lines[: most - 1], last.rstrip() + "…"]
+    return lines
+
+
+def balance(text: str, width: float, size: float, *, most: int, weight: str = "normal") -> list[str]:
+    """The same, in as many lines of about equal length."""
+    lines = fold(text, width, size, most=most, weight=weight)
+    while len(lines) > 1:
+        width -= 0.03
+        narrower = fold(text, width, size, most=most, weight=weight)
+        if len(narrower) > len(lines) or narrower[-1].endswith("…") or width < NARROWEST:
+            break
+        lines = narrower
     return lines
 
 

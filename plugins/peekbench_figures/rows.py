@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peekbench import signed
 from peekbench_figures.marks import draw_density, draw_interval, draw_violin
-from peekbench_figures.page import MARGIN, WIDTH, Page, fold, line_height, text_width
+from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
 from peekbench_figures.scale import factor, in_words, limits, set_up_x
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
 
@@ -32,8 +32,8 @@ class Grid(Generic[T]):
     axis: Axis
     columns: Sequence[tuple[str, Mapping[str, T]]]
     """(heading, cells by the label of their row)"""
-    values: Sequence[float]
-    """That the axis must hold."""
+    values: Callable[[T], Iterable[float]]
+    """Of a cell: what the axis must hold."""
     row_height: float
     """Inches."""
     draw: Callable[[Axes, float, float, T], None]
@@ -48,7 +48,6 @@ def forest(figure: Forest, *, is_alone: bool) -> Page:
     """Estimates with intervals; hollow marks are estimates before they were drawn towards others."""
     intervals = [one for _, group in figure.groups for one in group]
     scale = factor(figure.axis)
-    values = [value for one in intervals for value in (one.low, one.high, one.estimate, one.raw) if value is not None]
     has_raw = any(one.raw is not None for one in intervals)
 
     def numbers(one: Interval) -> str:
@@ -57,7 +56,7 @@ def forest(figure: Forest, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in group}) for heading, group in figure.groups],
-        values,
+        lambda one: (one.low, one.high, one.estimate, one.estimate if one.raw is None else one.raw),
         0.19,
         lambda axes, y, half, one: draw_interval(axes, y, half, one, scale),
         frozenset(one.label for one in intervals if one.is_average),
@@ -81,7 +80,7 @@ def violins(figure: Violins, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in samples}) for heading, samples in figure.columns],
-        [value for _, samples in figure.columns for one in samples for value in one.values],
+        lambda one: one.values,
         0.24,
         lambda axes, y, half, one: draw_violin(axes, y, half, one, scale),
     )
@@ -99,7 +98,7 @@ def densities(figure: Densities, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in group}) for heading, group in figure.groups],
-        [*(value for one in samples for value in one.values), *marks],
+        lambda one: one.values if one.mark is None else (*one.values, one.mark),
         0.42,
         lambda axes, y, half, one: draw_density(axes, y, half, one, scale, figure.level),
     )
@@ -114,7 +113,7 @@ def _key(note: str, *parts: str) -> tuple[str, str]:
     return " ".join(filter(None, parts)), note
 
 
-def _lay_out(title: str, grid: Grid[T], small_print: Sequence[str]) -> Page:
+def _lay_out(title: str, grid: Grid[T], small_print: tuple[str, str]) -> Page:
     page = Page()
     if title:
         page.title(title)
@@ -127,7 +126,8 @@ def _lay_out(title: str, grid: Grid[T], small_print: Sequence[str]) -> Page:
     in_a_band = math.ceil(len(grid.columns) / bands) if bands else 0
     for start in range(0, len(grid.columns), max(1, in_a_band)):
         _draw_band(page, grid, grid.columns[start : start + in_a_band], folded, label_width)
-    page.note(*small_print)
+    key, note = small_print
+    page.note(f"{key} Each row of panels has a scale of its own." if bands > 1 else key, note)
     return page
 
 
@@ -147,14 +147,14 @@ def _draw_band(
     right = WIDTH - MARGIN - (NUMBERS if grid.numbers else 0.06)
     width = (right - left - BETWEEN * (len(columns) - 1)) / len(columns)
     headings = [
-        fold(heading, width if len(columns) > 1 else right - left, TEXT, most=4, weight="bold")
+        balance(heading, width if len(columns) > 1 else right - left, TEXT, most=4, weight="bold")
         for heading, _ in columns
     ]
     head = max(len(lines) for lines in headings) * line_height(TEXT) + 0.04 if any(map(any, headings)) else 0.0
     heights = [max(grid.row_height, len(lines) * line_height(TEXT) + 0.03) for lines in labels.values()]
     middles = [sum(heights[:row]) + height / 2 for row, height in enumerate(heights)]
     top, height = page.bottom + head, sum(heights)
-    ends = limits(grid.values, grid.axis)
+    ends = limits((value for _, cells in columns for cell in cells.values() for value in grid.values(cell)), grid.axis)
     for number, ((_, cells), heading) in enumerate(zip(columns, headings, strict=True)):
         x = left + number * (width + BETWEEN)
         for line, text in enumerate(heading):

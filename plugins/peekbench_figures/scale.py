@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOM = 0.04  # of the axis, beyond its outermost value
 GAP = 0.09  # inches between two numbers
+MOST_WANTED = 8
 STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 
 
@@ -49,9 +50,9 @@ def ticks(axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence
     """
     low, high = ends
     if axis.is_log:
-        places = sorted(
-            {value * factor(axis) for value in wanted} or {10.0**n for n in range(-3, 9) if low <= 10.0**n <= high}
-        )
+        places = sorted({value * factor(axis) for value in wanted})
+        if not 0 < len(places) <= MOST_WANTED:
+            places = [step for step in STEPS if low <= step <= high]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
     for step in STEPS:
         if (high - low) / step > inches / 0.2:

@@ -35,6 +35,7 @@ def rc(form: Form, salt: str) -> dict[str, Any]:
     return {
         **defaults,
         "axes.edgecolor": INK,
+        "axes.facecolor": "none",
         "axes.linewidth": 0.6,
         "font.family": "DejaVu Sans",
         "font.size": TEXT,
