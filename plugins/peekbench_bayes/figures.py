@@ -75,11 +75,9 @@ def conclusions(
 ) -> Densities:
     """How the posterior means of slices are spread, each with its share beyond the region."""
     on_log_odds = preset != "calibrated"
-    shown = "points" if unit == "difference" else "log-odds" if on_log_odds else "of the score"
-    size = f"{region * 100:g}" if unit == "difference" else f"{region:g}"
     groups: dict[str, list[Sample]] = {}
     for arms, means, outside in found:
-        label = f"{arms.label}: {outside:.0%} beyond {size} {shown}"
+        label = f"{arms.label}: {outside:.0%} outside"
         groups.setdefault(arms.effect if len({one.effect for one, *_ in found}) > 1 else "", []).append(
             _sample(label, means)
         )
@@ -91,7 +89,8 @@ def conclusions(
         axis,
         tuple((heading, tuple(samples)) for heading, samples in groups.items()),
         level,
-        "Each posterior mean is that of a random slice of the results with one subsample of each task and model.",
+        "Each posterior mean is that of a random slice of the results with one subsample of each task and model. "
+        "Outside: of the shaded region.",
     )
 
 
@@ -101,9 +100,14 @@ def implied(
 ) -> Densities:  # fmt: skip
     """Quantities of data sets simulated from priors, with those of the results: a column a quantity."""
     groups = []
+    several = len({arms.effect for arms, *_ in found}) > 1
     for name in names:
         samples = [
-            Sample(f"{arms.label}, {arms.effect}", thinned(simulated[name]), float(observed[name][0]))
+            Sample(
+                f"{arms.label}, {arms.effect}" if several else arms.label,
+                thinned(simulated[name]),
+                float(observed[name][0]),
+            )
             for arms, simulated, observed in found
             if name in simulated
         ]

@@ -42,7 +42,8 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     across = min(MOST_ACROSS, len(figure.panels)) or 1
     height = PANEL_HEIGHT[across]
     numbers = max((text_width(text, SMALL) for text in ticks(figure.y, y_ends, height).values()), default=0.2)
-    left = MARGIN + 0.22 + numbers + 0.06
+    label = fold(figure.y.label, height + 0.1, TEXT, most=3)
+    left = MARGIN + len(label) * line_height(TEXT) + numbers + 0.12
     width = (WIDTH - MARGIN - 0.05 - left - BETWEEN * (across - 1)) / across
     for start in range(0, len(figure.panels), across):
         row = figure.panels[start : start + across]
@@ -61,7 +62,8 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
                 axes.plot(x_ends, x_ends, color=INK, alpha=FAINT * 2, lw=0.8, zorder=1)
             for curve in panel:
                 _draw_curve(axes, curve, figure, looks[curve.label])
-        page.text(MARGIN + 0.08, top + height / 2, figure.y.label, rotation=90, ha="center")
+        for line, text in enumerate(label):
+            page.text(MARGIN + (line + 0.5) * line_height(TEXT), top + height / 2, text, rotation=90, ha="center")
         page.bottom = top + height + 0.24
     page.text(
         left + (WIDTH - MARGIN - left) / 2, page.bottom + line_height(TEXT) / 2 - 0.02, figure.x.label, ha="center"

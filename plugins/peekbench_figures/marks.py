@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from peekbench import FloatArray, Interval, Sample
 
 FEWEST = 5  # values of which a density is drawn; fewer are dots
+TAIL = 0.25  # of the range of values, by which a density goes on at both ends
 POINTS = 201  # of a density, every fourth of which is drawn
 
 
@@ -45,7 +46,10 @@ def draw_violin(axes: Axes, y: float, half: float, sample: Sample, scale: float)
     axes.plot([values.mean()], [y], "o", ms=3.2, color=INK, mew=0, zorder=4)
 
 
-def draw_density(axes: Axes, y: float, half: float, sample: Sample, scale: float, level: float) -> None:
+def draw_density(
+    axes: Axes, y: float, half: float, sample: Sample, scale: float, level: float, *, is_signed: bool
+) -> None:
+    """Standing on its row; what cannot be negative ends where its values do."""
     import numpy as np
 
     values = np.array(sample.values) * scale
@@ -54,23 +58,25 @@ def draw_density(axes: Axes, y: float, half: float, sample: Sample, scale: float
         axes.plot([sample.mark * scale] * 2, [y - half, y + half], color=RED, lw=1.4, zorder=3.5)
     if not len(values):
         return
-    shape = _density(values)
+    shape = _density(values, extend=is_signed, extend_fct=TAIL, bound_correction=not is_signed)
     if shape is not None:
         x, height = shape
-        axes.fill_between(x, foot, foot - height * half * 1.6, fc=(*_rgb(BLUE), 0.4), ec=BLUE, lw=0.7, zorder=2)
+        top = foot - height * half * 1.6
+        axes.fill_between(x, foot, top, fc=(*_rgb(BLUE), 0.4), lw=0, zorder=2)
+        axes.plot(x, top, color=BLUE, lw=0.8, zorder=2.2)
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     axes.plot([low, high], [foot, foot], color=INK, lw=1.8, solid_capstyle="butt", zorder=3)
     axes.plot([values.mean()], [foot], "o", ms=3.6, color=INK, mew=0, zorder=4)
 
 
-def _density(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _density(values: FloatArray, **how: Any) -> tuple[FloatArray, FloatArray] | None:
     """Places and a kernel density scaled to 1 at its highest; None where the values are too few, or all alike."""
     from arviz_stats.base import array
 
     if len(values) < FEWEST or math.isclose(values.min(), values.max(), abs_tol=1e-9):
         return None
     kde: Any = array.array_stats.kde  # which has no types
-    x, height, _ = kde(values, grid_len=POINTS, bw="scott")
+    x, height, _ = kde(values, grid_len=POINTS, bw="scott", **how)
     return x[::4], height[::4] / height.max()
 
 

@@ -16,7 +16,7 @@ WIDTH = 7.2  # inches: a column of a web page, or the width of a printed one
 MARGIN = 0.08
 LEADING = 1.25  # line height over font size
 NARROWEST = 0.5  # inches of text
-WORDS = re.compile(r"[^\s\-_/.,]*[\s\-_/.,]*")  # broken behind these: community-|datasets/|disaster_|messages
+PARTS = re.compile(r"(?<=[-_/.])(?=[^\W\d])")  # of a word: community-|datasets/|disaster_|response_|messages
 
 
 @lru_cache(maxsize=10_000)
@@ -38,7 +38,12 @@ def fold(text: str, width: float, size: float, *, most: int = 100, weight: str =
     """Lines no wider than `width` inches; what does not fit into `most` of them is cut off, which is marked."""
     lines: list[str] = []
     line = ""
-    parts = [piece for part in WORDS.findall(text) if part for piece in _pieces(part, width, size, weight)]
+    parts = [
+        piece
+        for word in re.findall(r"\S+\s*", text)
+        for part in ([word] if text_width(word.rstrip(), size, weight) <= width else PARTS.split(word))
+        for piece in _pieces(part, width, size, weight)
+    ]
     for part in parts:
         if line and text_width((line + part).rstrip(), size, weight) > width:
             lines.append(line.rstrip())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from peekbench import signed
 from peekbench_figures.marks import draw_density, draw_interval, draw_violin
 from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
-from peekbench_figures.scale import factor, in_words, limits, set_up_x
+from peekbench_figures.scale import factor, in_words, limits, mark_zero, set_up_x
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
 
 if TYPE_CHECKING:
@@ -94,13 +94,14 @@ def densities(figure: Densities, *, is_alone: bool) -> Page:
     """Distributions as densities that stand on their rows, with the mean and a central interval."""
     scale = factor(figure.axis)
     samples = [one for _, group in figure.groups for one in group]
+    is_signed = figure.axis.unit != "spread"
     marks = [one.mark for one in samples if one.mark is not None]
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in group}) for heading, group in figure.groups],
         lambda one: one.values if one.mark is None else (*one.values, one.mark),
         0.42,
-        lambda axes, y, half, one: draw_density(axes, y, half, one, scale, figure.level),
+        lambda axes, y, half, one: draw_density(axes, y, half, one, scale, figure.level, is_signed=is_signed),
     )
     key = f"Dot: mean; bar: the middle {figure.level:.0%}" + (f"; orange line: {figure.mark}." if marks else ".")
     return _lay_out(
@@ -117,18 +118,24 @@ def _lay_out(title: str, grid: Grid[T], small_print: tuple[str, str]) -> Page:
     page = Page()
     if title:
         page.title(title)
-    labels = list(dict.fromkeys(label for _, cells in grid.columns for label in cells))
-    labels.sort(key=lambda label: label in grid.averages)
+    labels = _labels(grid, grid.columns)
     widest = max((text_width(label, TEXT, _weight(label, grid)) for label in labels), default=0.0)
     label_width = min(widest, WIDEST_LABEL) + 0.02
     folded = {label: fold(label, label_width, TEXT, most=2, weight=_weight(label, grid)) for label in labels}
     bands = math.ceil(len(grid.columns) / MOST_COLUMNS)
     in_a_band = math.ceil(len(grid.columns) / bands) if bands else 0
     for start in range(0, len(grid.columns), max(1, in_a_band)):
-        _draw_band(page, grid, grid.columns[start : start + in_a_band], folded, label_width)
+        columns = grid.columns[start : start + in_a_band]
+        _draw_band(page, grid, columns, {label: folded[label] for label in _labels(grid, columns)}, label_width)
     key, note = small_print
     page.note(f"{key} Each row of panels has a scale of its own." if bands > 1 else key, note)
     return page
+
+
+def _labels(grid: Grid[T], columns: Sequence[tuple[str, Mapping[str, T]]]) -> list[str]:
+    """Of the rows of some columns, averages last."""
+    labels = list(dict.fromkeys(label for _, cells in columns for label in cells))
+    return sorted(labels, key=lambda label: label in grid.averages)
 
 
 def _weight(label: str, grid: Grid[T]) -> str:
@@ -165,6 +172,7 @@ def _draw_band(
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         set_up_x(axes, grid.axis, ends, width)
+        mark_zero(axes, grid.axis, ends)
         for row, (label, middle, tall) in enumerate(zip(labels, middles, heights, strict=True)):
             if row % 2 == 0:
                 axes.axhspan(middle - tall / 2, middle + tall / 2, color=INK, alpha=FAINTER, lw=0, zorder=0)

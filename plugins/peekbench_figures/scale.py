@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ROOM = 0.04  # of the axis, beyond its outermost value
 GAP = 0.09  # inches between two numbers
 MOST_WANTED = 8
+SPACING = 0.4  # inches between two numbers, from middle to middle, at least
 STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 
 
@@ -55,7 +56,7 @@ def ticks(axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence
             places = [step for step in STEPS if low <= step <= high]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
     for step in STEPS:
-        if (high - low) / step > inches / 0.2:
+        if (high - low) / step > inches / SPACING:
             continue
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
         places = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -91,17 +92,21 @@ def _number(value: float, axis: Axis) -> str:
 
 
 def set_up_x(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence[float] = ()) -> None:
-    """Limits, numbers, zero line and region of the horizontal axis."""
+    """Limits and numbers of the horizontal axis."""
     if axis.is_log:
         axes.set_xscale("log")
     axes.set_xlim(*ends)
     shown = ticks(axis, ends, inches, wanted)
     axes.set_xticks(list(shown), list(shown.values()), minor=False)
     axes.set_xticks([], minor=True)
+
+
+def mark_zero(axes: Axes, axis: Axis, ends: tuple[float, float]) -> None:
+    """Zero line and region of the horizontal axis."""
     if axis.region:
         half = axis.region * factor(axis)
         axes.axvspan(max(-half, ends[0]), min(half, ends[1]), color=INK, alpha=REGION, lw=0, zorder=0.5)
-    if ends[0] <= 0 <= ends[1] and not axis.is_log:
+    if ends[0] <= 0 <= ends[1]:
         axes.axvline(0, color=INK, lw=0.7, alpha=0.6, zorder=0.7)
 
 
@@ -110,7 +115,7 @@ def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *
     if axis.is_log:
         axes.set_yscale("log")
     axes.set_ylim(*ends)
-    shown = ticks(axis, ends, inches)
+    shown = ticks(axis, ends, inches)  # as if side by side, which leaves more room than they need
     axes.set_yticks(list(shown), list(shown.values()) if are_numbers_shown else [""] * len(shown))
     axes.set_yticks([], minor=True)
     axes.grid(axis="y", color=INK, alpha=FAINT / 2, lw=0.5)

@@ -32,7 +32,7 @@ def power_curves(found: Sequence[Found], options: Power, is_accuracy: bool) -> C
                 Curve(
                     _line(one.num_test),
                     tuple(biases),
-                    tuple(power(bias, math.sqrt(one.squared_error), one.degrees, options.size) for bias in biases),
+                    tuple(_power(bias, one, options.size) for bias in biases),
                 )
                 for one in sizes
             ),
@@ -46,6 +46,11 @@ def power_curves(found: Sequence[Found], options: Power, is_accuracy: bool) -> C
         tuple(panels),
         "Of the t test of the mean bias over these tasks.",
     )
+
+
+def _power(bias: float, one: Measured, size: float) -> float:
+    """As the tables have it; for biases too small to detect, no less than what chance gives."""
+    return max(size, power(bias, math.sqrt(one.squared_error), one.degrees, size))
 
 
 def detectable_curves(found: Sequence[Found], options: Power, is_accuracy: bool) -> tuple[Curves, ...]:

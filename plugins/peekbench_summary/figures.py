@@ -156,6 +156,11 @@ def _families(one: Configuration, level: float) -> dict[str, Estimate] | None:
     return found if len(found) == len(tasks) else None
 
 
+def has_families(found: Configurations) -> bool:
+    """Whether each task has one size of its own, so that lines over sizes say more than what is at each size."""
+    return len(found.each) > 1 and all(one.num_test and _families(one, 0.5) for one in found.each)
+
+
 def _heading(cells: Mapping[str, Cell], *, with_model: bool) -> str:
     parts = [str(cells["model"])] if with_model and cells.get("model") else []
     if cells.get("num_train") is not None:

@@ -18,7 +18,7 @@ from peekbench import (
 )
 from peekbench_summary.baselines import compare, paired_t, sign_flips
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
-from peekbench_summary.figures import doses, forests, one_region, progress, sizes, violins
+from peekbench_summary.figures import doses, forests, has_families, one_region, progress, sizes, violins
 from peekbench_summary.finer import finer_table
 from peekbench_summary.region import Region, region_of
 from peekbench_summary.verdict import judge
@@ -63,8 +63,8 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
             *forests(found, options.level, region),
             *sizes(found, options.level, region),
             *doses(found, options.level, region),
-            *violins(found, region),
-            *progress(found, options.level, region),
+            *(() if has_families(found) else violins(found, region)),
+            *(() if has_families(found) else progress(found, options.level, region)),
         ),
         verdicts=verdicts,
     )

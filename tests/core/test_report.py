@@ -322,6 +322,8 @@ def test_an_average_is_what_its_record_says() -> None:
 def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) -> None:
     results = simulate(0.01, tasks=25, subsamples=5)
     (summary, _) = analyze(results)
-    lines = draw(summary.figures[0], 80)
+    forest = summary.figures[0]
+    assert isinstance(forest, Forest)
+    lines = draw(forest, 80)
     assert sum(line.kind == "row" for line in lines) == 25
     assert sum(line.kind == "average" for line in lines) == 1
