@@ -158,11 +158,16 @@ def validate(
 
     Example: peekbench validate specs/*.yaml
     """
+    from peekbench.reanalysis import is_reanalysis, load_reanalysis
     from peekbench.tasks import check_tasks
 
     bad = 0
     for path in specs:
         try:
+            if is_reanalysis(path):
+                named = [analysis.use for analysis in load_reanalysis(path).analyses]
+                typer.echo(f"{path}: good, {len(named)} analyses of scores that are there already: {', '.join(named)}")
+                continue
             experiment = _load(path)
             if data:
                 check_tasks(experiment)
@@ -249,6 +254,10 @@ def analyze(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--analysis", metavar="PLUGIN.THING", help="Instead of summary and permutation; repeatable."),
     ] = None,
+    spec: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--spec", metavar="SPEC", help="YAML file that says which analyses, of which scores."),
+    ] = None,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--reports", metavar="FOLDER", help="Also write report files into this folder."),
@@ -261,16 +270,29 @@ def analyze(
     """
     from peekbench.analysis import analyze as analyse
     from peekbench.analysis import planned_trials
+    from peekbench.reanalysis import load_reanalysis
     from peekbench.report import render_text, report_of_table, write_report
     from peekbench.results import load_results
 
+    asked = None if spec is None else load_reanalysis(spec)
+    if asked is not None and analyses:
+        _fail("give either --spec or --analysis, not both", 2)
     results = load_results(path)
-    found = analyse(results, analyses, allow_incomplete=allow_incomplete, planned=planned_trials(path))
-    report = report_of_table(path, results, found)
+    planned = planned_trials(path)
+    if asked is None:
+        report = report_of_table(
+            path, results, analyse(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
+        )
+    else:
+        results = asked.only.of(results)
+        may_have_holes = allow_incomplete or asked.report.allow_incomplete
+        found = analyse(results, asked.analyses, allow_incomplete=may_have_holes, planned=asked.only.among(planned))
+        report = report_of_table(path, results, found, name=asked.name)
     console = _console()
     render_text(report, console)
     if reports is not None:
-        _say_written(console, write_report(report, reports))
+        formats = () if asked is None else (asked.report.formats,)
+        _say_written(console, write_report(report, reports, *formats))
 
 
 @app.command()

@@ -41,7 +41,9 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
         x_ends = limits(x_values, figure.x)
     across = min(MOST_ACROSS, len(figure.panels)) or 1
     height = PANEL_HEIGHT[across]
-    numbers = max((text_width(text, SMALL) for text in ticks(figure.y, y_ends, height).values()), default=0.2)
+    numbers = max(
+        (text_width(text, SMALL) for text in ticks(figure.y, y_ends, height, is_upright=True).values()), default=0.2
+    )
     label = fold(figure.y.label, height + 0.1, TEXT, most=3)
     left = MARGIN + len(label) * line_height(TEXT) + numbers + 0.12
     width = (WIDTH - MARGIN - 0.05 - left - BETWEEN * (across - 1)) / across

@@ -18,6 +18,7 @@ ROOM = 0.04  # of the axis, beyond its outermost value
 GAP = 0.09  # inches between two numbers
 MOST_WANTED = 8
 SPACING = 0.4  # inches between two numbers, from middle to middle, at least
+UPRIGHT_SPACING = 0.3  # where they stand above each other
 STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 
 
@@ -41,7 +42,9 @@ def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     return low - room, high + room
 
 
-def ticks(axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence[float] = ()) -> dict[float, str]:
+def ticks(
+    axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence[float] = (), *, is_upright: bool = False
+) -> dict[float, str]:
     """Numbers that do not touch each other, by their place.
 
     Parameters
@@ -56,12 +59,12 @@ def ticks(axis: Axis, ends: tuple[float, float], inches: float, wanted: Sequence
             places = [step for step in STEPS if low <= step <= high]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
     for step in STEPS:
-        if (high - low) / step > inches / SPACING:
+        if (high - low) / step > inches / (UPRIGHT_SPACING if is_upright else SPACING):
             continue
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
         places = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
         labels = {place: _number(round(place, digits), axis) for place in places}
-        if len(_without_collisions(labels, ends, inches, is_log=False)) == len(labels):
+        if is_upright or len(_without_collisions(labels, ends, inches, is_log=False)) == len(labels):
             return labels
     return {}
 
@@ -115,7 +118,7 @@ def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *
     if axis.is_log:
         axes.set_yscale("log")
     axes.set_ylim(*ends)
-    shown = ticks(axis, ends, inches)  # as if side by side, which leaves more room than they need
+    shown = ticks(axis, ends, inches, is_upright=True)
     axes.set_yticks(list(shown), list(shown.values()) if are_numbers_shown else [""] * len(shown))
     axes.set_yticks([], minor=True)
     axes.grid(axis="y", color=INK, alpha=FAINT / 2, lw=0.5)

@@ -65,13 +65,13 @@ def _without_controls(value: Any) -> Any:
     return value
 
 
-def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis]) -> Report:
-    """A report on scores that somebody made."""
+def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "") -> Report:
+    """A report on scores that somebody made; without a name, it bears that of the path."""
     trials = len(results) // max(1, results["arm"].nunique())
     headline = (
         f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
     )
-    return _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+    return _gather(name or path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
 
 
 def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report, tuple[str, ...]]:
