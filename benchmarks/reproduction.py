@@ -189,9 +189,9 @@ def checks(few: pd.DataFrame) -> dict[str, str]:
     }
 
 
-PCA = """Bias in R^2 ± 1.96 standard errors, from {trials:,} trials. As in the figure, it grows with the effective rank and
-falls with n. There is one data set of each rank and n, and data sets of one rank differ by more than these errors (sd
-0.01 to 0.03). The signal falls as n grows, because each data set is made with 100 + 2n rows.
+PCA = """Bias in R^2 ± 1.96 standard errors, from {trials:,} trials. As in the figure, it grows with the effective rank
+and falls with n. There is one data set of each rank and n, and data sets of one rank differ by more than these errors
+(sd 0.01 to 0.03). The signal falls as n grows, because each data set is made with 100 + 2n rows.
 
 {table}"""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ROOM = 0.04  # of the axis, beyond its outermost value
 GAP = 0.09  # inches between two numbers
 MOST_WANTED = 8
+FEWEST = 3  # numbers that an axis may have, however short
+MOST_TRIED = 60
 SPACING = 0.4  # inches between two numbers, from middle to middle, at least
 UPRIGHT_SPACING = 0.3  # where they stand above each other
 STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
@@ -58,30 +60,34 @@ def ticks(
         if not 0 < len(places) <= MOST_WANTED:
             places = [step for step in STEPS if low <= step <= high]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
-    for step in STEPS:
-        if (high - low) / step > inches / (UPRIGHT_SPACING if is_upright else SPACING):
-            continue
+    most = max(FEWEST, inches / (UPRIGHT_SPACING if is_upright else SPACING))
+    sparse: dict[float, str] = {}
+    for step in (step for step in STEPS if (high - low) / step <= MOST_TRIED):
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
-        places = [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        labels = {place: _number(round(place, digits), axis) for place in places}
-        if is_upright or len(_without_collisions(labels, ends, inches, is_log=False)) == len(labels):
+        numbers = sorted(range(math.ceil(low / step), math.floor(high / step) + 1), key=abs)
+        labels = {number * step: _number(round(number * step, digits), axis) for number in numbers}
+        kept = labels if is_upright else _without_collisions(labels, ends, inches, is_log=False)
+        if len(labels) <= most and len(kept) == len(labels) and (len(labels) > 1 or not sparse):
             return labels
-    return {}
+        if len(labels) == 1:
+            break
+        sparse = kept if len(kept) > 1 else sparse
+    return dict(list(sparse.items())[:2])
 
 
 def _without_collisions(
     labels: dict[float, str], ends: tuple[float, float], inches: float, *, is_log: bool
 ) -> dict[float, str]:
-    """Labels from the left, leaving out those that would touch the one before."""
+    """Labels that do not touch one before them."""
     low, high = (math.log(end) for end in ends) if is_log else ends
     kept: dict[float, str] = {}
-    free = -math.inf
+    taken: list[tuple[float, float]] = []
     for place, label in labels.items():
         middle = ((math.log(place) if is_log else place) - low) / (high - low) * inches
-        half = text_width(label, SMALL) / 2
-        if middle - half >= free:
+        half = (text_width(label, SMALL) + GAP) / 2
+        if all(middle + half <= left or right <= middle - half for left, right in taken):
             kept[place] = label
-            free = middle + half + GAP
+            taken.append((middle - half, middle + half))
     return kept
 
 
@@ -99,7 +105,7 @@ def set_up_x(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, w
     if axis.is_log:
         axes.set_xscale("log")
     axes.set_xlim(*ends)
-    shown = ticks(axis, ends, inches, wanted)
+    shown = dict(sorted(ticks(axis, ends, inches, wanted).items()))
     axes.set_xticks(list(shown), list(shown.values()), minor=False)
     axes.set_xticks([], minor=True)
 
@@ -118,7 +124,7 @@ def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *
     if axis.is_log:
         axes.set_yscale("log")
     axes.set_ylim(*ends)
-    shown = ticks(axis, ends, inches, is_upright=True)
+    shown = dict(sorted(ticks(axis, ends, inches, is_upright=True).items()))
     axes.set_yticks(list(shown), list(shown.values()) if are_numbers_shown else [""] * len(shown))
     axes.set_yticks([], minor=True)
     axes.grid(axis="y", color=INK, alpha=FAINT / 2, lw=0.5)

@@ -15,6 +15,7 @@ ALONE = (
 )
 NUMBER = re.compile(r"(\d+\.\d\d)\d+")
 COORDINATE = re.compile(r"(\d+\.\d)\d+")
+TAG = re.compile(r"<[^>]+>")
 OUTLINE = re.compile(r'(?<= d=")[^"]*')
 PART_NAME = re.compile(r' id="[\w.]+_\d+"')  # patch_7: for people, and the same in every picture
 PROLOGUE = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -34,7 +35,8 @@ def tidy(svg: str, title: str, alt: str, *, is_inline: bool) -> str:
     body = RULES.sub("", svg[svg.index(">") + 1 :], count=1)
     for pattern in (PART_NAME, NOT_TURNED, FONT):
         body = pattern.sub("", body)
-    body = OUTLINE.sub(lambda found: COORDINATE.sub(r"\1", " ".join(found[0].split())), NUMBER.sub(r"\1", body))
+    body = TAG.sub(lambda tag: NUMBER.sub(r"\1", tag[0]), body)
+    body = OUTLINE.sub(lambda outline: COORDINATE.sub(r"\1", " ".join(outline[0].split())), body)
     body = re.sub(r"\n\s*", "\n", body.replace(INK, "currentColor")).lstrip()
     size = "" if is_inline else f' width="{width}pt" height="{height}pt"'
     head = (
