@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench import Analysis, analyze, load_results
+from peekbench import Analysis, Figure, alt_text, analyze, load_results
 from peekbench.reanalysis import load_reanalysis
+from peekbench.store import Store
 from peekbench.wording import with_sign
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.model import CountPriors, DifferencePriors
 from peekbench_bayes.slices import fit_count_slices, fit_difference_slices
+from peekbench_figures import draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,9 +61,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/reproduction.md"))
     asked = parser.parse_args()
     few, zero = (load_results(asked.folder / name) for name in ("few_shot", "zero_shot"))
+    folder = asked.output.parent / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
     parts = {
-        **table_1(few), **posteriors(few, zero), **shares(few, zero), **section_8(few, zero), **checks(few),
-        **pca(asked.pca), **overconfidence(few, asked.repeats), **anomaly(few),
+        **table_1(few), **posteriors(few, zero, folder), **shares(few, zero, folder), **section_8(few, zero),
+        **checks(few), **pca(asked.pca, folder), **overconfidence(few, asked.repeats), **anomaly(few),
     }  # fmt: skip
     asked.output.write_text(TEMPLATE.read_text("utf-8").format(**parts), encoding="utf-8")
 
@@ -87,6 +91,13 @@ def markdown(headings: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in body)])
 
 
+def picture(analysis: Analysis, title: str, file: Path) -> str:
+    """Draw the figure whose title begins so, and say where it is."""
+    figure: Figure = next(figure for figure in analysis.figures if figure.title.startswith(title))
+    file.write_bytes(draw(figure, "svg"))
+    return f"![{alt_text(figure)}](figures/{file.name})"
+
+
 def points(value: float, digits: int = 2) -> str:
     return with_sign(value * 100, digits)
 
@@ -108,11 +119,9 @@ def table_1(few: pd.DataFrame) -> dict[str, str]:
     return {"table_1": table, "same": str(same), "largest_ratio": f"{max(ratios):.1f}"}
 
 
-def posteriors(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
-    fits = {
-        data: [rows(one, "Boost and bias, preset") for one in run("posteriors", results)]
-        for data, results in (("few-shot", few), ("zero-shot", zero))
-    }
+def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str, str]:
+    analyses = {"few-shot": run("posteriors", few), "zero-shot": run("posteriors", zero)}
+    fits = {data: [rows(one, "Boost and bias, preset") for one in found] for data, found in analyses.items()}
     body = []
     for (where, effect), (mean, sd) in NOTEBOOKS.items():
         data, _, size = where.partition(", n=")
@@ -131,12 +140,16 @@ def posteriors(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
     return {
         "notebooks": markdown(["data", "effect", "the study", "here"], body),
         "predictive": markdown(["", "`printed`", "`random_slopes`", "`calibrated`"], effects),
-        "printed_excludes": " and ".join(excludes[0]) or "no size",
-        "slopes_exclude": " and ".join(excludes[1]) or "no size",
+        "printed_excludes": ", ".join(excludes[0]) or "no size",
+        "slopes_exclude": ", ".join(excludes[1]) or "no size",
+        "predictive_figure": picture(
+            analyses["few-shot"][0], "Posterior predictive distribution of the average bias", folder / "predictive.svg"
+        ),
+        "posterior_figure": picture(analyses["few-shot"][2], "Posterior of the average bias", folder / "posterior.svg"),
     }
 
 
-def shares(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
+def shares(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str, str]:
     found = {"few-shot, n=500": run("meta", few), "zero-shot, n=100": run("meta_zero_shot", zero)}
     body = []
     for where, (paper, region) in SHARES.items():
@@ -149,6 +162,7 @@ def shares(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
     calibrated = rows(found["few-shot, n=500"][2], "Posterior means")[0]
     return {
         "shares": markdown(["data", "region", "the study", "`random_slopes`", "`printed`"], body),
+        "conclusions_figure": picture(found["few-shot, n=500"][0], "What studies", folder / "conclusions.svg"),
         "calibrated_beyond": f"{calibrated['beyond 0.5 points']:.0%}",
         "calibrated_excludes": f"{calibrated['interval excludes 0']:.0%}",
     }
@@ -189,14 +203,16 @@ def checks(few: pd.DataFrame) -> dict[str, str]:
     }
 
 
-PCA = """Bias in R^2 ± 1.96 standard errors, from {trials:,} trials. As in the figure, it grows with the effective rank
-and falls with n. There is one data set of each rank and n, and data sets of one rank differ by more than these errors
-(sd 0.01 to 0.03). The signal falls as n grows, because each data set is made with 100 + 2n rows.
+PCA = """Bias in R^2 ± 1.96 standard errors, from {trials:,} trials of `{spec}.yaml`. As in the study's figure, it grows
+with the effective rank and falls with n. There is one data set of each rank and n, and data sets of one rank differ by
+more than these errors (sd 0.01 to 0.03). The signal falls as n grows, because each data set has 100 + 2n rows.
 
-{table}"""
+{table}
+
+{figure}"""
 
 
-def pca(store: Path | None) -> dict[str, str]:
+def pca(store: Path | None, folder: Path) -> dict[str, str]:
     if store is None:
         return {"pca": "Not run for this page: `--pca` takes the store of `specs/paper/pca.yaml`."}
     results = load_results(store)
@@ -207,7 +223,10 @@ def pca(store: Path | None) -> dict[str, str]:
         of_rank = (by_task[f"rank{rank}-n{size}"] for size in PCA_SIZES)
         body.append([f"rank {rank}", *(f"{row['bias']:.3f} ± {1.96 * row['se of bias']:.3f}" for row in of_rank)])
     table = markdown(["", *(f"n={size}" for size in PCA_SIZES)], body)
-    return {"pca": PCA.format(trials=len(results) // results["arm"].nunique(), table=table)}
+    drawn = picture(summary, "Bias by number of test texts", folder / "pca.svg")
+    with Store.open(store) as opened:
+        spec = opened.spec()["name"]
+    return {"pca": PCA.format(trials=len(results) // results["arm"].nunique(), spec=spec, table=table, figure=drawn)}
 
 
 def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
@@ -224,7 +243,7 @@ def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
         )
         held = (float(((one.low <= 0) & (one.high >= 0)).mean()) for one in found)
         body.append([f"n={arms.num_test}", *(f"{share:.0%}" for share in held)])
-    error = (options.level * (1 - options.level) / repeats) ** 0.5
+    error = 0.5 / repeats**0.5
     return {
         "coverage": markdown(["both models", "`printed`", "`random_slopes`", "`calibrated`"], body),
         "repeats": str(repeats),

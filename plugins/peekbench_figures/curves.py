@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
 from peekbench_figures.scale import factor, in_words, limits, set_up_x, set_up_y, ticks
-from peekbench_figures.style import COLOURS, DASHES, FAINT, INK, MARKERS, SMALL, TEXT
+from peekbench_figures.style import FAINT, INK, SMALL, TEXT, Look, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ MOST_ACROSS = 3
 PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7}  # inches, by the number of panels side by side
 BETWEEN = 0.2
 SWATCH = 0.34  # inches of line in the key
+LINE: Mapping[str, Any] = {"lw": 1.5, "ms": 3.8, "mew": 0}
 MOST_MARKERS = 12  # points of a line that are marked
 
 
@@ -27,7 +29,7 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     if is_alone:
         page.title(figure.title)
     labels = list(dict.fromkeys(curve.label for _, panel in figure.panels for curve in panel))
-    looks = {label: number for number, label in enumerate(labels)}
+    looks = {label: look(number) for number, label in enumerate(labels)}
     if len(labels) > 1:
         _draw_key(page, looks)
     every = [curve for _, panel in figure.panels for curve in panel]
@@ -81,54 +83,38 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     return page
 
 
-def _draw_curve(axes: Axes, curve: Curve, figure: Curves, look: int) -> None:
+def _draw_curve(axes: Axes, curve: Curve, figure: Curves, how: Look) -> None:
     import numpy as np
 
-    colour = COLOURS[look % len(COLOURS)]
     x, y = np.array(curve.x) * factor(figure.x), np.array(curve.y) * factor(figure.y)
     if curve.low:
         low, high = np.array(curve.low) * factor(figure.y), np.array(curve.high) * factor(figure.y)
-        axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, zorder=1.5)
-    axes.plot(
-        x, y, color=colour, ls=DASHES[look % len(DASHES)], lw=1.5, marker=MARKERS[look % len(MARKERS)], ms=3.8, mew=0,
-        markevery=max(1, math.ceil(len(x) / MOST_MARKERS)), zorder=3,
-    )  # fmt: skip
+        axes.fill_between(x, low, high, color=how.colour, alpha=0.18, lw=0, zorder=1.5)
+    every = max(1, math.ceil(len(x) / MOST_MARKERS))
+    axes.plot(x, y, color=how.colour, ls=how.dash, marker=how.marker, markevery=every, zorder=3, **LINE)
 
 
-def _draw_key(page: Page, looks: dict[str, int]) -> None:
+def _draw_key(page: Page, looks: dict[str, Look]) -> None:
     """Swatches with labels, from left to right in as many lines as it takes."""
-    from matplotlib.lines import Line2D
-
-    entries: list[list[tuple[float, str, int]]] = [[]]
+    entries: list[list[tuple[float, str, Look]]] = [[]]
     x = MARGIN
     room = WIDTH - 2 * MARGIN
-    for label, look in looks.items():
+    for label, how in looks.items():
         text = fold(label, room - SWATCH - 0.1, TEXT, most=1)[0]
         width = SWATCH + 0.06 + text_width(text, TEXT) + 0.22
         if entries[-1] and x + width > WIDTH:
             entries.append([])
             x = MARGIN
-        entries[-1].append((x, text, look))
+        entries[-1].append((x, text, how))
         x += width
     for line in entries:
         axes = page.axes(MARGIN, page.bottom, room, line_height(TEXT))
         axes.axis("off")
         axes.set_xlim(MARGIN, MARGIN + room)
         axes.set_ylim(-1, 1)
-        for at, text, look in line:
-            axes.add_line(
-                Line2D(
-                    [at, at + SWATCH / 2, at + SWATCH],
-                    [0, 0, 0],
-                    color=COLOURS[look % len(COLOURS)],
-                    ls=DASHES[look % len(DASHES)],
-                    lw=1.5,
-                    marker=MARKERS[look % len(MARKERS)],
-                    ms=3.8,
-                    mew=0,
-                    markevery=[1],
-                )
-            )
+        for at, text, how in line:
+            places = [at, at + SWATCH / 2, at + SWATCH]
+            axes.plot(places, [0, 0, 0], color=how.colour, ls=how.dash, marker=how.marker, markevery=[1], **LINE)
             page.text(at + SWATCH + 0.06, page.bottom + line_height(TEXT) / 2, text)
         page.bottom += line_height(TEXT) + 0.03
     page.bottom += 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,23 @@ TITLE, TEXT, SMALL = 10.0, 8.5, 7.5  # points
 # Text stays text in an SVG: to be searched, read aloud, and half the size. Readers' fonts differ, so places are laid
 # out with the widest of these, which comes with matplotlib.
 FONTS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Of a line."""
+
+    colour: str
+    dash: Any
+    """As matplotlib's `linestyle`."""
+    marker: str
+
+
+def look(number: int) -> Look:
+    """Of the line of that number: beyond the colours these come again, with other dashes and markers."""
+    again = number // len(COLOURS)
+    dash, marker = (number + again) % len(DASHES), (number + 2 * again) % len(MARKERS)
+    return Look(COLOURS[number % len(COLOURS)], DASHES[dash], MARKERS[marker])
 
 
 def rc(form: Form, salt: str) -> dict[str, Any]:

@@ -43,9 +43,8 @@ TASKS = [
     "a task called in several words that go on and on and on until nobody reads them any more, and then on again",
     *(f"task_number_{number}" for number in range(20)),
 ]  # fmt: skip
-CONFIGURATIONS = [
-    f"a-method-with-a-name (model/{model}, n={n})" for model in ("bert", "gpt2") for n in (50, 100, 200, 500)
-]
+MODELS = ("bert", "gpt2")
+CONFIGURATIONS = [f"a-method-with-a-name (model/{model}, n={n})" for model in MODELS for n in (50, 100, 500)]
 TWO_MODELS = ["bert", "gpt2"]
 HOSTILE = '<script>alert("x")</script> $x_1$ & \x00\x1b[31m _under \ud800 日本\nnext'
 SVG = "{http://www.w3.org/2000/svg}"
@@ -200,6 +199,17 @@ def test_nothing_to_draw_is_drawn(figure: Figure) -> None:
         Curves("c", POINTS, POINTS, ()),
     ):
         assert b"<svg" in draw(empty, "svg")
+
+
+def test_lines_beyond_the_colours_look_different() -> None:
+    labels = [f"line {number}" for number in range(18)]
+    with drawn(curves(labels, ["panel"])) as picture:
+        looks = [
+            (line.get_color(), line.get_marker(), str(line.get_linestyle()), line._unscaled_dash_pattern[1])
+            for line in picture.axes[-1].lines
+            if len(line.get_xdata()) == 7
+        ]
+    assert len(looks) == len(set(looks)) == 18
 
 
 def test_texts_from_data_stay_texts() -> None:
