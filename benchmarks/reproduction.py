@@ -216,7 +216,7 @@ def pca(store: Path | None, folder: Path) -> dict[str, str]:
     if store is None:
         return {"pca": "Not run for this page: `--pca` takes the store of `specs/paper/pca.yaml`."}
     results = load_results(store)
-    (summary,) = analyze(results, ["summary"])
+    (summary,) = analyze(store, ["summary"])
     by_task = {row["task"]: row for row in rows(summary, "Boost and bias by task")}
     body = []
     for rank in RANKS:

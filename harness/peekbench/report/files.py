@@ -56,7 +56,12 @@ def write_report(
     PeekbenchError
         Where they cannot be written.
     """
-    render = {"text": _plain_text, "markdown": render_markdown, "json": render_json}
+    pictures = next((form for form in PICTURES if form in formats), "")
+    render: dict[str, Callable[[Report], str]] = {
+        "text": _plain_text,
+        "markdown": partial(render_markdown, pictures=pictures),
+        "json": render_json,
+    }
     written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name in render]
     for form in PICTURES:
         if form in formats:

@@ -9,6 +9,7 @@ from peekbench.alt_texts import alt_text
 from peekbench.figures import Forest
 from peekbench.records import Table
 from peekbench.report.content import Report, printable
+from peekbench.report.drawing import FOLDER, named_figures
 from peekbench.report.forest import draw
 from peekbench.wording import shown
 
@@ -16,12 +17,18 @@ FOREST_WIDTH = 100
 MOST_TRACEBACKS = 20
 
 
-def render_markdown(report: Report) -> str:
-    """All of the report; whatever comes from data is escaped."""
-    return "\n".join(_lines(printable(report))) + "\n"
+def render_markdown(report: Report, pictures: str = "") -> str:
+    """All of the report; whatever comes from data is escaped.
+
+    Parameters
+    ----------
+    pictures
+        Suffix of the figures' files, where they are written too; without, those other than forests are put in words.
+    """
+    return "\n".join(_lines(printable(report), pictures)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, pictures: str) -> Iterator[str]:
     yield f"# {escaped(report.name)}"
     yield ""
     yield escaped(report.headline)
@@ -34,11 +41,13 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         for verdict in report.verdicts:
             yield f"- **{verdict.decision}**: {escaped(verdict.sentence)}"
-    for figure in report.figures:
+    for name, figure in named_figures(report):
         yield ""
         yield f"## {escaped(figure.title)}"
         yield ""
-        if isinstance(figure, Forest):
+        if pictures:
+            yield f"![{escaped(alt_text(figure))}]({FOLDER}/{name}.{pictures})"
+        elif isinstance(figure, Forest):
             yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
         else:
             yield escaped(alt_text(figure))
