@@ -109,7 +109,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Lines in one or several panels that share both axes."""
+    """Lines in one or several panels that share their axes."""
 
     title: str
     x: Axis
@@ -119,6 +119,9 @@ class Curves:
     note: str = ""
     is_diagonal_drawn: bool = False
     """Whether to draw y = x, to which the curves should come close."""
+    is_centred: bool = False
+    """Whether each panel's y axis, of the same length in all, is around its own values: how wide bands are matters more
+    than where they are."""
 
 
 Figure: TypeAlias = Forest | Violins | Densities | Curves

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from peekbench import FloatArray, Interval, Sample
 
 FEWEST = 5  # values of which a density is drawn; fewer are dots
-TAIL = 0.25  # of the range of values, by which a density goes on at both ends
+TAIL = 0.15  # of the range of values, by which a density goes on at both ends
 POINTS = 201  # of a density, every fourth of which is drawn
 
 
@@ -67,6 +67,15 @@ def draw_density(
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     axes.plot([low, high], [foot, foot], color=INK, lw=1.8, solid_capstyle="butt", zorder=3)
     axes.plot([values.mean()], [foot], "o", ms=3.6, color=INK, mew=0, zorder=4)
+
+
+def density_ends(sample: Sample, *, is_signed: bool) -> tuple[float, ...]:
+    """First and last place of a density; none where there are no values."""
+    if not sample.values:
+        return ()
+    low, high = min(sample.values), max(sample.values)
+    tail = TAIL * (high - low) if is_signed else 0.0
+    return low - tail, high + tail
 
 
 def _density(values: FloatArray, **how: Any) -> tuple[FloatArray, FloatArray] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peekbench import signed
-from peekbench_figures.marks import draw_density, draw_interval, draw_violin
+from peekbench_figures.marks import density_ends, draw_density, draw_interval, draw_violin
 from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
 from peekbench_figures.scale import factor, in_words, limits, mark_zero, set_up_x
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
@@ -99,7 +99,7 @@ def densities(figure: Densities, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in group}) for heading, group in figure.groups],
-        lambda one: one.values if one.mark is None else (*one.values, one.mark),
+        lambda one: (*density_ends(one, is_signed=is_signed), *([] if one.mark is None else [one.mark])),
         0.42,
         lambda axes, y, half, one: draw_density(axes, y, half, one, scale, figure.level, is_signed=is_signed),
     )

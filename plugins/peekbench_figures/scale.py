@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from peekbench import Axis
 
 ROOM = 0.04  # of the axis, beyond its outermost value
+NEAR = 1.0  # lengths of the longest range from zero
 GAP = 0.09  # inches between two numbers
 MOST_WANTED = 8
 FEWEST = 3  # numbers that an axis may have, however short
@@ -42,6 +43,15 @@ def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
         return low / room, high * room
     room = (high - low) * ROOM or max(abs(low), 1.0)
     return low - room, high + room
+
+
+def centred(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
+    """Ends for each of several axes of the same length, around their own values; zero is there where it is near."""
+    drawn = [[value * factor(axis) for value in values if math.isfinite(value)] or [0.0] for values in panels]
+    longest = max((max(values) - min(values) for values in drawn), default=0.0)
+    near = [[*values, *([0.0] if max(map(abs, values)) <= longest * NEAR else [])] for values in drawn]
+    length = max((max(values) - min(values) for values in near), default=0.0) * (1 + 2 * ROOM) or 2.0
+    return [(middle - length / 2, middle + length / 2) for middle in ((max(one) + min(one)) / 2 for one in near)]
 
 
 def ticks(
@@ -131,7 +141,8 @@ def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *
     axes.set_axisbelow(True)
     if axis.region:
         half = axis.region * factor(axis)
-        axes.axhspan(max(-half, ends[0]), min(half, ends[1]), color=INK, alpha=REGION, lw=0, zorder=0.5)
+        if -half < ends[1] and ends[0] < half:
+            axes.axhspan(max(-half, ends[0]), min(half, ends[1]), color=INK, alpha=REGION, lw=0, zorder=0.5)
     if ends[0] <= 0 <= ends[1] and not axis.is_log:
         axes.axhline(0, color=INK, lw=0.7, alpha=0.6, zorder=0.7)
 

@@ -183,6 +183,30 @@ def test_a_violin_holds_its_values_and_a_density_its_mean() -> None:
     assert [1.0] in lines  # the mark
 
 
+def test_densities_end_within_the_axis() -> None:
+    with drawn(densities(TWO, TWO)) as picture:
+        for axes in picture.axes:
+            low, high = axes.get_xlim()
+            for line in axes.lines:
+                assert low <= min(line.get_xdata()) and max(line.get_xdata()) <= high
+
+
+def test_centred_panels_have_one_length_numbers_of_their_own_and_zero_where_it_is_near() -> None:
+    x = (1.0, 2.0)
+    panels = tuple(
+        (heading, (Curve("a", x, (y, y + 0.01), (y - wide, y), (y + wide, y + 0.02)),))
+        for heading, y, wide in (("near", 0.02, 0.05), ("far", 1.5, 0.01), ("none", 0.0, 0.0))
+    )
+    figure = Curves("c", Axis("x", "count"), POINTS, panels, is_centred=True)
+    with drawn(figure) as picture:
+        limits = [axes.get_ylim() for axes in picture.axes]
+        for (low, high), (_, (curve,)), axes in zip(limits, panels, picture.axes, strict=True):
+            assert low <= 100 * min(curve.low) and 100 * max(curve.high) <= high
+            assert any(label.get_text() for label in axes.get_yticklabels())
+    assert {round(high - low, 6) for low, high in limits} == {round(limits[0][1] - limits[0][0], 6)}
+    assert [low <= 0 <= high for low, high in limits] == [True, False, True]
+
+
 @pytest.mark.parametrize("values", [(), (0.01,), (0.0,) * 40, (0.01, 0.02), (1e-12,) * 5 + (0.0,) * 5])
 def test_values_too_few_or_all_alike_are_drawn_too(values: tuple[float, ...]) -> None:
     sample = (Sample("x", values),)
