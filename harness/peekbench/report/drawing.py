@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from peekbench import plugins
 from peekbench.entries import PainterEntry
+from peekbench.figures import Forest
 from peekbench.report.content import Report
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ def find_painter() -> Painter:
         Where it is not installed.
     """
     return plugins.find(PAINTER, "painter", PainterEntry).paint
+
+
+def not_in_characters(report: Report) -> str:
+    """Names the figures that a text cannot show."""
+    titles = [figure.title for figure in report.figures if not isinstance(figure, Forest)]
+    if not titles:
+        return ""
+    return f"Drawn where report.formats has svg or png: {'; '.join(titles)}."
 
 
 def named_figures(report: Report) -> Iterator[tuple[str, Figure]]:

@@ -9,7 +9,7 @@ from peekbench.alt_texts import alt_text
 from peekbench.figures import Forest
 from peekbench.records import Table
 from peekbench.report.content import Report, printable
-from peekbench.report.drawing import FOLDER, named_figures
+from peekbench.report.drawing import FOLDER, named_figures, not_in_characters
 from peekbench.report.forest import draw
 from peekbench.wording import shown
 
@@ -23,7 +23,7 @@ def render_markdown(report: Report, pictures: str = "") -> str:
     Parameters
     ----------
     pictures
-        Suffix of the figures' files, where they are written too; without, those other than forests are put in words.
+        Suffix of the figures' files, where they are written too; without, forests alone are shown, in characters.
     """
     return "\n".join(_lines(printable(report), pictures)) + "\n"
 
@@ -42,17 +42,19 @@ def _lines(report: Report, pictures: str) -> Iterator[str]:
         for verdict in report.verdicts:
             yield f"- **{verdict.decision}**: {escaped(verdict.sentence)}"
     for name, figure in named_figures(report):
+        if pictures or isinstance(figure, Forest):
+            yield ""
+            yield f"## {escaped(figure.title)}"
+            yield ""
+            if pictures:
+                yield f"![{escaped(alt_text(figure))}]({FOLDER}/{name}.{pictures})"
+            elif isinstance(figure, Forest):
+                yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
+            yield ""
+            yield escaped(figure.note)
+    if not pictures and (left_out := not_in_characters(report)):
         yield ""
-        yield f"## {escaped(figure.title)}"
-        yield ""
-        if pictures:
-            yield f"![{escaped(alt_text(figure))}]({FOLDER}/{name}.{pictures})"
-        elif isinstance(figure, Forest):
-            yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
-        else:
-            yield escaped(alt_text(figure))
-        yield ""
-        yield escaped(figure.note)
+        yield escaped(left_out)
     for table in report.tables:
         yield ""
         yield f"## {escaped(table.title)}"
