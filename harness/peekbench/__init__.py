@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from peekbench.alt_texts import alt_text
     from peekbench.analysis import analyze
     from peekbench.auditing import audit
     from peekbench.cache import read_cached, replacing, write_cached
@@ -21,13 +22,26 @@ if TYPE_CHECKING:
         DataSourceEntry,
         ExecutorEntry,
         MethodEntry,
+        PainterEntry,
         TaskGroupEntry,
     )
     from peekbench.errors import DataError, PeekbenchError, SpecError
     from peekbench.execute import run
+    from peekbench.figures import (
+        Axis,
+        Curve,
+        Curves,
+        Densities,
+        Figure,
+        Forest,
+        Interval,
+        Sample,
+        Violins,
+        thinned,
+    )
     from peekbench.hookspecs import hookimpl
     from peekbench.prompts import PromptFrame, frame_prompt, render_prompt
-    from peekbench.protocols import THREADS_VARIABLE, Options, Outcome
+    from peekbench.protocols import THREADS_VARIABLE, Form, Options, Outcome
     from peekbench.records import (
         Analysis,
         Cell,
@@ -38,10 +52,8 @@ if TYPE_CHECKING:
         DesignPoint,
         FloatArray,
         Folders,
-        Forest,
         Inputs,
         IntArray,
-        Interval,
         Labeled,
         PlannedDesign,
         Predictor,
@@ -63,6 +75,7 @@ if TYPE_CHECKING:
     from peekbench.wording import ScoreWords, signed
 
 _HOME = {
+    "alt_text": "alt_texts",
     "analyze": "analysis",
     **dict.fromkeys(("read_cached", "replacing", "write_cached"), "cache"),
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
@@ -70,17 +83,27 @@ _HOME = {
     **dict.fromkeys(("Configuration", "Configurations", "configurations", "decide", "plain_cell"), "effects"),
     "audit": "auditing",
     **dict.fromkeys(
-        ("AnalyzerEntry", "AuditEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "TaskGroupEntry"), "entries"
+        (
+            "AnalyzerEntry", "AuditEntry", "DataSourceEntry", "ExecutorEntry", "MethodEntry", "PainterEntry",
+            "TaskGroupEntry",
+        ),
+        "entries",
     ),
     **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
     "run": "execute",
+    **dict.fromkeys(
+        (
+            "Axis", "Curve", "Curves", "Densities", "Figure", "Forest", "Interval", "Sample", "Violins", "thinned",
+        ),
+        "figures",
+    ),
     "hookimpl": "hookspecs",
     **dict.fromkeys(("PromptFrame", "frame_prompt", "render_prompt"), "prompts"),
-    **dict.fromkeys(("THREADS_VARIABLE", "Options", "Outcome"), "protocols"),
+    **dict.fromkeys(("THREADS_VARIABLE", "Form", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
             "Analysis", "Cell", "Column", "Context", "Dataset", "Decision", "DesignPoint", "FloatArray", "Folders",
-            "Forest", "Inputs", "IntArray", "Interval", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
+            "Inputs", "IntArray", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
             "Table", "Task", "TaskFacts", "TokenCounts", "Trial", "TrialFailure", "TrialResult", "Unit", "Verdict",
             "WorkItem",
         ),
@@ -98,21 +121,27 @@ __all__ = [
     "Analysis",
     "AnalyzerEntry",
     "AuditEntry",
+    "Axis",
     "Cell",
     "Column",
     "Configuration",
     "Configurations",
     "Context",
+    "Curve",
+    "Curves",
     "DataError",
     "DataSourceEntry",
     "Dataset",
     "Decision",
+    "Densities",
     "DesignPoint",
     "ExecutorEntry",
     "ExperimentSpec",
+    "Figure",
     "FloatArray",
     "Folders",
     "Forest",
+    "Form",
     "Inputs",
     "IntArray",
     "Interval",
@@ -120,10 +149,12 @@ __all__ = [
     "MethodEntry",
     "Options",
     "Outcome",
+    "PainterEntry",
     "PeekbenchError",
     "PlannedDesign",
     "Predictor",
     "PromptFrame",
+    "Sample",
     "ScoreWords",
     "SourceRef",
     "SpecError",
@@ -137,7 +168,9 @@ __all__ = [
     "TrialResult",
     "Unit",
     "Verdict",
+    "Violins",
     "WorkItem",
+    "alt_text",
     "analyze",
     "audit",
     "configurations",
@@ -156,6 +189,7 @@ __all__ = [
     "replacing",
     "run",
     "signed",
+    "thinned",
     "write_cached",
     "write_report",
 ]

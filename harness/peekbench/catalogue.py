@@ -10,7 +10,7 @@ from typing import Any
 from peekbench import plugins
 from peekbench.cache import cache_folder
 from peekbench.data import class_counts, load_dataset
-from peekbench.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry
+from peekbench.entries import DataSourceEntry, Entry, MethodEntry, PainterEntry, TaskGroupEntry
 from peekbench.errors import PluginError
 from peekbench.prompts import render_prompt
 from peekbench.protocols import Options
@@ -158,6 +158,8 @@ def _describe_entry(use: str, kind: str, entry: Entry) -> str:
     if isinstance(entry, TaskGroupEntry):
         plugin, _ = plugins.split_use(use)
         lines.append(f"stands for: {', '.join(_use(plugin, member) for member in entry.members)}")
+        return "\n".join(lines)
+    if isinstance(entry, PainterEntry):
         return "\n".join(lines)
     if isinstance(entry, MethodEntry):
         lines.append(f"takes: {', '.join(sorted(entry.task_kinds))}")

@@ -15,6 +15,7 @@ from peekbench.protocols import (
     Forecast,
     Method,
     Options,
+    Painter,
     Pin,
     Prefetch,
 )
@@ -109,4 +110,15 @@ class ExecutorEntry:
     """The model of what a spec may have under `options`; by default nothing."""
 
 
-Entry: TypeAlias = DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PainterEntry:
+    """A way to draw figures, for reports; a spec does not name it."""
+
+    name: str
+    paint: Painter
+    summary: str
+
+
+Entry: TypeAlias = (
+    DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | PainterEntry
+)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         DataSourceEntry,
         ExecutorEntry,
         MethodEntry,
+        PainterEntry,
         TaskGroupEntry,
     )
 
@@ -44,3 +45,8 @@ def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
     """Ways of getting work done that the plugin brings."""
+
+
+@hookspec
+def peekbench_painters() -> list[PainterEntry]:  # type: ignore[empty-body]
+    """What draws figures; reports ask the plugin `figures` for its own of that name."""

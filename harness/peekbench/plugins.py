@@ -23,6 +23,7 @@ from peekbench.entries import (
     Entry,
     ExecutorEntry,
     MethodEntry,
+    PainterEntry,
     TaskGroupEntry,
 )
 from peekbench.errors import PluginError
@@ -35,6 +36,7 @@ HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
         "peekbench_analyzers": ("analysis", (AnalyzerEntry,)),
         "peekbench_audits": ("audit", (AuditEntry,)),
         "peekbench_executors": ("executor", (ExecutorEntry,)),
+        "peekbench_painters": ("painter", (PainterEntry,)),
     }
 )
 PLURALS = {
@@ -43,6 +45,7 @@ PLURALS = {
     "analysis": "analyses",
     "audit": "audits",
     "executor": "executors",
+    "painter": "painters",
 }
 
 E = TypeVar("E", bound=Entry)

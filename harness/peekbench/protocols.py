@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,6 +12,7 @@ from peekbench.records import TrialFailure, TrialResult, WorkItem
 if TYPE_CHECKING:
     import pandas as pd
 
+    from peekbench.figures import Figure
     from peekbench.records import (
         Analysis,
         Context,
@@ -117,3 +118,18 @@ class Executor(Protocol[O_contra]):
     def __call__(
         self, items: Iterable[WorkItem], work: Callable[[WorkItem], Sequence[Outcome]], *, options: O_contra
     ) -> Generator[Sequence[Outcome], None, None]: ...
+
+
+Form: TypeAlias = Literal["svg", "inline svg", "png"]
+"""Of a picture. 'svg': a file, with title and note, readable on light and dark ground. 'inline svg': to stand in a
+page, which brings title and note and sets the colour of text and axes (`currentColor`). 'png': with title and note, on
+white."""
+
+
+class Painter(Protocol):
+    """Draws a figure: the same bytes for the same figure, its texts escaped.
+
+    Raises PeekbenchError where the library that it draws with is not installed.
+    """
+
+    def __call__(self, figure: Figure, form: Form) -> bytes: ...

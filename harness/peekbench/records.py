@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from peekbench.figures import Figure
+
     IntArray: TypeAlias = NDArray[np.int64]
     FloatArray: TypeAlias = NDArray[np.floating[Any]]
     Inputs: TypeAlias = Sequence[str] | FloatArray
@@ -268,30 +270,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A labeled estimate in a forest plot."""
-
-    label: str
-    estimate: float
-    low: float
-    high: float
-    is_average: bool = False
-    """Whether it sums up the others of its group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """Estimates with intervals, one below the other on one axis."""
-
-    title: str
-    groups: tuple[tuple[str, tuple[Interval, ...]], ...]
-    """(heading, intervals), one group a method."""
-    note: str = ""
-    unit: Unit = "difference"
-    """Of the estimates: 'difference' for those of fractions, drawn in percentage points; 'number' for others."""
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """What an analysis concludes about one method."""
 
@@ -321,7 +299,7 @@ class Analysis:
 
     name: str
     tables: tuple[Table, ...] = ()
-    figures: tuple[Forest, ...] = ()
+    figures: tuple[Figure, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     warnings: tuple[str, ...] = ()
     """What weakens the conclusions: holes in the design, failed diagnostics."""

@@ -17,6 +17,7 @@ from peekbench.entries import (
     Entry,
     ExecutorEntry,
     MethodEntry,
+    PainterEntry,
     TaskGroupEntry,
 )
 from peekbench.errors import PluginError
@@ -31,6 +32,7 @@ CALLABLES: Mapping[type[Entry], str] = MappingProxyType(
         AnalyzerEntry: "analyze",
         AuditEntry: "audit",
         ExecutorEntry: "execute",
+        PainterEntry: "paint",
     }
 )
 
@@ -57,15 +59,19 @@ def _group_fault(group: Any, sources: frozenset[str]) -> str:
 
 
 def _fault(entry: Any) -> str:
+    function = CALLABLES[type(entry)]
+    if not callable(getattr(entry, function)):
+        return f"{function} is {getattr(entry, function)!r}; give a function"
+    return "" if isinstance(entry, PainterEntry) else _options_fault(entry)
+
+
+def _options_fault(entry: Any) -> str:
     options = entry.options
     if not (isinstance(options, type) and issubclass(options, Options)):
         return f"options is {options!r}; give a class derived from peekbench.Options"
     for name, field in options.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
             return f"its option {name!r} has an alias; an option has one name, in specs as in code"
-    function = CALLABLES[type(entry)]
-    if not callable(getattr(entry, function)):
-        return f"{function} is {getattr(entry, function)!r}; give a function"
     if isinstance(entry, AnalyzerEntry) and not (entry.forecast is None or callable(entry.forecast)):
         return f"forecast is {entry.forecast!r}; give a function, or None"
     return _method_fault(entry) if isinstance(entry, MethodEntry) else ""

@@ -117,7 +117,7 @@ def _read_tree(root: Path) -> pd.DataFrame:
     import pandas as pd
 
     found: list[pd.DataFrame] = []
-    for file in sorted(root.rglob(STUDY_FILE)):
+    for file in sorted(root.rglob(STUDY_FILE), key=_by_size):
         place = re.search(r"([^/]*)/m(\d+)/n(\d+)/([^/]+)/([^/]+)$", file.parent.absolute().as_posix())
         if place is None:
             raise ResultsError(f"{file}: the folders above it are not mM/nN/MODEL/TASK; move it, or name another root")
@@ -137,6 +137,11 @@ def _read_tree(root: Path) -> pd.DataFrame:
     if not found:
         raise ResultsError(f"{root}: no {STUDY_FILE} below it; name a folder that holds mM/nN/MODEL/TASK/{STUDY_FILE}")
     return pd.concat(found, ignore_index=True)
+
+
+def _by_size(file: Path) -> list[str | int]:
+    """n50 before n100."""
+    return [int(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+)", str(file)))]
 
 
 def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from peekbench import plugins
-from peekbench.entries import TaskGroupEntry
+from peekbench.entries import PainterEntry, TaskGroupEntry
 from peekbench.errors import PluginError
 from peekbench.protocols import Options
+from peekbench.reanalysis import OF_EXPERIMENTS, Reanalysis
 from peekbench.registration import options_schema
 from peekbench.spec import ExperimentSpec
 
@@ -24,14 +25,19 @@ _PLACES = {
 
 
 def make_schema() -> dict[str, Any]:
-    """Schema of a spec file, JSON Schema 2020-12, without the plugins that are broken."""
+    """JSON Schema 2020-12 of specs, those of analyses alone too, without the plugins that are broken."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
-    definitions = schema["$defs"]
+    other = Reanalysis.model_json_schema(mode="validation")
+    definitions = {**other.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     sound = [plugin for plugin in plugins.installed() if plugin not in broken]
-    for model, size in (("Design", "num_train"), ("Design", "num_test"), ("TaskSpec", "num_test")):
+    sizes = [("Design", "num_train"), ("Design", "num_test"), ("TaskSpec", "num_test")]
+    for model, size in [*sizes, ("Selection", "num_train"), ("Selection", "num_test")]:
         parts = definitions[model]["properties"]
         parts[size] = _one_or_several(parts[size])
+    for name in ("task", "method", "model"):
+        several = {"type": "array", "items": {"type": "string"}}
+        definitions["Selection"]["properties"][name] = {"anyOf": [{"type": "string"}, several]}
     uses = {kind: _uses(kind, sound, definitions) for kind in _PLACES.values()}
     for model, kind in _PLACES.items():
         own = {name: part for name, part in definitions[model]["properties"].items() if name not in ("use", "options")}
@@ -54,12 +60,24 @@ def make_schema() -> dict[str, Any]:
             },
         ]
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench spec"}
+    definitions |= {"ExperimentSpec": schema, "Reanalysis": other}
+    of_experiments = {"anyOf": [{"required": [key]} for key in OF_EXPERIMENTS]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "peekbench spec",
+        "$defs": definitions,
+        "if": {"required": ["analyses"], "not": of_experiments},
+        "then": {"$ref": "#/$defs/Reanalysis"},
+        "else": {"$ref": "#/$defs/ExperimentSpec"},
+    }
 
 
 def _one_or_several(part: Mapping[str, Any]) -> dict[str, Any]:
     one = {"type": "integer", "minimum": 1}
-    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "description": part["description"]}
+    return {
+        "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
+        **({"description": part["description"]} if "description" in part else {}),
+    }
 
 
 def broken_plugins() -> dict[str, str]:
@@ -69,7 +87,7 @@ def broken_plugins() -> dict[str, str]:
         try:
             for entries in plugins.load(plugin).offers.values():
                 for entry in entries.values():
-                    if not isinstance(entry, TaskGroupEntry):
+                    if not isinstance(entry, TaskGroupEntry | PainterEntry):
                         options_schema(entry.options)
         except PluginError as error:
             broken[plugin] = str(error)
@@ -94,6 +112,7 @@ def _uses(kind: str, sound: Sequence[str], definitions: dict[str, Any]) -> list[
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
                 found.append(_Use(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
+            assert not isinstance(entry, PainterEntry)  # for which specs have no place
             key = f"options of {plugin}.{thing}"
             definitions[key] = _self_contained(entry.options, key, definitions)
             found.append(_Use(names, entry.summary, {"$ref": f"#/$defs/{key}"}))

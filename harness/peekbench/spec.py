@@ -30,8 +30,9 @@ DEFAULT_FORMATS: Any = ("html", "text", "markdown", "json", "cards")
 
 
 class ReportSpec(SpecModel):
-    formats: tuple[Literal["html", "text", "markdown", "json", "cards"], ...] = DEFAULT_FORMATS
-    """Files to write into `reports/<name>/`; cards are one Markdown file a method, in a folder of their own there."""
+    formats: tuple[Literal["html", "text", "markdown", "json", "cards", "svg", "png"], ...] = DEFAULT_FORMATS
+    """Files to write into `reports/<name>/`; cards are one Markdown file a method, svg and png the figures, each in a
+    folder of their own there."""
     allow_incomplete: bool = False
     """Analyse a design with holes instead of refusing; the report says so."""
 

@@ -1,4 +1,4 @@
-"""The results table to posteriors, tables, a forest and verdicts."""
+"""The results table to posteriors, tables, figures and verdicts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Forest, Interval, SpecError, Table, Unit
+from peekbench import Analysis, Cell, Column, SpecError, Table, Unit
 from peekbench_bayes.arrays import Arms, split
+from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.posterior import Posterior
 from peekbench_bayes.verdict import judge, summarise
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench_bayes import Hierarchical
-
-AVERAGE = "average of these tasks"
-Fit = tuple[Arms, Posterior]
 
 
 def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
@@ -43,7 +41,10 @@ def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
             _spread_table(keys, fits, options),
             _check_table(keys, fits),
         ),
-        figures=_forest(biases, options, unit),
+        figures=(
+            *forest(biases, options.preset, options.level, options.region, unit),
+            *posteriors(chosen, options.preset, options.level, options.region, unit),
+        ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=options.region) for fit in biases),
         warnings=tuple(_warnings(fits)),
         attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
@@ -145,22 +146,6 @@ def _check_table(keys: tuple[Column, ...], fits: Sequence[Fit]) -> Table:
     columns = (*keys, Column("effect"), Column("engine"), Column("check"), Column("value", "number"))
     note = "Where one fails, there is no verdict on that fit."
     return Table("Checks of the fits", (*columns, Column("should be"), Column("passed")), tuple(rows), note)
-
-
-def _forest(fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> tuple[Forest, ...]:
-    groups = []
-    for arms, posterior in fits:
-        draws = [(task, posterior.by_task[:, :, number], False) for number, task in enumerate(arms.tasks)]
-        if len(arms.tasks) > 1:
-            draws.append((AVERAGE, posterior.average, True))
-        intervals = []
-        for label, values, is_average in draws:
-            found = summarise(values, options.level)
-            intervals.append(Interval(label, found.mean, found.low, found.high, is_average))
-        groups.append((arms.label, tuple(intervals)))
-    title = f"Bias by task, shrunk, preset {options.preset}, {options.level:.0%} intervals"
-    note = "Tasks are drawn towards each other; their average is not." if options.preset == "calibrated" else ""
-    return (Forest(title, tuple(groups), note, unit),) if groups else ()
 
 
 def _warnings(fits: Sequence[Fit]) -> list[str]:

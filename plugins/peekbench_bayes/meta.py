@@ -6,12 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
 from peekbench import Analysis, Cell, Column, Decision, Table, Unit, decide
+from peekbench_bayes import figures
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_slices, take_slices
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from peekbench import FloatArray
     from peekbench_bayes import Meta
 
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -30,11 +32,13 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
     keys, parts = split(results, options.effects)
     rows: list[tuple[Cell, ...]] = []
     conclusions: list[tuple[Cell, ...]] = []
+    spreads: list[tuple[Arms, FloatArray, float]] = []
     for arms in parts:
         found = _fit(arms, options)
         low, high = np.quantile(found.mean, [(1 - options.level) / 2, (1 + options.level) / 2]).tolist()
         outside = float((np.abs(found.mean) > options.limit).mean())
         excludes = float(((found.low > 0) | (found.high < 0)).mean())
+        spreads.append((arms, found.mean, outside))
         start = (*arms.cells, arms.effect)
         rows.append((*start, float(found.mean.mean()), float(found.mean.std()), low, high, outside, excludes))
         limits = zip(found.low.tolist(), found.high.tolist(), strict=True)
@@ -68,6 +72,7 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
                 f"What the {options.level:.0%} intervals of the slices say.",
             ),
         ),
+        figures=(figures.conclusions(spreads, options.preset, options.level, options.limit, unit),),
         warnings=tuple(
             f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are the same; the "
             "spread of the slices says nothing"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from peekbench import Analysis, Cell, Column, Table, Unit
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.counts import lay_rows, predict_chances
+from peekbench_bayes.figures import axis_of, implied
 from peekbench_bayes.gaussian import Cells, summarise_cells
 from peekbench_bayes.laplace import Draws, Rows
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from peekbench_bayes.model import DifferencePriors
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+LEVEL = 0.95  # of the bars of figures: from the first quantile to the last
 MEAN = "mean effect"
 TASKS = "sd of the tasks' means"
 SINGLE = "sd of single differences within tasks"
@@ -95,7 +97,12 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
         note = "A cell is one model on one task, its two arms averaged."
         columns = (*first, Column("quantity"), *_columns("fraction"))
         tables.append(Table(f"Accuracies {of}", columns, _rows(found, ACCURACIES), note))
-    return Analysis("prior_check", tables=tuple(tables), warnings=tuple(_warnings(found)))
+    simulated = [(one.arms, one.simulated, one.observed) for one in found]
+    figures = (
+        implied(f"Mean effects {of}", axis_of("mean effect", unit, options.region), simulated, (MEAN,), LEVEL),
+        implied(f"Spread {of}", axis_of("standard deviation", spread), simulated, (TASKS, SINGLE), LEVEL),
+    )
+    return Analysis("prior_check", tuple(tables), figures, warnings=tuple(_warnings(found)))
 
 
 def _columns(unit: Unit) -> tuple[Column, ...]:

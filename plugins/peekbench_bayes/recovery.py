@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit, decide
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
+from peekbench_bayes.figures import recovered
 from peekbench_bayes.gaussian import Cells, sample, summarise_cells
 from peekbench_bayes.prior_check import draw_cells
 from peekbench_bayes.slices import CHAINS_AT_A_TIME, draw_averages
@@ -63,12 +64,15 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     spreads: list[tuple[Cell, ...]] = []
     warnings = []
     error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5
+    estimated: list[tuple[Arms, dict[float, FloatArray]]] = []
     for arms in parts:
+        estimated.append((arms, {}))
         rng = np.random.default_rng(options.seed)
         components = estimate_components(arms, options.difference_priors, rng)
         spreads += [(*arms.cells, name, value) for name, value in _spreads(arms, components)]
         for effect in options.biases:
             draws = fit_known(components, effect, options, rng)
+            estimated[-1][1][effect] = draws
             means = draws.mean(axis=0)
             low, high = np.quantile(draws, _ends(options.level), axis=0)
             coverage = float(((low <= effect) & (effect <= high)).mean())
@@ -116,6 +120,9 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 tuple(spreads),
                 "Posterior means of the preset calibrated, fitted to the results.",
             ),
+        ),
+        figures=recovered(
+            estimated, options.level, options.region, unit, "{:g} points" if unit == "difference" else "{:g}"
         ),
         warnings=tuple(warnings),
     )  # fmt: skip

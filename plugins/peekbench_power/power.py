@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from peekbench import Analysis, Cell, Column, Table, Unit
 from peekbench_power.designs import Plan, cheapest, detectable, enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
+from peekbench_power.figures import detectable_curves, power_curves
 from peekbench_power.measure import biases, measured, plain
 from peekbench_power.noise import Measured, Noise
 
@@ -34,6 +35,10 @@ def assess(results: pd.DataFrame, *, options: Power) -> Analysis:
             _detection_table(found, options, shown),
             _curve_table(found, options, shown),
             _cost_table(found, options, shown),
+        ),
+        figures=(
+            power_curves(found, options, is_accuracy),
+            *detectable_curves(_planned(found, options), options, is_accuracy),
         ),
     )
 

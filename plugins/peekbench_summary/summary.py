@@ -1,4 +1,4 @@
-"""The results table to means, a forest of biases and verdicts."""
+"""The results table to means, figures and verdicts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from peekbench import (
     Cell,
     Column,
     Configurations,
-    Forest,
-    Interval,
     Table,
     Unit,
     Verdict,
@@ -20,6 +18,7 @@ from peekbench import (
 )
 from peekbench_summary.baselines import compare, paired_t, sign_flips
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
+from peekbench_summary.figures import doses, forests, has_families, one_region, progress, sizes, violins
 from peekbench_summary.finer import finer_table
 from peekbench_summary.leaderboard import judge_all, leaderboard
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from peekbench_summary import Summary
 
 MOST_SIDE_BY_SIDE = 12  # configurations
-AVERAGE = "average of these tasks"
 THESE = (
     "boost = extra - base, bias = test - extra. Standard errors and intervals are for further subsamples of the same "
     "data sets; the verdicts rest on them."
@@ -47,6 +45,7 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     several = any(len(one.scores["bias"]) > 1 for one in found.each)
     finer = finer_table(results, found, options.level)
     verdicts = judge_all(found, options)
+    region = one_region([verdict.region for verdict in verdicts])
     return Analysis(
         "summary",
         tables=(
@@ -58,7 +57,13 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
             *_side_by_task(found),
             *([] if finer is None else [finer]),
         ),
-        figures=_forests(found, options.level),
+        figures=(
+            *forests(found, options.level, region),
+            *sizes(found, options.level, region),
+            *doses(found, options.level, region),
+            *(() if has_families(found) else violins(found, region)),
+            *(() if has_families(found) else progress(found, options.level, region)),
+        ),
         verdicts=verdicts,
     )
 
@@ -175,26 +180,3 @@ def _task_table(found: Configurations, level: float) -> Table:
     return Table(
         title, tuple(columns), tuple(rows), "Each task by itself: for further subsamples of the same data set."
     )
-
-
-def _forests(found: Configurations, level: float) -> tuple[Forest, ...]:
-    """One forest, or none where single subsamples give no interval."""
-    groups: list[tuple[str, tuple[Interval, ...]]] = []
-    for one in found.each:
-        tasks = one.scores["bias"]
-        estimates = [(task, of_one_task(values, level), False) for task, values in tasks.items()]
-        if len(tasks) > 1:
-            estimates.append((AVERAGE, of_these_tasks(list(tasks.values()), level), True))
-        intervals = tuple(
-            Interval(label, estimate.mean, estimate.low, estimate.high, is_average)
-            for label, estimate, is_average in estimates
-            if estimate.has_interval
-        )
-        if intervals:
-            groups.append((one.label, intervals))
-    if not groups:
-        return ()
-    score = "accuracy" if found.is_accuracy else "score"
-    title = f"Bias by task: {score} of test minus {score} of extra, {level:.0%} intervals"
-    note = "Intervals are for further subsamples of the same data sets."
-    return (Forest(title, tuple(groups), note, _difference(found)),)

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 from peekbench import analyze
-from peekbench.records import Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
+from peekbench.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records import Column, Draw, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, report_of_table
 from peekbench.report.card import render_cards
 from peekbench.report.content import MethodFacts
@@ -82,7 +83,10 @@ def hostile(text: str) -> Report:
         headline=text,
         verdicts=(Verdict(text, "bias", "inconclusive", text, 0.1, 0.0, 0.2, 0.95, 0.005, text),),
         warnings=(text,),
-        figures=(Forest(text, ((text, (interval,)),), text),),
+        figures=(
+            Forest(text, ((text, (interval,)),), text),
+            Violins(text, Axis(text), ((text, (Sample(text, (0.1, 0.2, 0.4)),)),), text),
+        ),
         tables=tuple(
             Table(text, columns, ((text, text, 1.0), *more), text, topic)
             for topic in ("results", "methods", "data")
@@ -109,8 +113,8 @@ def test_texts_from_data_stay_texts(text: str) -> None:
 
 def test_only_the_projects_own_files_go_around_escaping() -> None:
     for path in TEMPLATES.glob("*.j2"):
-        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file)[^}]*\}\}", path.read_text())
-        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}"}
+        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|painted)[^}]*\}\}", path.read_text())
+        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|painted }}"}
         assert "autoescape" not in path.read_text()
 
 

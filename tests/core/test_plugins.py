@@ -8,7 +8,7 @@ import pytest
 
 from peekbench import plugins
 from peekbench.catalogue import describe, list_plugins, list_things
-from peekbench.entries import DataSourceEntry, MethodEntry
+from peekbench.entries import DataSourceEntry, MethodEntry, PainterEntry
 from peekbench.errors import PluginError
 from peekbench.schema import broken_plugins, make_schema
 from peekbench.spec import parse_spec
@@ -120,6 +120,14 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
             "    return [AuditEntry(name='x', audit=7, summary='')]\n",
             "audit is 7; give a function",
         ),
+        (
+            "painting",
+            "from peekbench import PainterEntry, hookimpl\n"
+            "@hookimpl\n"
+            "def peekbench_painters():\n"
+            "    return [PainterEntry(name='x', paint=7, summary='')]\n",
+            "paint is 7; give a function",
+        ),
         ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
     ],
 )
@@ -185,3 +193,17 @@ def test_list_knows_its_headings() -> None:
     assert any(line.startswith("  toy.vote ") for line in list_things("all"))
     with pytest.raises(PluginError, match="nothing to list under 'metods'"):
         list(list_things("metods"))
+
+
+def test_a_painter_is_shown_and_has_no_place_in_specs(install: Install) -> None:
+    install(
+        "brush",
+        "from peekbench import PainterEntry, hookimpl\n"
+        "def paint(figure, form):\n    return b''\n"
+        "@hookimpl\n"
+        "def peekbench_painters():\n    return [PainterEntry(name='brush', paint=paint, summary='paints nothing')]\n",
+    )
+    assert plugins.find("brush", "painter", PainterEntry).paint(None, "svg") == b""  # type: ignore[arg-type]
+    assert list(describe("brush")) == ["brush: painter\npaints nothing"]
+    assert "brush" not in broken_plugins()
+    assert "brush" not in str(make_schema())

@@ -16,7 +16,8 @@ from rich.console import Console
 
 from peekbench import analyze
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.records import Analysis, Column, Draw, Forest, Interval, Table, Trial, TrialFailure, Verdict
+from peekbench.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records import Analysis, Column, Draw, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
@@ -328,6 +329,24 @@ def test_an_average_is_what_its_record_says() -> None:
 def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) -> None:
     results = simulate(0.01, tasks=25, subsamples=5)
     (summary, _) = analyze(results)
-    lines = draw(summary.figures[0], 80)
+    forest = summary.figures[0]
+    assert isinstance(forest, Forest)
+    lines = draw(forest, 80)
     assert sum(line.kind == "row" for line in lines) == 25
     assert sum(line.kind == "average" for line in lines) == 1
+
+
+def test_texts_name_the_figures_that_they_cannot_show(tmp_path: Path) -> None:
+    figures = (Forest("shown", (("m", (Interval("a", 0.1, 0.0, 0.2),)),)), Violins("a violin", Axis("bias"), ()))
+    report = Report("r", "", (), (), figures, (), (), {}, {})
+    for file in write_report(report, tmp_path, ("text", "markdown")):
+        text = file.read_text()
+        assert "shown" in text and "report.formats has svg or png: a violin." in text
+    assert "a violin" not in as_text(replace(report, figures=figures[:1]))
+
+
+def test_json_says_of_what_kind_a_figure_is() -> None:
+    figures = (Violins("a violin", Axis("bias"), (("m", (Sample("a", (0.1,)),)),)),)
+    (figure,) = json.loads(render_json(Report("r", "", (), (), figures, (), (), {}, {})))["figures"]
+    assert figure["kind"] == "violins"
+    assert figure["columns"] == [["m", [{"label": "a", "mark": None, "values": [0.1]}]]]

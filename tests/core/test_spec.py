@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from peekbench.errors import SpecError
+from peekbench.reanalysis import is_reanalysis, load_reanalysis
 from peekbench.spec import ExperimentSpec, canonical, load_spec, make_spec, parse_spec
 from peekbench.uses import AnalysisSpec, MethodSpec, make_use, parse_options
 
@@ -210,7 +211,7 @@ SPECS = sorted((Path(__file__).parents[2] / "specs").rglob("*.yaml"))
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_shipped_specs_fit(path: Path) -> None:
-    assert load_spec(path).name
+    assert (load_reanalysis if is_reanalysis(path) else load_spec)(path).name
 
 
 def with_exceptions(by_task: Any, name: str = "toy.vote", **options: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from peekbench import DesignPoint, PeekbenchError, PlannedDesign
+from peekbench import Curves, DesignPoint, PeekbenchError, PlannedDesign
 from peekbench.execute import run
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
@@ -233,6 +233,22 @@ def test_forecast_counts_the_tasks_of_each_size_and_wants_accuracies() -> None:
     assert found[0]["these tasks"] < found[2]["these tasks"]
     with pytest.raises(PeekbenchError, match="no task of this spec is a classification"):
         spec.entry.forecast(PlannedDesign(("mine",), ()), options=spec.options)
+
+
+def test_curves_are_those_of_the_tables() -> None:
+    results = noisy({50: 10, 200: 10})
+    analysis = assess(results, biases=(0.01,), subsamples=(5, 50))
+    of_design, by_subsamples = analysis.figures
+    assert isinstance(of_design, Curves) and isinstance(by_subsamples, Curves)
+    detection, curve_table = (rows(table) for table in analysis.tables[1:3])
+    lines = [line for _, panel in of_design.panels for line in panel]
+    assert len(lines) == len(detection)
+    for line, row in zip(lines, detection, strict=True):
+        assert np.interp(row["these tasks"], line.x, line.y) == pytest.approx(0.8, abs=0.02)
+        assert np.interp(0.01, line.x, line.y) == pytest.approx(row["power at 1 points"], abs=0.02)
+        assert line.y[0] == 0.05
+    planned = [line for _, panel in by_subsamples.panels for line in panel]
+    assert [line.y for line in planned] == [(row["5"], row["50"]) for row in curve_table]
 
 
 def test_contract(simulate: Simulate) -> None:

@@ -14,6 +14,7 @@ from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError, Unit, signed
 from peekbench.effects import paired_scores
+from peekbench.figures import Forest
 from peekbench.records import Analysis, Table
 from peekbench.results import load_results, tidy
 from peekbench.testing import check_analyzer, check_module_light
@@ -219,10 +220,15 @@ def test_scores_that_are_no_accuracies_are_not_shown_as_points() -> None:
     assert {column.unit for column in analysis.tables[1].columns} <= {"text", "number"}
 
 
+def forest_of(analysis: Analysis) -> Forest:
+    (forest,) = (figure for figure in analysis.figures if isinstance(figure, Forest))
+    return forest
+
+
 def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path: Path) -> None:
     simulate(0.03).drop(columns=["num_test", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
-    ((forest,), (known,)) = (
-        summarise(results).figures for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
+    forest, known = (
+        forest_of(summarise(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
     )
     assert (forest.unit, known.unit) == ("number", "difference")
     assert forest.groups == known.groups
@@ -231,14 +237,14 @@ def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path:
 
 def test_a_task_may_be_called_as_the_average_is(simulate: Simulate) -> None:
     results = simulate({"task0": 0.1, "task1": 0.0}, tasks=2).replace({"task": {"task0": "average of these tasks"}})
-    ((_, (task, _, average)),) = summarise(results).figures[0].groups
+    ((_, (task, _, average)),) = forest_of(summarise(results)).groups
     assert task.label == average.label
     assert (task.is_average, average.is_average) == (False, True)
     assert task.estimate > average.estimate
 
 
 def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
-    ((heading, intervals),) = summarise(simulate(0.03)).figures[0].groups
+    ((heading, intervals),) = forest_of(summarise(simulate(0.03))).groups
     assert heading == "method"
     assert [interval.label for interval in intervals] == [f"task{n}" for n in range(5)] + ["average of these tasks"]
     wide = paired_scores(simulate(0.03))

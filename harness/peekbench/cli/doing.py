@@ -130,11 +130,16 @@ def validate(
 
     Example: peekbench validate specs/*.yaml
     """
+    from peekbench.reanalysis import is_reanalysis, load_reanalysis
     from peekbench.tasks import check_tasks
 
     bad = 0
     for path in specs:
         try:
+            if is_reanalysis(path):
+                named = [analysis.use for analysis in load_reanalysis(path).analyses]
+                typer.echo(f"{path}: good, {len(named)} analyses of scores that are there already: {', '.join(named)}")
+                continue
             experiment = load(path)
             if data:
                 check_tasks(experiment)

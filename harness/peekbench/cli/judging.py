@@ -12,6 +12,7 @@ from peekbench.cli.application import (
     ReportsOption,
     SpecArgument,
     app,
+    fail,
     load,
     make_console,
     report_on,
@@ -30,6 +31,10 @@ def analyze(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--analysis", metavar="PLUGIN.THING", help="Instead of summary and permutation; repeatable."),
     ] = None,
+    spec: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--spec", metavar="SPEC", help="YAML file that says which analyses, of which scores."),
+    ] = None,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--reports", metavar="FOLDER", help="Also write report files into this folder."),
@@ -42,16 +47,28 @@ def analyze(
     """
     from peekbench.analysis import analyze as analyse
     from peekbench.analysis import planned_trials
+    from peekbench.reanalysis import load_reanalysis
     from peekbench.report import render_text, report_of_table, write_report
     from peekbench.results import load_results
 
+    asked = None if spec is None else load_reanalysis(spec)
+    if asked is not None and analyses:
+        fail("give either --spec or --analysis, not both", 2)
     results = load_results(path)
-    found = analyse(results, analyses, allow_incomplete=allow_incomplete, planned=planned_trials(path))
-    report = report_of_table(path, results, found)
+    planned = planned_trials(path)
+    if asked is None:
+        found = analyse(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
+        report = report_of_table(path, results, found)
+    else:
+        results = asked.only.of(results)
+        may_have_holes = allow_incomplete or asked.report.allow_incomplete
+        found = analyse(results, asked.analyses, allow_incomplete=may_have_holes, planned=asked.only.among(planned))
+        report = report_of_table(path, results, found, name=asked.name)
     console = make_console()
     render_text(report, console)
     if reports is not None:
-        say_written(console, write_report(report, reports))
+        formats = () if asked is None else (asked.report.formats,)
+        say_written(console, write_report(report, reports, *formats))
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.analysis import analyze
 from peekbench.plan import make_trials
 from peekbench.provenance import describe_session
-from peekbench.records import Analysis, Cell, Column, Forest, Table, TrialFailure, Verdict
+from peekbench.records import Analysis, Cell, Column, Table, TrialFailure, Verdict
 from peekbench.report.texts import text_tables
 from peekbench.results import load_results
 from peekbench.spec import canonical, make_spec
@@ -22,6 +22,7 @@ from peekbench.tasks import describe_data
 if TYPE_CHECKING:
     import pandas as pd
 
+    from peekbench.figures import Figure
     from peekbench.spec import ExperimentSpec
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -50,7 +51,7 @@ class Report:
     """One line on what was judged."""
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...]
-    figures: tuple[Forest, ...]
+    figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
     failures: tuple[TrialFailure, ...]
     provenance: Mapping[str, str]
@@ -82,13 +83,13 @@ def _without_controls(value: Any) -> Any:
     return value
 
 
-def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis]) -> Report:
-    """A report on scores that somebody made."""
+def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "") -> Report:
+    """A report on scores that somebody made; without a name, it bears that of the path."""
     trials = len(results) // max(1, results["arm"].nunique())
     headline = (
         f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
     )
-    report = _gather(path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
+    report = _gather(name or path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
     methods = tuple(MethodFacts(str(name)) for name in results["method"].unique())
     return replace(report, methods=methods, command=shlex.join(["peekbench", "analyze", str(path)]))
 

@@ -5,11 +5,12 @@ The version goes up when something is renamed, removed, or means something else;
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from peekbench.records import Forest, Table, Verdict
+from peekbench.figures import Figure
+from peekbench.records import Table, Verdict
 from peekbench.report.content import MethodFacts
 
 SCHEMA_VERSION = 2
@@ -44,7 +45,7 @@ class ReportDocument(BaseModel):
     to matter."""
     warnings: list[str]
     """What weakens the conclusions."""
-    figures: list[Forest]
+    figures: list[Annotated[Figure, Field(discriminator="kind")]]
     tables: list[Table]
     """Rows in full precision, in the order of the columns; a column's unit says how people are shown it."""
     failures: list[FailureDocument]

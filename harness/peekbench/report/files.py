@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.protocols import Form
 from peekbench.report.card import render_cards
 from peekbench.report.content import Report
+from peekbench.report.drawing import FOLDER, find_painter, named_figures
 from peekbench.report.html import render_html
 from peekbench.report.machine import render_json
 from peekbench.report.markdown import render_markdown
@@ -19,6 +22,7 @@ from peekbench.report.terminal import render_text, render_top
 from peekbench.spec import DEFAULT_FORMATS
 
 TEXT_WIDTH = 110
+PICTURES: tuple[Form, ...] = ("svg", "png")
 NAMES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
 CARDS = "cards"
 
@@ -46,18 +50,36 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 
 
 def write_report(report: Report, folder: str | Path, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
-    """Write report.html, .txt, .md and .json, a card a method, and what analyses attach into a folder, and say where.
+    """Write report.html, .txt, .md and .json, a card a method, pictures, and what analyses attach into a folder.
+
+    Returns where each file is.
 
     Raises
     ------
     PeekbenchError
         Where they cannot be written.
     """
-    render = {"html": render_html, "text": _plain_text, "markdown": render_markdown, "json": render_json}
-    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name != CARDS]
+    pictures = next((form for form in PICTURES if form in formats), "")
+    render: dict[str, Callable[[Report], str]] = {
+        "html": render_html,
+        "text": _plain_text,
+        "markdown": partial(render_markdown, pictures=pictures),
+        "json": render_json,
+    }
+    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name in render]
     if CARDS in formats:
         written += [_write(Path(folder) / CARDS / name, card) for name, card in render_cards(report).items()]
+    for form in PICTURES:
+        if form in formats:
+            written += _draw(report, Path(folder) / FOLDER, form)
     return written + [_attach(Path(folder), name, write) for name, write in report.attachments.items()]
+
+
+def _draw(report: Report, folder: Path, form: Form) -> list[Path]:
+    """Write each figure as a picture; the names of files follow from the titles."""
+    paint = find_painter()
+    pictures = [(f"{name}.{form}", paint(figure, form)) for name, figure in named_figures(report)]
+    return [_replace(folder / name, partial(_write_bytes, picture)) for name, picture in pictures]
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
@@ -94,6 +116,10 @@ def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
 
 def _write(path: Path, text: str) -> Path:
     return _replace(path, lambda part: _write_text(part, text))
+
+
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
 
 
 def _write_text(path: Path, text: str) -> None:

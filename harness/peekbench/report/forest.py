@@ -9,7 +9,8 @@ from itertools import chain
 
 from rich.cells import cell_len, set_cell_size
 
-from peekbench.records import Forest, Interval, Unit
+from peekbench.figures import Forest, Interval
+from peekbench.records import Unit
 from peekbench.report.folding import fold
 from peekbench.wording import signed, with_sign
 

@@ -14,9 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench.records import Cell, Column, Decision, Forest, Table, Unit, Verdict
+from peekbench.alt_texts import alt_text
+from peekbench.errors import PeekbenchError
+from peekbench.figures import Figure, Forest
+from peekbench.records import Cell, Column, Decision, Table, Unit, Verdict
 from peekbench.report.by_method import as_facts, parts_by_method
 from peekbench.report.content import Report, printable
+from peekbench.report.drawing import find_painter
 from peekbench.report.folding import PARTS
 from peekbench.report.scale import Scale
 from peekbench.wording import shown, signed
@@ -71,12 +75,23 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Style and script are the project's own files; nothing else goes around escaping.
-    environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup)
+    # Style and script are the project's own files, and painters escape; nothing else goes around escaping.
+    environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup, painted=_painted)
+    environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
     environment.globals.update(marks=MARKS, meanings=MEANINGS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
     return environment
+
+
+def _painted(figure: Figure) -> str:
+    """A drawing to stand in the page, or, where nothing can draw, what it would show and why it does not."""
+    from markupsafe import Markup
+
+    try:
+        return Markup(find_painter()(figure, "inline svg").decode())  # noqa: S704 - a painter escapes
+    except PeekbenchError as error:
+        return Markup('<p class="note">{} ({})</p>').format(alt_text(figure), error)
 
 
 def _policy(script: str) -> str:

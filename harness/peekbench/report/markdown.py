@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from peekbench.alt_texts import alt_text
+from peekbench.figures import Forest
 from peekbench.records import Table, Verdict
 from peekbench.report.content import Report, printable
+from peekbench.report.drawing import FOLDER, named_figures, not_in_characters
 from peekbench.report.forest import draw
 from peekbench.wording import shown
 
@@ -14,12 +17,18 @@ FOREST_WIDTH = 100
 MOST_TRACEBACKS = 20
 
 
-def render_markdown(report: Report) -> str:
-    """All of the report; whatever comes from data is escaped."""
-    return "\n".join(_lines(printable(report))) + "\n"
+def render_markdown(report: Report, pictures: str = "") -> str:
+    """All of the report; whatever comes from data is escaped.
+
+    Parameters
+    ----------
+    pictures
+        Suffix of the figures' files, where they are written too; without, forests alone are shown, in characters.
+    """
+    return "\n".join(_lines(printable(report), pictures)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, pictures: str) -> Iterator[str]:
     yield f"# {escaped(report.name)}"
     yield ""
     yield escaped(report.headline)
@@ -32,13 +41,20 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         for verdict in report.verdicts:
             yield verdict_line(verdict)
-    for figure in report.figures:
+    for name, figure in named_figures(report):
+        if pictures or isinstance(figure, Forest):
+            yield ""
+            yield f"## {escaped(figure.title)}"
+            yield ""
+            if pictures:
+                yield f"![{escaped(alt_text(figure))}]({FOLDER}/{name}.{pictures})"
+            elif isinstance(figure, Forest):
+                yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
+            yield ""
+            yield escaped(figure.note)
+    if not pictures and (left_out := not_in_characters(report)):
         yield ""
-        yield f"## {escaped(figure.title)}"
-        yield ""
-        yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
-        yield ""
-        yield escaped(figure.note)
+        yield escaped(left_out)
     for table in report.tables:
         yield ""
         yield f"## {escaped(table.title)}"

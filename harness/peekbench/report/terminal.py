@@ -14,8 +14,10 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from peekbench.figures import Forest
 from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
 from peekbench.report.content import Report, printable
+from peekbench.report.drawing import not_in_characters
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.wording import shown
@@ -38,6 +40,9 @@ def render_text(report: Report, console: Console, *, complete: bool = False) -> 
     """Print a report; with `complete`, tables of any length."""
     report = printable(report)
     render_top(report, console)
+    if left_out := not_in_characters(report):
+        console.print()
+        console.print(Text(left_out, "dim"))
     for table in report.tables:
         console.print()
         _print_table(table, console, None if complete else MOST_ROWS)
@@ -68,11 +73,12 @@ def render_top(report: Report, console: Console) -> None:
         for verdict in report.verdicts:
             _print_verdict(verdict, console)
     for figure in report.figures:
-        console.print()
-        _print_heading(figure.title, console)
-        for line in draw(figure, console.width):
-            console.print(_styled(line.kind, line.label, line.plot, line.numbers, console.width), no_wrap=True)
-        console.print(Text(figure.note, "dim"))
+        if isinstance(figure, Forest):
+            console.print()
+            _print_heading(figure.title, console)
+            for line in draw(figure, console.width):
+                console.print(_styled(line.kind, line.label, line.plot, line.numbers, console.width), no_wrap=True)
+            console.print(Text(figure.note, "dim"))
 
 
 def _print_heading(text: str, console: Console) -> None:

@@ -1,0 +1,46 @@
+"""A report's figures as pictures, by the plugin that paints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from peekbench import plugins
+from peekbench.entries import PainterEntry
+from peekbench.figures import Forest
+from peekbench.report.content import Report
+
+if TYPE_CHECKING:
+    from peekbench.figures import Figure
+    from peekbench.protocols import Painter
+
+PAINTER = "figures"
+FOLDER = "figures"
+MOST_CHARACTERS = 60  # of a file name
+
+
+def find_painter() -> Painter:
+    """The plugin that draws figures.
+
+    Raises
+    ------
+    PluginError
+        Where it is not installed.
+    """
+    return plugins.find(PAINTER, "painter", PainterEntry).paint
+
+
+def not_in_characters(report: Report) -> str:
+    """Names the figures that a text cannot show."""
+    titles = [figure.title for figure in report.figures if not isinstance(figure, Forest)]
+    if not titles:
+        return ""
+    return f"Drawn where report.formats has svg or png: {'; '.join(titles)}."
+
+
+def named_figures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Each figure with a name for its file, without a suffix: '02-bias-by-task'."""
+    for number, figure in enumerate(report.figures, 1):
+        words = re.sub(r"[^a-z0-9.]+", "-", figure.title.lower())[:MOST_CHARACTERS].strip("-.")
+        yield "-".join(filter(None, (f"{number:02d}", words))), figure
