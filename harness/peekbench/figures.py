@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from peekbench.records import Unit
+
 if TYPE_CHECKING:
-    from peekbench.records import FloatArray, Unit
+    from peekbench.records import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

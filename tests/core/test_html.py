@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html as entities
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from peekbench import analyze
+from peekbench import alt_text, analyze
 from peekbench.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records import Column, Draw, Table, Trial, TrialFailure, Verdict
 from peekbench.report import Report, report_of_table
@@ -83,10 +84,7 @@ def hostile(text: str) -> Report:
         headline=text,
         verdicts=(Verdict(text, "bias", "inconclusive", text, 0.1, 0.0, 0.2, 0.95, 0.005, text),),
         warnings=(text,),
-        figures=(
-            Forest(text, ((text, (interval,)),), text),
-            Violins(text, Axis(text), ((text, (Sample(text, (0.1, 0.2, 0.4)),)),), text),
-        ),
+        figures=(Forest(text, ((text, (interval,)),), text),),
         tables=tuple(
             Table(text, columns, ((text, text, 1.0), *more), text, topic)
             for topic in ("results", "methods", "data")
@@ -109,6 +107,31 @@ def test_texts_from_data_stay_texts(text: str) -> None:
     # A long text in a cell gets a class of its own.
     assert {(tag, name) for tag, attributes in page.elements for name in attributes} - names <= {("td", "class")}
     assert page.text.count(text) >= 20, "and it is there, as it is"
+
+
+def drawn(text: str) -> Report:
+    return replace(
+        hostile("plain"), figures=(Violins(text, Axis(text), ((text, (Sample(text, (0.1, 0.2, 0.4)),)),), text),)
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_drawings_stand_in_the_page_and_hold_no_more_than_shapes_and_texts(text: str) -> None:
+    page, without = Page(render_html(drawn(text))), Page(render_html(replace(hostile("plain"), figures=())))
+    shapes = {"svg", "g", "defs", "path", "clippath", "rect", "text", "tspan", "title", "desc", "use", "figure"}
+    assert {tag for tag, _ in page.elements} - {tag for tag, _ in without.elements} <= shapes | {"figcaption", "bdi"}
+    assert len(page.all("svg")) == len(without.all("svg")) + 1
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+
+
+def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = drawn("by <task>")
+    text = Page(render_html(report)).text
+    assert alt_text(report.figures[0]) in text
+    assert "pip install 'peekbench[figures]'" in text
 
 
 def test_only_the_projects_own_files_go_around_escaping() -> None:
