@@ -45,7 +45,7 @@ def compute_by_precision(network: nn.Module, folder: Path) -> None:
     """
     from bitsandbytes.nn import Linear4bit
 
-    class Nf4Linear(Linear4bit):
+    class Nf4Linear(Linear4bit):  # type: ignore[misc]
         def forward(self, hidden: Tensor) -> Tensor:
             from bitsandbytes import matmul_4bit
 
