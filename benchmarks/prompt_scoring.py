@@ -65,14 +65,13 @@ def make_model(folder: Path, layers: int, width: int) -> None:
     GPT2LMHeadModel(config).save_pretrained(folder)
 
 
-def measure(layers: int, width: int, num_texts: int, threads: int) -> None:
+def measure(layers: int, width: int, num_texts: int, threads: int, bare: bool) -> None:
     """Print the figures of one model."""
     torch.set_num_threads(threads)
     record = next(task for task in TASKS if task.name == "massive")
     assert record.classes is not None
-    task = Task(
-        record.name, "classification", tuple(record.classes.values()), record.instruction, SourceRef("", {}, Path())
-    )
+    names, instruction = tuple(record.classes.values()), "" if bare else record.instruction
+    task = Task(record.name, "classification", names, instruction, SourceRef("", {}, Path()))
     with TemporaryDirectory() as folder:
         make_model(Path(folder), layers, width)
         model = LanguageModel(Path(folder), choose_device("auto"))
@@ -104,5 +103,6 @@ if __name__ == "__main__":
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--texts", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--bare", action="store_true", help="leave out the sentence on the task")
     arguments = parser.parse_args()
-    measure(arguments.layers, arguments.width, arguments.texts, arguments.threads)
+    measure(arguments.layers, arguments.width, arguments.texts, arguments.threads, arguments.bare)

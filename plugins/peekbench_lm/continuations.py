@@ -233,6 +233,6 @@ def _batch(
 
 def _window(model: LanguageModel) -> float:
     """Tokens before a token that it sees, where the model limits them."""
-    config = model.network.config
+    config = model.network.config.get_text_config()
     found = [getattr(config, name, None) for name in WINDOWS]
     return min((size for size in found if isinstance(size, int)), default=float("inf"))
