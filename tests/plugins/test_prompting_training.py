@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +271,8 @@ def test_a_missing_bitsandbytes_is_told_before_any_work(
     spec = make_spec({"name": "bare", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
     with pytest.raises(PeekbenchError, match=r"four-bit weights need bitsandbytes: .*or choose `weights: fp32`"):
         run(spec)
-    assert not list(tmp_path.glob("**/*.sqlite"))
+    with sqlite3.connect(next(tmp_path.glob("**/*.sqlite"))) as store:
+        assert store.execute("SELECT count(*) FROM arms").fetchone() == (0,)
 
 
 def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
