@@ -38,7 +38,11 @@ OVERLAPS = """
 # Things that stick out of the window, but for what stands in a box of its own that scrolls.
 OUTSIDE = """
 () => [...document.querySelectorAll("body *")]
-  .filter((one) => one.checkVisibility() && !one.closest(".scroll *, pre *, .skip, .unseen, svg"))
+  .filter((one) => one.checkVisibility() && !one.closest(".skip, .unseen, svg"))
+  .filter((one) => {
+    const box = one.parentElement.closest(".scroll, .drawing, pre");
+    return box === null || getComputedStyle(box).overflowX !== "auto";
+  })
   .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
   .map((one) => one.outerHTML.slice(0, 100))
 """

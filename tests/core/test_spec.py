@@ -37,7 +37,7 @@ def test_a_minimal_spec_has_sensible_defaults(tmp_path: Path) -> None:
     assert spec.executor.use == "local"
     assert spec.tasks[0].name == "toy.words"
     assert spec.methods[0].name == "toy.vote"
-    assert spec.report.formats == ("text", "markdown", "json")
+    assert spec.report.formats == ("html", "text", "markdown", "json", "cards")
     assert spec.folder == tmp_path
     default = parse_spec(MINIMAL.replace("analyses: [toy.count]", ""), folder=tmp_path)
     assert [analysis.use for analysis in default.analyses] == ["summary", "permutation"]
@@ -89,7 +89,7 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
          ["tasks[1].options.num_rows: Input should"]),
         ({"analyses": ["summray"]}, ["analyses[0].use: no plugin 'summray' is installed (did you mean 'summary'?)"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: Input should be"]),
-        ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: Input should be 'text', 'markdown' or 'json'"]),
+        ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: Input should be 'html', 'text', 'markdown', "]),
     ],
 )  # fmt: skip
 def test_faults_are_named_with_their_place(parts: dict[str, Any], faults: list[str], make_raw: MakeRaw) -> None:
