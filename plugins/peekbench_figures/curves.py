@@ -87,7 +87,7 @@ def _frame(figure: Curves) -> Frame:
     height = PANEL_HEIGHT[across]
     shown = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
     numbers = max((text_width(text, SMALL) for text in shown), default=0.2) + 0.08
-    label = fold(figure.y.label, height + 0.1, TEXT, most=3)
+    label = balance(figure.y.label, height + 0.1, TEXT, most=3)
     left = MARGIN + len(label) * line_height(TEXT) + numbers + 0.04
     between = BETWEEN + (numbers if figure.is_centred else 0.0)
     width = (WIDTH - MARGIN - 0.05 - left - between * (across - 1)) / across

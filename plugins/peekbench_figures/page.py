@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -96,14 +97,14 @@ class Page:
         """One line; y is its middle."""
         self._texts.append((x, y, text, {"fontsize": size, "va": "center", **how}))
 
-    def paragraph(self, text: str, size: float, *, weight: str = "normal", alpha: float = 1.0) -> None:
-        """Lines across the page, below what is there."""
-        for line in fold(text, WIDTH - 2 * MARGIN, size, weight=weight):
-            self.text(MARGIN, self.bottom + line_height(size) / 2, line, size, weight=weight, alpha=alpha)
+    def lines(self, texts: Iterable[str], size: float, *, weight: str = "normal") -> None:
+        """Below what is there, from the left margin."""
+        for text in texts:
+            self.text(MARGIN, self.bottom + line_height(size) / 2, text, size, weight=weight)
             self.bottom += line_height(size)
 
     def title(self, text: str) -> None:
-        self.paragraph(text, TITLE, weight="bold")
+        self.lines(balance(text, WIDTH - 2 * MARGIN, TITLE, most=4, weight="bold"), TITLE, weight="bold")
         self.bottom += 0.1
 
     def note(self, *texts: str) -> None:
@@ -111,7 +112,7 @@ class Page:
         self.bottom += 0.06
         for text in texts:
             if text:
-                self.paragraph(text, SMALL)
+                self.lines(fold(text, WIDTH - 2 * MARGIN, SMALL), SMALL)
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
         added = self._picture.add_axes((0, 0, 1, 1), label=str(len(self._axes)))
