@@ -42,14 +42,14 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
         for place in varying
     ]
     pairs = [(old, new) for old in before.each for new in after.each if old.key == new.key]
-    whats = [
+    kinds = [
         what for what in ("extra", "boost", "bias")
         if all(what in (*run.arms, *run.effects) for run in (before, after))
     ]  # fmt: skip
     rows = [
         (*(old.key[place] for place in varying), what, *_cells(change))
         for old, new in pairs
-        for what in whats
+        for what in kinds
         if (change := compare(old, new, what, options.level)) is not None
     ]
     difference: Unit = "difference" if before.is_accuracy else "number"
