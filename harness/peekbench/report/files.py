@@ -50,9 +50,7 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 
 
 def write_report(report: Report, folder: str | Path, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
-    """Write report.html, .txt, .md and .json, a card a method, pictures, and what analyses attach into a folder.
-
-    Returns where each file is.
+    """Write report.html, .txt, .md and .json, a card a method, pictures, and what analyses attach, and say where.
 
     Raises
     ------

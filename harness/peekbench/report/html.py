@@ -138,7 +138,8 @@ def _scale_of(verdicts: tuple[Verdict, ...]) -> dict[Unit, Scale]:
 
 def _scale_of_forest(forest: Forest) -> Scale:
     intervals = [interval for _, group in forest.groups for interval in group]
-    return Scale.fitting([end for one in intervals for end in (one.estimate, one.low, one.high)], forest.unit)
+    ends = [end for one in intervals for end in (one.estimate, one.low, one.high, one.raw)]
+    return Scale.fitting([*ends, -forest.region, forest.region], forest.unit)
 
 
 def _as_yaml(spec: Any) -> str:
