@@ -87,7 +87,7 @@ def test_the_command_prints_and_writes_a_report(make_raw: Callable[..., dict[str
     assert done.exit_code == 0
     assert "Sizes of tasks" in done.stdout
     folder = Path("reports/small/audits")
-    assert {path.name for path in folder.iterdir()} == {"report.txt", "report.md", "report.json"}
+    assert {path.name for path in folder.iterdir()} == {f"report.{kind}" for kind in ("html", "txt", "md", "json")}
     content = json.loads((folder / "report.json").read_text())
     assert content["tables"][0]["title"] == "Sizes of tasks"
     assert content["spec"]["audits"][0]["use"] == "toy.sizes"
