@@ -25,7 +25,7 @@ from peekbench_lm.builtin import build_model
 from peekbench_lm.completions import Completion, complete
 from peekbench_lm.devices import reproducibly
 from peekbench_lm.model import LanguageModel
-from peekbench_lm.training import derive
+from peekbench_lm.training import Recipe, derive
 from peekbench_prompting.prompts import Prompts
 from peekbench_prompting.training_options import Training
 
@@ -34,7 +34,7 @@ INSTRUCTION = "The text is a docstring. Answer with its subject."
 RANK, ALPHA = 16, 32
 SHAPES = {"gpt2": (12, 768, 12), "6x384": (6, 384, 6)}
 CPU = torch.device("cpu")
-RECIPE = Training(optimizer="adamw").recipe(CPU)
+RECIPE = Recipe(**Training().model_dump(exclude={"optimizer"}))
 
 
 def make_model(shape: str, folder: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from peekbench import plugins
 from peekbench.cache import cache_folder
@@ -169,18 +171,49 @@ def _describe_entry(use: str, kind: str, entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def _options(model: type[Options]) -> Iterator[list[str]]:
+def _options(model: type[Options], default: Options | None = None) -> Iterator[list[str]]:
+    """Lines on each option; those of a nested one stand below it, with the defaults that they have there."""
     properties: dict[str, Any] = options_schema(model)["properties"] if model.model_fields else {}
     for name, field in model.model_fields.items():
-        default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
-        limits = _limits(properties[name])
-        lines = [f"  {name}: {_type_name(field.annotation)}{limits}, {default}"]
+        usual = field.get_default(call_default_factory=True) if default is None else getattr(default, name)
+        nested = _nested(field.annotation)
+        value = "" if nested and isinstance(usual, Options) else f"default {_in_yaml(usual)}"
+        parts = (
+            f"{_type_name(field.annotation)}{_limits(properties[name])}",
+            "required" if field.is_required() else value,
+        )
+        lines = [f"  {name}: {', '.join(filter(None, parts))}"]
         if field.description:
             lines.append(f"      {' '.join(field.description.split())}")
+        if nested is not None:
+            for option in _options(nested, usual if isinstance(usual, nested) else None):
+                lines += [f"    {line}" for line in option]
         yield lines
 
 
+def _nested(annotation: Any) -> type[Options] | None:
+    """The model of options within an option."""
+    kinds = [
+        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
+    ]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _in_yaml(value: Any) -> str:
+    """As a spec has it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+
+
 def _type_name(annotation: Any) -> str:
+    """In a spec's words: 'bf16 | fp32', 'options', 'int | null'."""
+    if get_origin(annotation) is Literal:
+        return " | ".join(map(str, get_args(annotation)))
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join(map(_type_name, get_args(annotation)))
+    if annotation is type(None):
+        return "null"
+    if isinstance(annotation, type) and issubclass(annotation, Options):
+        return "options"
     return annotation.__name__ if type(annotation) is type else str(annotation).replace("typing.", "")
 
 

@@ -174,8 +174,8 @@ def _draw_band(
         set_up_x(axes, grid.axis, ends, width)
         mark_zero(axes, grid.axis, ends)
         for row, (label, middle, tall) in enumerate(zip(labels, middles, heights, strict=True)):
-            if row % 2 == 0:
-                axes.axhspan(middle - tall / 2, middle + tall / 2, color=INK, alpha=FAINTER, lw=0, zorder=0)
+            if row:
+                axes.axhline(middle - tall / 2, color=INK, alpha=FAINTER, lw=0.5, zorder=0)
             if label in cells:
                 grid.draw(axes, middle, tall / 2, cells[label])
                 if grid.numbers:

@@ -15,7 +15,7 @@ COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 DASHES = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3, 1.2, 1.2, 1.2, 1.2, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK = "#010203"  # of text, axes and means: in an SVG it becomes the text colour of the page
-FAINT, FAINTER, REGION = 0.25, 0.05, 0.1  # opacity of ink: lines behind, every other row, region of equivalence
+FAINT, FAINTER, REGION = 0.25, 0.15, 0.1  # opacity of ink: lines behind, between rows, region of equivalence
 TITLE, TEXT, SMALL = 10.0, 8.5, 7.5  # points
 # Text stays text in an SVG: to be searched, read aloud, and half the size. Readers' fonts differ, so places are laid
 # out with the widest of these, which comes with matplotlib.

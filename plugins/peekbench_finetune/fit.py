@@ -14,7 +14,7 @@ from peekbench_lm.model import LanguageModel, borrow
 from peekbench_lm.names import Base
 from peekbench_lm.pretraining import pretrain
 from peekbench_lm.tokens import encode
-from peekbench_lm.training import Trained, derive
+from peekbench_lm.training import derive
 
 if TYPE_CHECKING:
     from peekbench_finetune.options import Tapt
@@ -53,13 +53,13 @@ def fit(
                 model.restore()
                 _add_adapters(model, options, context.seed)
             trained = pretrain(model, texts, recipe, probability, seed)
-            metrics.update(_figures("pretraining", trained))
+            metrics.update(trained.metrics("pretraining"))
             metrics.update({f"pretraining_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
         pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")
         classifier = Classifier(model, task.num_classes, pooling, derive(context.seed, "head"))
         texts, seed = encode(model.tokenizer, train.inputs, limit), derive(context.seed, "classification")
         trained = classifier.fit(texts, train.labels, options.classification.recipe(), seed)
-        metrics.update(_figures("classification", trained), classification_loss=trained.losses[-1])
+        metrics.update(trained.metrics("classification"), classification_loss=trained.losses[-1])
     metrics["peak_memory_mb"] = peak_memory(device)
     if model.micro_batch.limit is not None:
         metrics["micro_batch_size"] = model.micro_batch.limit
@@ -84,11 +84,3 @@ def _more_epochs(overtraining: int, plain: int) -> int:
     if 0 < overtraining <= plain:
         raise SpecError(f"overtraining_epochs: {overtraining} is no more than plain pretraining's {plain}; give more")
     return overtraining or 2 * plain
-
-
-def _figures(stage: str, trained: Trained) -> dict[str, float]:
-    return {
-        f"{stage}_tokens": trained.num_tokens,
-        f"{stage}_seconds": trained.seconds,
-        f"{stage}_tokens_per_second": trained.num_tokens / trained.seconds,
-    }

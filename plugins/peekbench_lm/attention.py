@@ -107,43 +107,52 @@ def packed_attention(
     if any(kwargs.get(name) is not None for name in UNKNOWN):
         raise ValueError(f"packed attention knows none of {', '.join(UNKNOWN)}")
     situation = current()
-    window, width = kwargs.get("sliding_window"), max(situation.part.lengths)
-    if window is not None and width > window:
-        raise ValueError(
-            f"a text of {width} tokens is longer than the window of {window} that this model attends to, and packed "
-            "attention has none; choose a smaller context_length"
-        )
     causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
+    window = kwargs.get("sliding_window") or math.inf
+    if not causal and max(situation.part.lengths) > window:
+        raise ValueError("packed attention knows windows behind a token only")
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     if situation.part.step.num_shared and not causal:
         raise ValueError("texts share tokens only where no token sees those behind it")
     keep = situation.keep_cells(dropout, query.shape[1])
     padded = zip(*(_padded(situation.part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
     outputs = [
-        _attend(block, each, causal, scale, dropout, keep)
+        _attend(block, each, causal, window, scale, dropout, keep)
         for block, each in zip(situation.part.blocks, padded, strict=True)
     ]
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
 def _attend(
-    block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
+    block: Block,
+    heads: Sequence[Tensor],
+    causal: bool,
+    window: float,
+    scale: float,
+    dropout: float,
+    keep: Tensor | None,
 ) -> Tensor:
     """From query, key, value, all (heads, num_texts, width, size), to (heads, num_tokens, size) of a block's tokens."""
     q, k, v = heads
     num_heads = len(q)
     if len(k) != num_heads:
         k, v = (shared.repeat_interleave(num_heads // len(shared), dim=0) for shared in (k, v))
-    if causal and keep is None and block.width > PLAIN_WIDTH:
+    if causal and keep is None and PLAIN_WIDTH < block.width <= window:
         # Padding stands behind a text's tokens, which do not see it.
         mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale).flatten(1, 2)
     else:
-        mixed = _attend_plainly(block, (q, k, v), causal, scale, dropout, keep)
+        mixed = _attend_plainly(block, (q, k, v), causal, window, scale, dropout, keep)
     return _Unpad.apply(mixed, block) if len(block.places) < mixed.shape[1] else mixed  # type: ignore[no-untyped-call]
 
 
 def _attend_plainly(
-    block: Block, heads: Sequence[Tensor], causal: bool, scale: float, dropout: float, keep: Tensor | None
+    block: Block,
+    heads: Sequence[Tensor],
+    causal: bool,
+    window: float,
+    scale: float,
+    dropout: float,
+    keep: Tensor | None,
 ) -> Tensor:
     """With attention matrices; (heads, num_texts * width, size)."""
     q, k, v = heads
@@ -152,6 +161,8 @@ def _attend_plainly(
         scores = scores.masked_fill(block.padding, -math.inf)
     if causal:
         scores = scores.masked_fill(block.later, -math.inf)
+        if block.width > window:  # a token sees itself and those before it, so many in all
+            scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(window)), -math.inf)
     weights = scores.softmax(-1)
     if keep is not None:
         cells = keep[block.offset * len(q) :][: block.group.num_cells * len(q)]

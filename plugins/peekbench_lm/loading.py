@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from peekbench import DataError
+from peekbench import DataError, PeekbenchError
 from peekbench_lm import attention
+from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.names import Base, Kind
 from peekbench_lm.quantised import compute_by_precision, nf4_config
 
@@ -28,6 +29,10 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
     attention.register()
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
     more = {"quantization_config": nf4_config(), "device_map": {"": device}} if base == "nf4" else {}
+    too_large = PeekbenchError(
+        f"{folder}: does not fit into the memory of {device}; choose a smaller model, hold its weights in four bits "
+        "where the method can, or let fewer workers share the device"
+    )
     try:
         network, report = loader.from_pretrained(
             folder,
@@ -39,6 +44,8 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
             **more,
         )
     except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and is_out_of_memory(error):
+            raise too_large from error
         raise DataError(
             f"{folder}: cannot be loaded as a {kind} language model: {error}; give a model whose weights are in "
             "safetensors files"
@@ -51,4 +58,9 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
     if base == "nf4":
         compute_by_precision(network, folder)
         return network
-    return network.to(device)
+    try:
+        return network.to(device)
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise too_large from error
+        raise

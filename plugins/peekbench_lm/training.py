@@ -66,6 +66,14 @@ class Trained:
     num_steps: int = 0
     seconds: float = 0.0
 
+    def metrics(self, stage: str) -> dict[str, float]:
+        """How much a stage took, for a fit's metrics."""
+        return {
+            f"{stage}_tokens": self.num_tokens,
+            f"{stage}_seconds": self.seconds,
+            f"{stage}_tokens_per_second": self.num_tokens / self.seconds,
+        }
+
 
 def derive(seed: int, *keys: object) -> int:
     """A seed for one purpose, below 2**63."""

@@ -51,8 +51,11 @@ class Questions:
         SpecError
             Where the instruction does not fit without any.
         """
-        self._with: Callable[[int], Prompts] = cache(lambda number: make(examples[:number]))
+        self._with: Callable[[int], Prompts] = cache(lambda number: make(examples[:number] if number else ()))
         self.num_classes = self._with(0).task.num_classes
+        # One that does not fit by itself is no example; the others still are.
+        alone = self._with(0).prompts([text for text, _ in examples])
+        examples = [example for example, prompt in zip(examples, alone, strict=True) if not prompt.is_cut]
         longest = max((text for text, _ in examples), key=lambda text: len(self._with(0).encode([text])[0]), default="")
 
         def fits(number: int) -> bool:

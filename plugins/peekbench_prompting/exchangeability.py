@@ -180,7 +180,7 @@ def _score(
     from peekbench_lm.folder import find_model
     from peekbench_lm.model import borrow
 
-    loan = borrow(find_model(model, revision, folders), device)
+    loan = borrow(find_model(model, revision, folders), device, "frozen")
     if loan.model.kind != "causal":
         raise DataError(f"model {model} fills in masked tokens and gives texts no likelihood; choose a causal model")
     loan.model.precision = options.precision

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, SpecError, Task
+from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
 from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
 from peekbench_lm.folder import find_model
 from peekbench_lm.model import LanguageModel, Loan, borrow
 from peekbench_lm.training import derive
 from peekbench_prompting.examples import Questions, choose_examples
+from peekbench_prompting.methods import check_causal
 from peekbench_prompting.prompts import Prompts
 from peekbench_prompting.scoring import Scorer
 
@@ -55,11 +56,7 @@ def fitting_model(options: Prompting, context: Context, metrics: dict[str, float
         started = time.perf_counter()
         loan = borrow(find_model(options.model, options.revision, context.folders), device, options.base)
         metrics["loading_seconds"] = time.perf_counter() - started
-        if loan.model.kind != "causal":
-            raise SpecError(
-                f"model {options.model}: prompts are for models that go on with a text, and this one fills in masked "
-                "tokens; choose a causal language model"
-            )
+        check_causal(options.model, loan.model.kind)
         yield loan
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Context, Folders, Inputs, Labeled, Predictor, PromptFrame, Task, TokenCounts
+from peekbench import Context, Folders, Inputs, Labeled, Predictor, PromptFrame, SpecError, Task, TokenCounts
 from peekbench_lm.installed import check_four_bits, check_installed
 from peekbench_lm.provision import prefetch as prefetch_model
 
 if TYPE_CHECKING:
+    from peekbench_lm.names import Kind
     from peekbench_prompting.options import FewShot, Prompting, ZeroShot
     from peekbench_prompting.training_options import Pretrain, Supervised
 
@@ -81,10 +82,41 @@ def supervised(
 
 
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
-    """See that what four-bit weights need is there; download the model, or make it, where it is not here yet."""
-    if options.weights == "nf4":
+    """Download the model, or make it, where it is not here yet; see that it is one for prompts, and can be held so.
+
+    Raises
+    ------
+    SpecError, DataError, PeekbenchError
+        Where it cannot be had, is not causal, or bitsandbytes is needed and not installed.
+    """
+    stages = [getattr(options, stage, None) for stage in ("pretraining", "finetuning")]
+    if options.weights == "nf4" or any(stage and stage.optimizer == "adamw_8bit" for stage in stages):
         check_four_bits()
-    return prefetch_model(options=options, folders=folders)
+    about = prefetch_model(options=options, folders=folders)
+    from peekbench_lm.folder import find_model, model_kind
+    from peekbench_lm.tokens import load_tokenizer
+    from peekbench_prompting.training_options import Packed, check_packing
+
+    folder = find_model(options.model, options.revision, folders).path
+    check_causal(options.model, model_kind(folder))
+    if isinstance(options, Packed):
+        check_packing(options.chat_template == "auto" and bool(load_tokenizer(folder).chat_template), options)
+    return about
+
+
+def check_causal(model: str, kind: Kind) -> None:
+    """See that a model goes on with a text.
+
+    Raises
+    ------
+    SpecError
+        Where it does not.
+    """
+    if kind != "causal":
+        raise SpecError(
+            f"model {model}: prompts are for models that go on with a text, and this one fills in masked tokens; "
+            "choose a causal language model"
+        )
 
 
 def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:

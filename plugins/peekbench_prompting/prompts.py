@@ -127,6 +127,12 @@ class Prompts:
         answers = self.answers(prompt)
         return [*prompt.ids[: len(prompt.ids) - answers.num_replaced], *answers.tokens[label]]
 
+    def joined(self, sequence: Sequence[Prompt]) -> list[int]:
+        """Token ids of several texts' paragraphs behind the one instruction, written together: tokens may join them."""
+        first, *others = sequence
+        ((ids, _),) = self._encode(["".join([first.string, *(each.string[self._paragraph :] for each in others)])])
+        return ids
+
     def _with_answers(self, prompt: Prompt) -> list[list[int]]:
         whole = [f"{prompt.string}{self._gap}{name}" for name in self.task.class_names]
         return [ids for ids, _ in self._encode(whole)]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench_lm.completions import Completion, complete
-from peekbench_lm.training import Trained, derive
+from peekbench_lm.training import derive
 from peekbench_prompting.examples import Questions
 from peekbench_prompting.fit import fitting_model, make_predictor, make_prompts
-from peekbench_prompting.prompts import Prompt
+from peekbench_prompting.prompts import Prompt, Prompts
+from peekbench_prompting.training_options import check_packing
 
 if TYPE_CHECKING:
     from peekbench_lm.model import LanguageModel
@@ -48,7 +48,7 @@ def _fit(
             asked = prompts.prompts(list(unlabeled))
             rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in asked)
             if isinstance(options, Packed):
-                rows = pack(asked, loan.model, options, derive(context.seed, "packing"))
+                rows = pack(prompts, asked, loan.model, options, derive(context.seed, "packing"))
             metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in asked) / len(asked)
             _train("pretraining", loan.model, list(rows), options.pretraining, context.seed, metrics)
         if train is not None:
@@ -83,21 +83,14 @@ def _train(
     seed: int,
     metrics: dict[str, float],
 ) -> None:
-    trained = complete(model, rows, training.recipe(model.device), derive(seed, stage))
-    metrics.update(figures(stage, trained))
+    trained = complete(model, rows, training.recipe(model), derive(seed, stage))
+    metrics.update(trained.metrics(stage))
     metrics.update({f"{stage}_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
 
 
-def figures(stage: str, trained: Trained) -> dict[str, float]:
-    """How much a stage took."""
-    return {
-        f"{stage}_tokens": trained.num_tokens,
-        f"{stage}_seconds": trained.seconds,
-        f"{stage}_tokens_per_second": trained.num_tokens / trained.seconds,
-    }
-
-
-def pack(asked: Sequence[Prompt], model: LanguageModel, options: Packed, seed: int) -> list[list[Completion]]:
+def pack(
+    prompts: Prompts, asked: Sequence[Prompt], model: LanguageModel, options: Packed, seed: int
+) -> list[list[Completion]]:
     """Sequences of as many texts, in an order that is drawn, as fit behind one instruction.
 
     Returns
@@ -105,8 +98,14 @@ def pack(asked: Sequence[Prompt], model: LanguageModel, options: Packed, seed: i
     list of list
         Sequences. Where a text sees what stands before it, a sequence is one completion. Where it does not, each text
         is one, behind the same instruction, which the first of a sequence alone has to say.
+
+    Raises
+    ------
+    SpecError
+        Where texts would see each other in a chat: all but the first would stand in the reply.
     """
     is_apart = options.attention == "text"
+    check_packing(prompts.is_chat, options)
     limit = options.sequence_length if is_apart else model.limit(options.sequence_length)
     sequences: list[list[Prompt]] = []
     length = limit
@@ -123,9 +122,13 @@ def pack(asked: Sequence[Prompt], model: LanguageModel, options: Packed, seed: i
             [Completion(prompt.ids, prompt.num_leading if row else 1) for row, prompt in enumerate(sequence)]
             for sequence in sequences
         ]
-    leading = asked[0].ids[: asked[0].num_leading]
-    own_of = {id(prompt): prompt.ids[prompt.num_leading :] for prompt in asked}
-    return [
-        [Completion([*leading, *chain.from_iterable(own_of[id(prompt)] for prompt in sequence)])]
-        for sequence in sequences
-    ]
+    return [[Completion(ids)] for sequence in sequences for ids in _joined(prompts, sequence, limit)]
+
+
+def _joined(prompts: Prompts, sequence: Sequence[Prompt], limit: int) -> list[list[int]]:
+    """A sequence's tokens; of its halves where texts together are more tokens than each by itself, and too many."""
+    ids = prompts.joined(sequence)
+    if len(ids) <= limit or len(sequence) == 1:
+        return [ids]
+    half = len(sequence) // 2
+    return [*_joined(prompts, sequence[:half], limit), *_joined(prompts, sequence[half:], limit)]

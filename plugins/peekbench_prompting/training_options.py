@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from peekbench import Options
+from peekbench import Options, SpecError
 from peekbench_lm.names import Base, Optimizer, Precision, Schedule
 from peekbench_lm.options import Lora
 from peekbench_prompting.options import Prompting, Weights
 
 if TYPE_CHECKING:
-    import torch
-
+    from peekbench_lm.model import LanguageModel
     from peekbench_lm.training import Recipe
 
 Attention: TypeAlias = Literal["sequence", "text"]
@@ -38,14 +37,15 @@ class Training(Options):
     max_gradient_norm: float = Field(default=1.0, ge=0)
     """Larger gradients are scaled down to it; 0 for no limit."""
     optimizer: Literal["auto"] | Optimizer = "auto"
-    """AdamW, its running means in fp32 or in eight bits (paged on a GPU); by default the latter on a GPU."""
+    """AdamW, its running means in fp32 or in eight bits (paged on a GPU); by default the latter for
+    weights in four bits on a GPU."""
 
-    def recipe(self, device: torch.device) -> Recipe:
+    def recipe(self, model: LanguageModel) -> Recipe:
         """For the training loop."""
         from peekbench_lm.training import Recipe
 
-        by_device: Optimizer = "adamw_8bit" if device.type == "cuda" else "adamw"
-        optimizer = by_device if self.optimizer == "auto" else self.optimizer
+        usual: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.base == "nf4" else "adamw"
+        optimizer = usual if self.optimizer == "auto" else self.optimizer
         return Recipe(**self.model_dump(exclude={"optimizer"}), optimizer=optimizer)
 
 
@@ -80,15 +80,46 @@ class Pretrain(Adapted):
     """How it is trained."""
 
 
+class PackedTraining(Training):
+    """How the model is trained on sequences of prompts."""
+
+    batch_size: int = Field(default=1, ge=1)
+    """Sequences an optimizer step."""
+
+
 class Packed(Pretrain):
     """The same, several texts behind one instruction."""
 
-    pretraining: Training = Training(batch_size=1)
+    pretraining: PackedTraining = PackedTraining()
     """How it is trained."""
     sequence_length: int = Field(default=8192, ge=8)
     """Tokens of a sequence of texts; where they see each other, at most what the model can read."""
     attention: Attention = "sequence"
     """What a text's tokens see: all that stands before them in the sequence, or the instruction and the text alone."""
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if self.sequence_length < self.context_length:
+            raise ValueError(
+                f"sequence_length: {self.sequence_length} is less than context_length, {self.context_length}, which a "
+                "prompt alone may have; give more, or a smaller context_length"
+            )
+        return self
+
+
+def check_packing(is_chat: bool, options: Packed) -> None:
+    """See that texts that see each other are not in a chat, where all but the first would stand in the reply.
+
+    Raises
+    ------
+    SpecError
+        Where they are.
+    """
+    if is_chat and options.attention == "sequence":
+        raise SpecError(
+            f"model {options.model}: its prompts are chats, and packed texts that see each other would stand in the "
+            "reply to the first; write `attention: text` or `chat_template: never`"
+        )
 
 
 class Supervised(Adapted):

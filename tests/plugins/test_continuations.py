@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,6 @@ import pytest
 import torch
 from small_models import save_model
 
-from peekbench_lm import continuations
 from peekbench_lm.continuations import Tree, score_continuations, score_one_by_one, takes_trees
 from peekbench_lm.model import LanguageModel
 
@@ -89,17 +89,22 @@ def test_models_that_do_not_see_trees_are_computed_sequence_by_sequence(
     assert np.allclose(found, wanted, atol=1e-4)
 
 
-def test_windows_that_a_text_does_not_fit_into_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mask of one's own would take the place of the window's."""
-    model = LanguageModel(save_model("mistral", tmp_path), CPU)
-    assert takes_trees(model)
-    asked: list[int] = []
-    monkeypatch.setattr(continuations, "score_one_by_one", lambda *_: asked.append(1))
-    texts = [list(range(1, 31))]
-    for window, by_sequences in ((None, 0), (40, 0), (32, 1)):
-        model.network.config.sliding_window = window
-        score_continuations(model, texts, [[5, 6], [7, 8, 9]], 8, "fp32")
-        assert sum(asked) == by_sequences
+@pytest.mark.parametrize("window", [12, 200])
+def test_windows_that_a_text_does_not_fit_into_are_kept(window: int, tmp_path: Path) -> None:
+    """Texts of 300 tokens, whatever the model saw when its layout was tried, computed as transformers does."""
+    folder = save_model("mistral", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps({**config, "sliding_window": window, "max_position_embeddings": 512})
+    )
+    model = LanguageModel(folder, CPU)
+    assert model.is_packed
+    text = [token % 300 for token in range(9, 9 + 280)]
+    found = score_continuations(model, [text, text[:5]], [[5, 6], [7, 8, 9]], 8, "fp32")
+    with torch.no_grad(), model.usual_attention():
+        logits = model.network(torch.tensor([[*text, 7, 8]])).logits[0].log_softmax(-1)
+    wanted = sum(float(logits[len(text) - 1 + place, token]) for place, token in enumerate((7, 8, 9)))
+    assert found[0, 1] == pytest.approx(wanted, abs=1e-4)
 
 
 def test_what_is_shared_is_computed_once(model: LanguageModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 from small_models import SENTENCES, save_model
 
-from peekbench import Dataset, PeekbenchError, SpecError, load_results, run
+from peekbench import Dataset, Folders, PeekbenchError, SpecError, load_results, run
 from peekbench.spec import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
@@ -24,6 +25,8 @@ from peekbench_lm.model import LanguageModel
 from peekbench_lm.situation import computing
 from peekbench_prompting import training
 from peekbench_prompting.fit import make_prompts
+from peekbench_prompting.methods import prefetch
+from peekbench_prompting.options import Prompting
 from peekbench_prompting.training import pack
 from peekbench_prompting.training_options import Packed
 
@@ -158,8 +161,9 @@ def packed_sequences(folder: Path, **options: Any) -> tuple[LanguageModel, list[
     case = case_of("prompting.packed", folder, folder, **options)
     assert isinstance(case.options, Packed)
     model = LanguageModel(folder, CPU, "frozen")
-    asked = make_prompts(model, case.task, case.options).prompts(SENTENCES[:24])
-    return model, asked, pack(asked, model, case.options, seed=3)
+    prompts = make_prompts(model, case.task, case.options)
+    asked = prompts.prompts(SENTENCES[:24])
+    return model, asked, pack(prompts, asked, model, case.options, seed=3)
 
 
 def test_packed_sequences_hold_each_text_once_behind_one_instruction(folder: Path) -> None:
@@ -256,8 +260,17 @@ def test_four_bits_and_the_defaults_are_trained_for_real(use: str, folder: Path,
 @needs_bitsandbytes
 def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> None:
     eight = {**STAGE, "optimizer": "adamw_8bit"}
-    metrics = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
-    assert metrics.fit(metrics.unlabeled).metrics["pretraining_loss_3"] > 0
+    plain = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining={**STAGE, "optimizer": "adamw"})
+    rounded = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
+    losses = [case.fit(case.unlabeled).metrics["pretraining_loss_3"] for case in (plain, rounded)]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+    assert losses[1] != losses[0]
+
+
+def prefetched(use: str, model: Path, options: dict[str, Any], tmp_path: Path) -> Mapping[str, Any]:
+    method = make_use(MethodSpec, use, {"model": str(model), **options})
+    assert isinstance(method.options, Prompting)
+    return prefetch(options=method.options, folders=Folders(tmp_path, tmp_path))
 
 
 def test_a_missing_bitsandbytes_is_told_before_any_work(
@@ -273,6 +286,61 @@ def test_a_missing_bitsandbytes_is_told_before_any_work(
         run(spec)
     with sqlite3.connect(next(tmp_path.glob("**/*.sqlite"))) as store:
         assert store.execute("SELECT count(*) FROM arms").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("use", "options"),
+    [
+        ("prompting.pretrain", {"weights": "fp32", "pretraining": {"optimizer": "adamw_8bit"}}),
+        ("prompting.supervised", {"weights": "fp32", "finetuning": {"optimizer": "adamw_8bit"}}),
+    ],
+)
+def test_a_missing_bitsandbytes_of_the_optimizer_too(
+    use: str, options: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = importlib.util.find_spec
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else usual(name))
+    with pytest.raises(PeekbenchError, match="bitsandbytes"):
+        prefetched(use, folder, options, tmp_path)
+
+
+def test_a_model_that_fills_in_masks_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="fills in masked tokens; choose a causal"):
+        prefetched("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
+
+
+def test_what_is_left_of_a_sequences_options_is_as_before() -> None:
+    options = make_use(MethodSpec, "prompting.packed", {"model": "x", "pretraining": {"epochs": 2}}).options
+    assert isinstance(options, Packed)
+    assert (options.pretraining.epochs, options.pretraining.batch_size) == (2, 1)
+    with pytest.raises(SpecError, match="sequence_length: 256 is less than context_length, 512"):
+        make_use(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
+
+
+def test_texts_in_chats_are_not_packed_into_the_reply(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = save_model("llama", tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(SpecError, match="prompts are chats.*write `attention: text` or `chat_template: never`"):
+        prefetched("prompting.packed", folder, {"weights": "fp32"}, tmp_path)
+    for way_out in ({"attention": "text"}, {"chat_template": "never"}):
+        assert prefetched("prompting.packed", folder, {"weights": "fp32", **way_out}, tmp_path)["sha256"]
+
+
+def test_a_token_at_the_instructions_end_is_not_put_between_texts(folder: Path) -> None:
+    """Some tokenizers write the end of a sentence and the empty line behind it as one token."""
+    case = case_of("prompting.packed", folder, folder)
+    assert isinstance(case.options, Packed)
+    model = LanguageModel(folder, CPU, "frozen")
+    model.tokenizer.add_tokens(["a\n\n"])  # the last class is an orchestra
+    prompts = make_prompts(model, case.task, case.options)
+    rows = pack(prompts, prompts.prompts(SENTENCES[:24]), model, case.options, seed=3)
+    said = [model.tokenizer.decode(row[0].ids) for row in rows]
+    assert sum(text.count("### Answer:\n\n### Text:") for text in said) == 24 - len(rows)
+    assert all(text.count("a\n\n### Text") == 1 for text in said)
 
 
 def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
@@ -308,6 +376,8 @@ def test_a_run_is_the_same_again_and_shares_the_base_arm(folder: Path, tmp_path:
         assert (summary.finished, summary.failed) == (2, 0)
         columns = ["task", "method", "subsample", "arm", "num_correct", "log_loss"]
         summaries.append(load_results(summary.store)[columns])
+        with sqlite3.connect(summary.store) as store:
+            assert store.execute("SELECT count(*) FROM arms WHERE arm = 'base'").fetchone() == (1,)
     assert summaries[0].equals(summaries[1])
 
 

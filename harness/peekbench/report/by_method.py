@@ -79,7 +79,7 @@ def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     design, arms = spec["design"], spec["arms"]
     return [
         ("tasks", ", ".join(task["name"] for task in spec["tasks"])),
-        ("train texts", _listed(design["num_train"])),
+        ("train texts at most, as many of each class", _listed(design["num_train"])),
         ("test texts, and as many extra texts", _listed(design["num_test"])),
         ("subsamples of each task", _listed(design["num_subsamples"])),
         ("arms", ", ".join(arm if isinstance(arm, str) else f"mix {arm['mix']:g}" for arm in arms)),

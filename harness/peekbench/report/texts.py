@@ -85,6 +85,6 @@ def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
 def _drawn(described: Mapping[str, Mapping[str, Any]]) -> str:
     one = next(iter(described.values()))
     return (
-        f"Drawn were {one['num_train']} train, {one['num_test']} extra and {one['num_test']} test texts "
-        f"{one['num_subsamples']} times."
+        f"Drawn were at most {one['num_train']} train texts (as many of each class), {one['num_test']} "
+        f"extra and {one['num_test']} test texts, {one['num_subsamples']} times."
     )
