@@ -430,7 +430,7 @@ def test_a_folder_that_is_no_model_is_an_error(
     ("model", "message"),
     [
         ("./nothing", "there is no folder .*nothing; a model's id on the Hub has no"),
-        ("builtin:bert-huge", "there are builtin:bert-nano, builtin:gpt2-nano"),
+        ("builtin:bert-huge", "there are builtin:bert-nano, builtin:gpt2-nano, builtin:gpt2-nano-512"),
     ],
 )
 def test_a_model_that_is_not_there_is_an_error(folders: Folders, model: str, message: str) -> None:
@@ -544,7 +544,7 @@ def test_folders_and_built_in_models_need_no_pin(folders: Folders) -> None:
 # Built-in models
 
 
-@pytest.mark.parametrize("name", ["bert-nano", "gpt2-nano"])
+@pytest.mark.parametrize("name", builtin.NANOS)
 def test_a_built_in_model_is_made_once_and_learns(name: str, folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are made, but on one small package."""
     monkeypatch.setattr(corpus, "PACKAGES", {"fsspec": "fsspec"})
@@ -559,7 +559,7 @@ def test_a_built_in_model_is_made_once_and_learns(name: str, folders: Folders, m
     assert (path / "model.safetensors").stat().st_mtime_ns == made
     model = LanguageModel(path, CPU)
     assert model.is_packed
-    assert model.limit(1000) == builtin.MAX_TOKENS
+    assert model.limit(1000) == builtin.NANOS[name].num_tokens
     assert (
         model.tokenizer.decode(encode(model.tokenizer, ["a file system"], 99)[0]).strip("[CLSEP] ") == "a file system"
     )

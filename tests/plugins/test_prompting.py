@@ -427,7 +427,7 @@ def test_defaults_are_the_studys() -> None:
 def test_the_small_spec_asks_the_built_in_model() -> None:
     spec = load_spec(ROOT / "specs" / "paper" / "zero_shot_small.yaml")
     assert {method.use for method in spec.methods} >= {"prompting.zero_shot", "prompting.few_shot"}
-    assert {method.model for method in spec.methods} == {"builtin:gpt2-nano"}
+    assert {method.model for method in spec.methods} == {"builtin:gpt2-nano-512"}
 
 
 def test_a_models_scores_leave_its_training_alone(gpt2: Path) -> None:
