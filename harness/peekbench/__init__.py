@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Cell,
         Column,
         Context,
+        Control,
         Dataset,
         Decision,
         DesignPoint,
@@ -102,8 +103,8 @@ _HOME = {
     **dict.fromkeys(("THREADS_VARIABLE", "Form", "Options", "Outcome"), "protocols"),
     **dict.fromkeys(
         (
-            "Analysis", "Cell", "Column", "Context", "Dataset", "Decision", "DesignPoint", "FloatArray", "Folders",
-            "Inputs", "IntArray", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
+            "Analysis", "Cell", "Column", "Context", "Control", "Dataset", "Decision", "DesignPoint", "FloatArray",
+            "Folders", "Inputs", "IntArray", "Labeled", "PlannedDesign", "Predictor", "SourceRef",
             "Table", "Task", "TaskFacts", "TokenCounts", "Trial", "TrialFailure", "TrialResult", "Unit", "Verdict",
             "WorkItem",
         ),
@@ -127,6 +128,7 @@ __all__ = [
     "Configuration",
     "Configurations",
     "Context",
+    "Control",
     "Curve",
     "Curves",
     "DataError",

@@ -119,14 +119,21 @@ def planned_trials(path: str | Path) -> list[Trial]:
 
 
 def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
+    judged = results if analysis.entry.sees_controls else _without_controls(results)
     try:
-        found = analysis.entry.analyze(results, options=analysis.options)
+        found = analysis.entry.analyze(judged, options=analysis.options)
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise
     if not isinstance(found, Analysis):
         raise ContractError(f"the analysis {analysis.use} returned a {type(found).__name__}; return peekbench.Analysis")
     return replace(found, warnings=(*warnings, *found.warnings))
+
+
+def _without_controls(results: pd.DataFrame) -> pd.DataFrame:
+    """Rows of methods that are judged themselves; all, where there are none but controls."""
+    judged = results[results["control"] == ""]
+    return results if judged.empty else judged.reset_index(drop=True)
 
 
 def find_holes(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:

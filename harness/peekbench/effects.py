@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peekbench.records import Cell, Column, Decision
+from peekbench.records import Cell, Column, Control, Decision
 from peekbench.results import CONFIGURATION, DOSE, SIZES, TRIAL
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Configuration:
     """Method, model, num_train and num_test, None where missing: what is the same configuration in another table."""
     num_test: int | None = None
     """Test texts of each subsample, where it is known."""
+    control: Control = ""
+    """What is known of the method beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class Configurations:
     """Whether scores are accuracies; else R^2, or another score of the user's."""
     each: tuple[Configuration, ...]
 
+    def without_controls(self) -> Configurations:
+        """Those of which nothing is known beforehand."""
+        return replace(self, each=tuple(one for one in self.each if not one.control))
+
+    def controls(self) -> Configurations:
+        """Those whose bias is known beforehand."""
+        return replace(self, each=tuple(one for one in self.each if one.control))
+
     def title(self, text: str) -> str:
         return f"{text} ({self.fixed})" if self.fixed else text
 
@@ -87,6 +97,7 @@ def configurations(results: pd.DataFrame) -> Configurations:
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     same = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
+    controls = dict(zip(results["method"], results["control"], strict=True))
     each = []
     for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
         cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
@@ -103,6 +114,7 @@ def configurations(results: pd.DataFrame) -> Configurations:
                 {str(task): numbers.tolist() for task, numbers in rows.groupby("task", sort=False)["subsample"]},
                 tuple(cells.values()),
                 num_test if isinstance(num_test, int) else None,
+                controls[cells["method"]],
             )
         )
     return Configurations(

@@ -19,7 +19,7 @@ from peekbench.protocols import (
     Pin,
     Prefetch,
 )
-from peekbench.records import Folders, TaskFacts, TaskKind
+from peekbench.records import Control, Folders, TaskFacts, TaskKind
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
@@ -69,6 +69,9 @@ class MethodEntry:
     """Where the method downloads or makes something that all its fits use, such as a model."""
     count_tokens: CountTokens[Any] | None = None
     """Where the method cuts texts into tokens."""
+    control: Control = ""
+    """'negative' where the unlabeled texts change nothing for certain, 'positive' where a bias is planted: what a run
+    says of such a method judges the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,8 @@ class AnalyzerEntry:
     """The model of what a spec may have under `options`; by default nothing."""
     forecast: Forecast[Any] | None = None
     """Where something can be said before anything is run; `peekbench plan SPEC --power` asks for it."""
+    sees_controls: bool = False
+    """Whether it gets the rows of controls beside those of other methods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ else:  # plugins import these names at run time, where annotations are not evalu
     IntArray = FloatArray = Inputs = Any
 
 TaskKind: TypeAlias = Literal["classification", "regression"]
+Control: TypeAlias = Literal["", "negative", "positive"]
+"""What is known beforehand of a method: no bias (negative), a planted one (positive), or, as of all others, nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +246,9 @@ class TrialFailure:
 
 # What an analysis gives.
 
-Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "p_value", "seconds"]
+Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "change", "p_value", "seconds"]
 """How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points, its spread
-(a standard error) as points without a sign."""
+(a standard error) as points without a sign, a change (what two other numbers differ by) as it is, with its sign."""
 Topic: TypeAlias = Literal["results", "methods", "data"]
 Cell: TypeAlias = str | int | float | bool | None
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
@@ -291,6 +293,8 @@ class Verdict:
     """What it rests on, in a few words: '5 tasks, 250 trials'."""
     unit: Unit = "difference"
     """Of estimate, low, high and region: 'difference' for those of fractions, 'number' for others."""
+    control: Control = ""
+    """Whether it is on a method whose bias is known beforehand, so that it judges the run, not the method."""
 
 
 @dataclass(frozen=True, slots=True)

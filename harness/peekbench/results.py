@@ -4,6 +4,7 @@
 |---|---|---|---|
 | task | text | the task's name | required |
 | method | text | the method's label | 'method' |
+| control | text | negative (no bias for certain), positive (a planted one), or empty | empty |
 | model | text | the language model, or empty | empty |
 | num_train | integer | labeled train texts | missing |
 | num_test | integer | test texts, and as many extra texts | missing; num_correct is then missing too |
@@ -25,9 +26,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from peekbench.errors import ResultsError
+from peekbench.records import Control
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +39,13 @@ CONFIGURATION = ("method", "model", "num_train", "num_test")
 TRIAL = (*CONFIGURATION, "task", "subsample")
 ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
-TEXTS = {"task": "task", "method": "method", "model": "", "arm": ""}  # with what stands in for a missing column
+TEXTS = {"task": "task", "method": "method", "control": "", "model": "", "arm": ""}
+"""With what stands in for a missing column."""
 SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
 OF_AN_ARM = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
 MEASURES = (*OF_AN_ARM[:3], MAJORITY, *OF_AN_ARM[3:])
-COLUMNS = ("task", *CONFIGURATION, "subsample", "arm", "num_correct", "score", *MEASURES)
+COLUMNS = ("task", *CONFIGURATION, "control", "subsample", "arm", "num_correct", "score", *MEASURES)
 STUDY_FILE = "accuracies.csv"
 SLACK = 0.26  # how far score x num_test may be from a whole number: the score's own printed digits
 
@@ -176,6 +179,10 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     _require(result["task"] != "", "task", "is empty; name the task", result, origin, row_numbers)
     strange = "is no arm; arms are base, extra, test and doses such as mix-0.25"
     _require(result["arm"].map(is_arm), "arm", strange, result, origin, row_numbers)
+    known = "is neither 'negative' nor 'positive'; leave it empty for a method of which nothing is known beforehand"
+    _require(result["control"].isin(get_args(Control)), "control", known, result, origin, row_numbers)
+    alike = result.groupby("method")["control"].transform("nunique") == 1
+    _require(alike, "control", "differs between rows of one method; give all the same", result, origin, row_numbers)
     for arm in ("extra", "test"):
         if not (result["arm"] == arm).any():
             raise ResultsError(

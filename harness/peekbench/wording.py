@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from peekbench.records import Cell, Unit
 
+UNKNOWN = "-"
+
 
 def shown(value: Cell, unit: Unit) -> str:
     """A cell as text: a fraction as per cent, a difference of fractions as signed percentage points."""
     if value is None:
-        return "-"
+        return UNKNOWN
     if isinstance(value, str | bool):
         return str(value)
     if unit == "text":
@@ -25,7 +27,14 @@ def shown(value: Cell, unit: Unit) -> str:
         return "<0.001" if value < 0.001 else f"{value:.3f}"
     if unit == "seconds":
         return f"{value:.3f} s" if value < 10 else f"{value:,.0f} s"
+    if unit == "change":
+        return signed(value, unit)
     return without_negative_zero(f"{value:.4g}")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: '1 task', '2,000 tasks'."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def signed(value: float, unit: Unit) -> str:

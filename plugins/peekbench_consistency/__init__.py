@@ -24,6 +24,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             name="consistency",
             options=Consistency,
             analyze=look,
+            sees_controls=True,
             summary="what should not be in the table: base arms that depend on n, repeated or shifted rows, odd counts",
         )
     ]

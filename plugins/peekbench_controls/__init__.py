@@ -22,6 +22,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method=null,
             summary="negative control: ignores unlabeled texts, so boost and bias are exactly 0",
             base="null",
+            control="negative",
         ),
         MethodEntry(
             name="leak",
@@ -30,5 +31,6 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="positive control: knows labels of unlabeled texts, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
             base="null",
+            control="positive",
         ),
     ]

@@ -28,6 +28,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             name="summary",
             options=Summary,
             analyze=summarise,
+            sees_controls=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
         ),
         AnalyzerEntry(
@@ -40,6 +41,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             name="changes",
             options=Summary,
             analyze=contrast,
+            sees_controls=True,
             summary="what two runs differ by, method by method; `peekbench compare` asks for it",
         ),
     ]

@@ -79,7 +79,7 @@ def _all_sums(values: FloatArray) -> FloatArray:
 
 
 def compare(verdict: Verdict, differs: Sequence[bool]) -> str:
-    """In a few words, whether a verdict and the tests over tasks say the same.
+    """In a few words, whether other tasks would show a bias too.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ def compare(verdict: Verdict, differs: Sequence[bool]) -> str:
         Whether each test tells the mean of the tasks from zero.
     """
     excludes = verdict.low is not None and verdict.high is not None and (verdict.low > 0 or verdict.high < 0)
-    if all(one == excludes for one in differs):
-        return "all see a bias" if excludes else "none sees a bias"
     if any(one != differs[0] for one in differs):
         return "the tests differ"
-    return "a bias in these tasks, not surely in others" if excludes else "only the tests over tasks see a bias"
+    others = any(differs)
+    if excludes:
+        return "yes" if others else "not surely"
+    return "only over tasks" if others else "none is seen"

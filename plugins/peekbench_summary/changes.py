@@ -52,10 +52,10 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
         for what in kinds
         if (change := compare(old, new, what, options.level)) is not None
     ]
-    difference: Unit = "difference" if before.is_accuracy else "number"
+    difference: Unit = "difference" if before.is_accuracy else "change"
     spread: Unit = "spread" if before.is_accuracy else "number"
     columns = [Column(name, spread) for name in ("before", "after")]
-    columns += [Column(name, difference) for name in ("change", "low", "high")]
+    columns += [Column(name, difference) for name in ("change", "change, low", "change, high")]
     scores = Table(
         f"What changed from {names[0]} to {names[1]}",
         (*key_columns, Column("what"), *columns, Column("paired", "count")),
@@ -63,7 +63,7 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
         NOTE.format(level=options.level),
     )
     decisions = [
-        {one.key: verdict.decision for one, verdict in zip(run.each, judge_all(run, options), strict=True)}
+        {one.key: verdict.decision for one, verdict in zip(run.each, judge_all(run, options, {}), strict=True)}
         for run in (before, after)
     ]
     told = [

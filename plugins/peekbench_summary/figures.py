@@ -53,7 +53,8 @@ def forests(found: Configurations, level: float, region: float) -> tuple[Forest,
     if not groups:
         return ()
     score = "accuracy" if found.is_accuracy else "score"
-    title = f"Bias by task: {score} of test minus {score} of extra, {level:.0%} intervals"
+    what = "Bias of controls by task" if found.each[0].control else "Bias by task"
+    title = f"{what}: {score} of test minus {score} of extra, {level:.0%} intervals"
     note = "Intervals are for further subsamples of the same data sets."
     axis = axis_of(found, "bias")
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)

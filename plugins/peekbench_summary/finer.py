@@ -6,54 +6,84 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from peekbench import Cell, Column, Configurations, Table, configurations
+from peekbench import Cell, Column, Configurations, Table, Unit, configurations
 from peekbench_summary.estimates import of_one_task, of_these_tasks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ACCURACY = "accuracy"
-FINER = {"log loss": ("log_loss", -1), "Brier score": ("brier", -1), "macro-F1": ("macro_f1", 1)}
-"""By name: the column of the results table, and 1 where more is better."""
+ACCURACY, LOG_LIKELIHOOD = "accuracy", "log-likelihood"
+FINER = {"macro-F1": ("macro_f1", 1), LOG_LIKELIHOOD: ("log_loss", -1), "negative Brier score": ("brier", -1)}
+"""By name: the column of the results table, and 1 where more is better there."""
 IN_POINTS = frozenset({ACCURACY, "macro-F1"})
 NOTE = (
-    "More is better: losses are counted negatively. Points are percentage points. Subsamples: how many times "
-    "as many as with accuracy tell a bias from zero with the same power, if what the test texts do to one score "
-    "(test - base) they do to the others in proportion; left out where that is not clear of zero, or where the bias "
-    "has another sign than that of accuracy."
+    "More is better in all of them. Accuracy and macro-F1 in points; the log-likelihood is the mean of ln p of the "
+    "true class, the log loss with the other sign. Means over these tasks, intervals for further subsamples."
+)
+NEEDED_NOTE = (
+    "How many times as many subsamples as with accuracy tell a bias from zero with the same power, if what the test "
+    "texts do to one score (test - base) they do to the others in proportion; left out where that is not clear of "
+    "zero, or where the bias has another sign than that of accuracy."
 )
 Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 
-def finer_table(results: pd.DataFrame, found: Configurations, level: float) -> Table | None:
-    """Boost and bias in every score that all rows have; None where accuracy is the only one.
+def finer_scores(results: pd.DataFrame, found: Configurations) -> dict[str, Configurations]:
+    """Accuracy and every finer score that all rows have, by name; nothing where there is none, or no accuracy."""
+    if not found.is_accuracy:
+        return {}
+    finer = {
+        name: configurations(results.assign(score=sign * results[column], num_correct=None))
+        for name, (column, sign) in FINER.items()
+        if results[column].notna().all()
+    }
+    return {ACCURACY: found, **finer} if finer else {}
+
+
+def finer_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:
+    """Boost and bias in every score, and how many subsamples each would need.
 
     The number of subsamples that gives a test its power is proportional to (sd / effect)^2 of the differences.
     """
-    scores = {ACCURACY: found}
-    for name, (column, sign) in FINER.items():
-        if results[column].notna().all():
-            scores[name] = configurations(results.assign(score=sign * results[column], num_correct=None))
-    if not found.is_accuracy or len(scores) == 1:
-        return None
-    effects = [effect for effect in ("boost", "bias") if effect in found.effects]
+    if not scores:
+        return []
+    found = scores[ACCURACY]
+    effects = [effect for effect in ("bias", "boost") if effect in found.effects]
     rows: list[tuple[Cell, ...]] = []
+    ratios: list[tuple[Cell, ...]] = []
     for position, one in enumerate(found.each):
         of_each = {name: of.each[position].scores for name, of in scores.items()}
-        needed = {name: needed_subsamples(of, level) for name, of in of_each.items()}
-        biases = {name: of_these_tasks(list(of["bias"].values()), level) for name, of in of_each.items()}
-        for name, of in of_each.items():
-            means = [of_these_tasks(list(of[effect].values()), level).mean for effect in effects]
-            scale = 100 if name in IN_POINTS else 1
-            here, accuracy, bias = needed[name], needed[ACCURACY], biases[name]
-            agree = bias.mean * biases[ACCURACY].mean > 0
-            ratio = here / accuracy if here is not None and accuracy and agree else None
-            numbers = (None if math.isnan(number) else scale * number for number in (*means, bias.low, bias.high))
-            rows.append((*one.cells, f"{name}, points" if name in IN_POINTS else name, *numbers, ratio))
-    headings = (*effects, "low", "high", "subsamples, accuracy = 1")
-    columns = (*found.columns, Column("score"), *(Column(heading, "number") for heading in headings))
-    title = found.title(f"Scores finer than accuracy, {level:.0%} intervals of the bias for these tasks")
-    return Table(title, columns, tuple(rows), NOTE)
+        for effect in effects:
+            cells: list[Cell] = []
+            for of in of_each.values():
+                estimate = of_these_tasks(list(of[effect].values()), level)
+                ends = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
+                cells += [estimate.mean, *ends]
+            rows.append((*one.cells, effect, *cells))
+        ratios.append((*one.cells, *_ratios(of_each, level)))
+    columns = [*found.columns, Column("effect")]
+    for name in scores:
+        unit: Unit = "difference" if name in IN_POINTS else "change"
+        columns += [Column(heading, unit) for heading in (name, f"{name}, low", f"{name}, high")]
+    title = found.title(f"In finer scores than accuracy: bias and boost, {level:.0%} intervals")
+    tables = [Table(title, tuple(columns), tuple(rows), NOTE)]
+    if any(cell is not None for row in ratios for cell in row[len(found.columns) :]):
+        finer = tuple(Column(name, "number") for name in scores if name != ACCURACY)
+        title = found.title("Subsamples that finer scores would need, accuracy = 1")
+        tables.append(Table(title, (*found.columns, *finer), tuple(ratios), NEEDED_NOTE))
+    return tables
+
+
+def _ratios(of_each: Mapping[str, Scores], level: float) -> list[Cell]:
+    """Of each finer score."""
+    needed = {name: needed_subsamples(of, level) for name, of in of_each.items()}
+    biases = {name: of_these_tasks(list(of["bias"].values()), level).mean for name, of in of_each.items()}
+    accuracy = needed[ACCURACY]
+    return [
+        here / accuracy if here is not None and accuracy and biases[name] * biases[ACCURACY] > 0 else None
+        for name, here in needed.items()
+        if name != ACCURACY
+    ]
 
 
 def needed_subsamples(scores: Scores, level: float) -> float | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
 from peekbench import Analysis, Cell, Column, Configuration, Configurations, Table, Unit, Verdict, configurations
+from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import of_these_tasks
+from peekbench_summary.finer import LOG_LIKELIHOOD, finer_scores
 from peekbench_summary.pairing import compare
 from peekbench_summary.region import region_of
-from peekbench_summary.verdict import judge
+from peekbench_summary.verdict import beside_likelihood, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,17 +33,29 @@ NOTE = (
 def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """The leaderboard alone, with verdicts."""
     found = configurations(results)
-    verdicts = judge_all(found, options)
+    verdicts = judge_all(found, options, finer_scores(results, found))
     return Analysis("leaderboard", (leaderboard(found, verdicts, options.level),), verdicts=verdicts)
 
 
-def judge_all(found: Configurations, options: Summary) -> tuple[Verdict, ...]:
-    """A verdict on the bias of each configuration."""
+def judge_all(found: Configurations, options: Summary, finer: Mapping[str, Configurations]) -> tuple[Verdict, ...]:
+    """A verdict on the bias of each configuration.
+
+    Parameters
+    ----------
+    finer
+        The same configurations in finer scores, by name, as far as there are any.
+    """
     verdicts = []
-    for one in found.each:
+    for position, one in enumerate(found.each):
         region = region_of(one.scores, options.region_unit, options.region, found.is_accuracy)
         tasks = list(one.scores["bias"].values())
-        verdicts.append(judge(one.label, tasks, level=options.level, region=region, is_accuracy=found.is_accuracy))
+        verdict = judge(one.label, tasks, level=options.level, region=region, is_accuracy=found.is_accuracy)
+        if one.control:
+            verdict = judge_control(verdict, one.control)
+        elif LOG_LIKELIHOOD in finer:
+            likelihoods = finer[LOG_LIKELIHOOD].each[position].scores["bias"]
+            verdict = beside_likelihood(verdict, list(likelihoods.values()), options.level)
+        verdicts.append(verdict)
     return tuple(verdicts)
 
 
@@ -82,7 +96,7 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
     ]
     effects = [effect for effect in ("boost", "bias") if effect in found.effects]
     score: Unit = "fraction" if found.is_accuracy else "number"
-    difference: Unit = "difference" if found.is_accuracy else "number"
+    difference: Unit = "difference" if found.is_accuracy else "change"
     columns = [*found.columns, Column("tie"), Column("verdict")]
     columns += [Column(arm, score) for arm in found.arms]
     for effect in effects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench import (
@@ -11,15 +11,17 @@ from peekbench import (
     Cell,
     Column,
     Configurations,
+    Figure,
     Table,
     Unit,
     Verdict,
     configurations,
 )
 from peekbench_summary.baselines import compare, paired_t, sign_flips
+from peekbench_summary.controls import controls_table, unlike_what_is_known
 from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.figures import doses, forests, has_families, one_region, progress, sizes, violins
-from peekbench_summary.finer import finer_table
+from peekbench_summary.finer import finer_scores, finer_tables
 from peekbench_summary.leaderboard import judge_all, leaderboard
 
 if TYPE_CHECKING:
@@ -29,83 +31,97 @@ if TYPE_CHECKING:
 
 MOST_SIDE_BY_SIDE = 12  # configurations
 THESE = (
-    "boost = extra - base, bias = test - extra. Standard errors and intervals are for further subsamples of the same "
-    "data sets; the verdicts rest on them."
+    "boost = extra - base, bias = test - extra. Beside the mean, its interval for further subsamples of the same data "
+    "sets, on which the verdicts rest; se is its standard error."
 )
-SUCH_TASKS = "Such tasks: boost and bias over others like these"
-SUCH = (
-    "The same means, these tasks taken for a sample of such tasks: standard errors and intervals are for the mean over "
-    "those (a paired t over tasks)."
+OTHERS = (
+    " Other tasks: the interval of the same mean where these tasks are taken for a sample of tasks like them (a paired "
+    "t over tasks)."
 )
 
 
 def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
-    found = configurations(results)
-    several = any(len(one.scores["bias"]) > 1 for one in found.each)
-    finer = finer_table(results, found, options.level)
-    verdicts = judge_all(found, options)
+    everything = configurations(results)
+    found, controls = everything.without_controls(), everything.controls()
+    finer = finer_scores(results, everything)
+    verdicts = judge_all(everything, options, finer)
+    judged = [verdict for verdict in verdicts if not verdict.control]
+    known = [verdict for verdict in verdicts if verdict.control]
     region = one_region([verdict.region for verdict in verdicts])
+    level = options.level
     return Analysis(
         "summary",
         tables=(
-            leaderboard(found, verdicts, options.level),
-            _effect_table(found, options.level, "Boost and bias over these tasks", of_these_tasks, THESE),
-            _side_by_side(found, verdicts, options.level),
-            *([_effect_table(found, options.level, SUCH_TASKS, of_such_tasks, SUCH)] if several else []),
-            _task_table(found, options.level),
-            *_side_by_task(found),
-            *([] if finer is None else [finer]),
+            *_tables(found, judged, level),
+            _task_table(everything, level),
+            *finer_tables({name: of.without_controls() for name, of in finer.items()}, level),
+            *([controls_table(controls, known, level)] if known else []),
         ),
-        figures=(
-            *forests(found, options.level, region),
-            *sizes(found, options.level, region),
-            *doses(found, options.level, region),
-            *(() if has_families(found) else violins(found, region)),
-            *(() if has_families(found) else progress(found, options.level, region)),
-        ),
+        figures=(*_figures(found, level, region), *forests(controls, level, region)),
         verdicts=verdicts,
+        warnings=tuple(unlike_what_is_known(known)),
     )
 
 
+def _figures(found: Configurations, level: float, region: float) -> list[Figure]:
+    """On methods of which nothing is known beforehand; none where there is none."""
+    if not found.each:
+        return []
+    figures: list[Figure] = [*forests(found, level, region), *sizes(found, level, region), *doses(found, level, region)]
+    if not has_families(found):
+        figures += [*violins(found, region), *progress(found, level, region)]
+    return figures
+
+
+def _tables(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
+    """On the same."""
+    if not found.each:
+        return []
+    return [
+        leaderboard(found, verdicts, level),
+        _average_table(found, level),
+        _beyond_table(found, verdicts, level),
+        *_side_by_task(found),
+    ]
+
+
 def _difference(found: Configurations) -> Unit:
-    return "difference" if found.is_accuracy else "number"
+    return "difference" if found.is_accuracy else "change"
 
 
 def _spread(found: Configurations) -> Unit:
     return "spread" if found.is_accuracy else "number"
 
 
-def _effect_table(
-    found: Configurations,
-    level: float,
-    title: str,
-    estimate: Callable[[Sequence[Sequence[float]], float], Estimate],
-    note: str,
-) -> Table:
-    rows = [
-        (*one.cells, effect, *_cells(estimate(list(one.scores[effect].values()), level)))
-        for one in found.each
-        for effect in found.effects
-    ]
+def _average_table(found: Configurations, level: float) -> Table:
+    """Boost, bias and doses on average; intervals for further subsamples and, of several tasks, for others."""
+    several = any(len(one.scores["bias"]) > 1 for one in found.each)
+    rows = []
+    for one in found.each:
+        for effect in found.effects:
+            tasks = list(one.scores[effect].values())
+            these, others = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
+            rows.append((*one.cells, effect, these.mean, *_ends(these), _error(these), *(_ends(others) * several)))
     unit = _difference(found)
-    columns = (
-        Column("effect"),
-        Column("mean", unit),
+    columns = [
+        Column("effect"), Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit),
         Column("se", _spread(found)),
-        Column("low", unit),
-        Column("high", unit),
-    )
-    title = found.title(f"{title}, {level:.0%} intervals")
-    return Table(title, (*found.columns, *columns), tuple(rows), note)
+    ]  # fmt: skip
+    columns += [Column(f"other tasks, {end}", unit) for end in ("low", "high")] * several
+    title = found.title(f"Boost and bias over these tasks, {level:.0%} intervals")
+    return Table(title, (*found.columns, *columns), tuple(rows), THESE + OTHERS * several)
 
 
-def _cells(estimate: Estimate) -> tuple[Cell, ...]:
-    numbers = (estimate.mean, estimate.error, estimate.low, estimate.high)
-    return tuple(None if math.isnan(number) else number for number in numbers)
+def _ends(estimate: Estimate) -> tuple[Cell, ...]:
+    return (estimate.low, estimate.high) if estimate.has_interval else (None, None)
 
 
-def _side_by_side(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+def _error(estimate: Estimate) -> Cell:
+    return None if math.isnan(estimate.error) else estimate.error
+
+
+def _beyond_table(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
     """Each verdict with the tests over tasks, so that a disagreement is seen."""
     rows = []
     too_few = set()
@@ -120,23 +136,23 @@ def _side_by_side(found: Configurations, verdicts: Sequence[Verdict], level: flo
         ]
         if least[1] > 1 - level:
             too_few.add(len(means))
-        agreement = compare(verdict, differs)
-        rows.append((*one.cells, verdict.decision, verdict.estimate, verdict.region, *tests, agreement))
+        answer = compare(verdict, differs)
+        rows.append((*one.cells, verdict.decision, verdict.estimate, verdict.region, *tests, answer))
     columns = (
-        Column("verdict"),
+        Column("on these tasks"),
         Column("bias", _difference(found)),
         Column("region", _spread(found)),
         Column("p, paired t", "p_value"),
         Column("p, sign flips", "p_value"),
-        Column("agreement"),
+        Column("a bias in others too?"),
     )
     return Table(
-        found.title("Verdicts on these tasks beside tests for such tasks"),
+        found.title("Would other tasks like these show a bias too?"),
         (*found.columns, *columns),
         tuple(rows),
-        "The verdict speaks of these tasks. The two tests take the tasks for a sample and ask whether such tasks have "
-        "a bias on average: a paired t, and exact sign flips of the task means. Where verdict and tests disagree, the "
-        "bias belongs to some tasks, or the tasks are too few to speak for others."
+        "The verdict speaks of these tasks. The two tests take them for a sample and ask whether tasks like them have "
+        "a bias on average: a paired t, and exact sign flips of the task means. Where they see none, the bias belongs "
+        "to some of these tasks, or these are too few to speak for others. Region: biases up to it do not matter."
         + "".join(map(_least_p, sorted(too_few))),
     )
 
@@ -145,7 +161,7 @@ def _least_p(number: int) -> str:
     """Of sign flips of so many task means."""
     tasks = f"{number} tasks" if number > 1 else "one task"
     return (
-        f" With {tasks} sign flips cannot give a p below {2.0 ** (1 - number):.3g}, and do not count as a disagreement."
+        f" Sign flips of {tasks} cannot give a p below {2.0 ** (1 - number):.3g}, so the answer is that of the t test."
     )
 
 
@@ -166,17 +182,13 @@ def _task_table(found: Configurations, level: float) -> Table:
     rows = []
     for one in found.each:
         for task, biases in one.scores["bias"].items():
-            cells: list[Cell] = []
-            for effect in found.effects:
-                estimate = _cells(of_one_task(one.scores[effect][task], level))
-                cells += estimate if effect == "bias" else estimate[:2]
-            rows.append((task, *one.cells, len(biases), *cells))
+            estimates = [of_one_task(one.scores[effect][task], level) for effect in found.effects]
+            means = [cell for estimate in estimates for cell in (estimate.mean, *_ends(estimate))]
+            rows.append((task, *one.cells, len(biases), *means, *map(_error, estimates)))
     columns = [Column("task"), *found.columns, Column("subsamples", "count")]
     for effect in found.effects:
-        columns += [Column(effect, _difference(found)), Column(f"se of {effect}", _spread(found))]
-        if effect == "bias":
-            columns += [Column(f"{name} of bias", _difference(found)) for name in ("low", "high")]
-    title = found.title(f"Boost and bias by task, {level:.0%} intervals of the bias")
-    return Table(
-        title, tuple(columns), tuple(rows), "Each task by itself: for further subsamples of the same data set."
-    )
+        columns += [Column(name, _difference(found)) for name in (effect, f"{effect}, low", f"{effect}, high")]
+    columns += [Column(f"se of {effect}", _spread(found)) for effect in found.effects]
+    title = found.title(f"Boost and bias by task, {level:.0%} intervals")
+    note = "Each task by itself: for further subsamples of the same data set."
+    return Table(title, tuple(columns), tuple(rows), note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peekbench import ScoreWords, Verdict, decide
@@ -76,6 +77,26 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         basis=f"{len(tasks):,} task{'s' * (len(tasks) != 1)}, {trials:,} trials",
         unit="difference" if is_accuracy else "number",
     )  # fmt: skip
+
+
+def beside_likelihood(verdict: Verdict, tasks: Sequence[Sequence[float]], level: float) -> Verdict:
+    """The same, with a word on the log loss where that shows a bias which the verdict does not say.
+
+    Parameters
+    ----------
+    tasks
+        Bias of the log-likelihood of each subsample, one sequence a task.
+    """
+    these = of_these_tasks(tasks, level)
+    if not these.has_interval or these.low <= 0 <= these.high:
+        return verdict
+    way: Decision = "biased up" if these.mean > 0 else "biased down"
+    if verdict.decision == way:
+        return verdict
+    low, high = sorted((abs(these.low), abs(these.high)))
+    better = "better" if these.mean > 0 else "worse"
+    word = f"Log loss, however, gets {better} by {abs(these.mean):.4f} ({level:.0%} interval {low:.4f} to {high:.4f})."
+    return replace(verdict, sentence=f"{verdict.sentence} {word}")
 
 
 def _would_settle(further: int | None) -> str:

@@ -25,6 +25,7 @@ from peekbench.report.card import render_cards
 from peekbench.report.content import MethodFacts
 from peekbench.report.html import TEMPLATES, render_html
 from peekbench.report.scale import Scale
+from peekbench.wording import shown
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -186,7 +187,14 @@ def test_lines_and_dots_need_no_style_of_their_own() -> None:
 def test_the_story_is_told_in_its_order(report: Report) -> None:
     text = Page(render_html(report)).text
     sentence = report.verdicts[0].sentence.removeprefix("lsa: s")
-    parts = ("2 methods from", "Does a method score higher", sentence, "Bias by task", "Leaderboard", "The same again:")
+    parts = (
+        "2 methods on 5 tasks",
+        "Does a method score higher",
+        sentence,
+        "Bias by task",
+        "Leaderboard",
+        "The same again:",
+    )
     places = [text.index(part, text.index("Skip")) for part in parts]
     assert places == sorted(places)
     assert "peekbench analyze scores.csv" in text
@@ -194,12 +202,14 @@ def test_the_story_is_told_in_its_order(report: Report) -> None:
 
 
 def test_every_number_of_a_table_is_there_and_sorts_in_full_precision(report: Report) -> None:
-    text = render_html(report)
+    text = entities.unescape(render_html(report))
     for table in report.tables:
         for row in table.rows:
             for cell, column in zip(row, table.columns, strict=True):
                 if isinstance(cell, int | float) and column.unit != "text":
-                    assert f'data-v="{cell!r}"' in text
+                    assert shown(cell, column.unit) in text
+                    if not column.name.endswith((", low", ", high")):  # these stand in the cell of their estimate
+                        assert f'data-v="{cell!r}"' in text
 
 
 def test_each_method_has_its_rows_alone(report: Report) -> None:

@@ -292,7 +292,7 @@ def test_a_store_of_another_version(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for act in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 3"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 4"):
             act()
 
 

@@ -143,7 +143,7 @@ def test_changes_are_paired_over_shared_draws() -> None:
     bias = by_what["bias"]
     assert bias["change"] == pytest.approx(0.03)
     assert bias["after"] - bias["before"] == pytest.approx(0.03)
-    assert bias["high"] - bias["low"] == pytest.approx(0, abs=1e-9), "the same draws, each 3 points up"
+    assert bias["change, high"] - bias["change, low"] == pytest.approx(0, abs=1e-9), "the same draws, each 3 points up"
     assert bias["paired"] == 60
     told = {row["method"]: (row["before"], row["after"], row["changed"]) for row in verdicts}
     assert told["m"] == ("equivalent", "biased up", "yes")
@@ -155,7 +155,7 @@ def test_other_draws_are_compared_as_independent_sets() -> None:
     _, numbers = changes(before, before.assign(subsample=before["subsample"] + 1000))
     assert all(row["paired"] == 0 and row["change"] == pytest.approx(0) for row in numbers)
     extra = next(row for row in numbers if row["what"] == "extra")
-    assert extra["high"] - extra["low"] > 0.01
+    assert extra["change, high"] - extra["change, low"] > 0.01
 
 
 def test_changes_need_two_runs() -> None:

@@ -45,8 +45,18 @@ def rows(table: Table) -> list[dict[str, Any]]:
     return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
+def table_of(analysis: Analysis, title: str) -> list[dict[str, Any]]:
+    """Rows of the table whose title begins so."""
+    (table,) = (table for table in analysis.tables if table.title.startswith(title))
+    return rows(table)
+
+
+AVERAGES, BY_TASK = "Boost and bias over these tasks", "Boost and bias by task"
+BEYOND = "Would other tasks like these show a bias too?"
+
+
 def test_table_1_follows_from_the_published_accuracies(published: Path) -> None:
-    found = rows(summarise(load_results(published / "few_shot")).tables[1])
+    found = table_of(summarise(load_results(published / "few_shot")), AVERAGES)
     means = {(row["model"], row["num_test"], row["effect"]): row["mean"] * 100 for row in found}
     for (model, num_test), (boost, bias) in TABLE_1.items():
         assert f"{means[model, num_test, 'boost']:.1f}" == boost
@@ -67,20 +77,21 @@ def test_means_and_errors_by_hand() -> None:
         "by hand",
     )
     analysis = summarise(table)
-    scores, effects, _, such, tasks = map(rows, analysis.tables)
+    scores = rows(analysis.tables[0])
     assert scores[0]["base"] == pytest.approx(0.45)
     assert scores[0]["test"] == pytest.approx(0.6)
     assert "2 tasks and 4 trials" in analysis.tables[0].note
-    bias = next(row for row in effects if row["effect"] == "bias")
+    bias = next(row for row in table_of(analysis, AVERAGES) if row["effect"] == "bias")
     # Task a: differences 0.1, 0.0; task b: 0.0, 0.2. Standard errors 0.05 and 0.1.
     assert bias["mean"] == pytest.approx(0.075)
     assert bias["se"] == pytest.approx(math.hypot(0.05, 0.1) / 2)
-    assert next(row for row in such if row["effect"] == "bias")["se"] == pytest.approx(0.025)
-    by_task = {row["task"]: row for row in tasks}
+    # As a sample of tasks: means 0.05 and 0.1, so an error of 0.025; t with 1 degree of freedom.
+    assert bias["other tasks, high"] == pytest.approx(0.075 + 12.706 * 0.025, abs=1e-3)
+    by_task = {row["task"]: row for row in table_of(analysis, BY_TASK)}
     assert by_task["a"]["bias"] == pytest.approx(0.05)
     assert by_task["a"]["se of bias"] == pytest.approx(0.05)
     # t with 1 degree of freedom: 12.706
-    assert by_task["b"]["high of bias"] == pytest.approx(0.1 + 12.706 * 0.1, abs=1e-3)
+    assert by_task["b"]["bias, high"] == pytest.approx(0.1 + 12.706 * 0.1, abs=1e-3)
     assert by_task["b"]["boost"] == pytest.approx(0.1)
 
 
@@ -209,7 +220,7 @@ def test_doses_are_effects_of_their_own() -> None:
     table = pd.DataFrame(
         {"task": ["a"] * 3, "extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]}
     )
-    effects = {row["effect"]: row["mean"] for row in rows(summarise(tidy(table, "doses")).tables[1])}
+    effects = {row["effect"]: row["mean"] for row in table_of(summarise(tidy(table, "doses")), AVERAGES)}
     assert effects == pytest.approx({"bias": 0.4 / 3, "mix-0.25 - extra": 0.2 / 3})
 
 
@@ -217,7 +228,9 @@ def test_scores_that_are_no_accuracies_are_not_shown_as_points() -> None:
     table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
     analysis = summarise(tidy(table, "r2"))
     assert "points" not in analysis.verdicts[0].sentence
-    assert {column.unit for column in analysis.tables[1].columns} <= {"text", "number"}
+    units = {column.unit for table in analysis.tables for column in table.columns}
+    assert not units & {"difference", "spread", "fraction"}
+    assert "change" in units
 
 
 def forest_of(analysis: Analysis) -> Forest:
@@ -290,7 +303,7 @@ def test_a_region_in_log_odds_is_that_in_points_where_scores_are_known() -> None
         for task, level in (("a", 0.5), ("b", 0.9))
     ]
     (even,), (both,) = (
-        rows(summarise(tidy(frame, "made"), region_unit="log_odds").tables[2])
+        table_of(summarise(tidy(frame, "made"), region_unit="log_odds"), BEYOND)
         for frame in (frames[0], pd.concat(frames))
     )
     assert even["region"] == pytest.approx(0.01, rel=1e-3)
@@ -319,12 +332,12 @@ def test_sign_flips_of_many_tasks_agree_with_the_t_test() -> None:
 
 def test_a_disagreement_of_verdict_and_tests_is_seen(simulate: Simulate) -> None:
     bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
-    (row,) = rows(summarise(simulate(bias, subsamples=100, num_test=2000)).tables[2])
-    assert (row["verdict"], row["agreement"]) == ("biased up", "a bias in these tasks, not surely in others")
+    (row,) = table_of(summarise(simulate(bias, subsamples=100, num_test=2000)), BEYOND)
+    assert (row["on these tasks"], row["a bias in others too?"]) == ("biased up", "not surely")
     assert row["p, paired t"] > 0.05
     assert row["p, sign flips"] > 0.05
-    (row,) = rows(summarise(simulate(0.03, tasks=8, num_test=2000)).tables[2])
-    assert row["agreement"] == "all see a bias"
+    (row,) = table_of(summarise(simulate(0.03, tasks=8, num_test=2000)), BEYOND)
+    assert row["a bias in others too?"] == "yes"
     wide = paired_scores(simulate(0.03, tasks=8, num_test=2000))
     assert row["p, paired t"] == pytest.approx(ttest_1samp(wide.groupby("task")["bias"].mean(), 0).pvalue)
     assert row["p, sign flips"] == pytest.approx(2 / 2**8)
@@ -357,29 +370,90 @@ def finer(noise: float, num_tasks: int = 2) -> pd.DataFrame:
 
 def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_need() -> None:
     analysis = summarise(finer(noise=0.5))
-    table = analysis.tables[-1]
-    assert table.title.startswith("Scores finer than accuracy")
-    accuracy, brier = rows(table)
-    assert (accuracy["score"], brier["score"]) == (
-        "accuracy, points",
-        "Brier score",
-    )  # log loss and F1 are not in the data
-    assert accuracy["boost"] == pytest.approx(8)
-    assert brier["boost"] == pytest.approx(0.04)
-    assert accuracy["low"] < 2 < accuracy["high"]
-    assert brier["low"] < 0.01 < brier["high"]  # a smaller loss counts as up
-    assert accuracy["subsamples, accuracy = 1"] == 1
-    assert brier["subsamples, accuracy = 1"] == pytest.approx(0.25, rel=0.1)
+    table = next(table for table in analysis.tables if table.title.startswith("In finer scores than accuracy"))
+    assert {column.name: column.unit for column in table.columns if column.unit != "text"}.keys() == {
+        f"{name}{end}" for name in ("accuracy", "negative Brier score") for end in ("", ", low", ", high")
+    }  # log loss and F1 are not in the data
+    bias, boost = rows(table)
+    assert (bias["effect"], boost["effect"]) == ("bias", "boost")
+    assert boost["accuracy"] == pytest.approx(0.08)
+    assert boost["negative Brier score"] == pytest.approx(0.04)
+    assert bias["accuracy, low"] < 0.02 < bias["accuracy, high"]
+    assert bias["negative Brier score, low"] < 0.01 < bias["negative Brier score, high"]  # a smaller loss is better
+    (needed,) = table_of(analysis, "Subsamples that finer scores would need")
+    assert needed["negative Brier score"] == pytest.approx(0.25, rel=0.1)
+
+
+@pytest.mark.parametrize(("sign", "word"), [(-1, "gets worse by 0.0100"), (1, None)])
+def test_a_log_loss_that_says_otherwise_is_in_the_verdict(sign: int, word: str | None) -> None:
+    """Accuracy rises by 2 points; the log loss falls too, or rises."""
+    table = finer(noise=1)
+    table["log_loss"] = 0.9 - sign * 0.01 * (table["arm"] == "test") + 1e-4 * (table["subsample"] % 7)
+    (verdict,) = summarise(table).verdicts
+    assert verdict.decision == "biased up"
+    assert (word is not None) == ("Log loss" in verdict.sentence)
+    assert (word or "") in verdict.sentence
+
+
+def with_controls(simulate: Simulate, null: float, planted: float) -> pd.DataFrame:
+    """A method without bias, and controls with the given ones."""
+    made = {"mine": 0.0, "null": null, "leak": planted}
+    known = {"mine": "", "null": "negative", "leak": "positive"}
+    parts = [
+        simulate(bias, method=name, subsamples=60, seed=place, num_test=1000).assign(control=known[name])
+        for place, (name, bias) in enumerate(made.items())
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_controls_are_judged_apart(simulate: Simulate) -> None:
+    """In verdicts of their own, in no ranking, and on no axis of another method."""
+    analysis = summarise(with_controls(simulate, 0.0, 0.1))
+    assert [(verdict.method, verdict.control) for verdict in analysis.verdicts] == [
+        ("mine", ""), ("null", "negative"), ("leak", "positive"),
+    ]  # fmt: skip
+    assert analysis.verdicts[2].decision == "biased up"
+    assert "So it must be: in a positive control a bias is planted." in analysis.verdicts[2].sentence
+    assert analysis.warnings == ()
+    assert [row["method"] for row in rows(analysis.tables[0])] == ["mine"]
+    assert {row["method"] for row in table_of(analysis, AVERAGES)} == {"mine"}
+    assert {row["method"] for row in table_of(analysis, BY_TASK)} == {"mine", "null", "leak"}
+    controls = table_of(analysis, "Controls")
+    assert [(row["method"], row["control"], row["as known?"]) for row in controls] == [
+        ("null", "negative", "yes"), ("leak", "positive", "yes"),
+    ]  # fmt: skip
+    mine, known = (figure for figure in analysis.figures if isinstance(figure, Forest))
+    assert ([heading for heading, _ in mine.groups], [heading for heading, _ in known.groups]) == (
+        ["mine"], ["null", "leak"],
+    )  # fmt: skip
+
+
+def test_a_control_that_comes_out_as_it_cannot_is_a_warning(simulate: Simulate) -> None:
+    found, lost = summarise(with_controls(simulate, 0.05, 0.0)).warnings
+    assert "negative control null cannot have a bias, and this run finds one" in found
+    assert "positive control leak has a planted bias, and this run does not find it" in lost
+    analysis = summarise(with_controls(simulate, 0.05, 0.0))
+    assert "So it cannot be: in a negative control no bias is possible." in analysis.verdicts[1].sentence
+
+
+def test_a_run_of_nothing_but_controls_has_a_report(simulate: Simulate) -> None:
+    analysis = summarise(simulate(0.0).assign(control="negative"))
+    assert [verdict.control for verdict in analysis.verdicts] == ["negative"]
+    assert [table.title.split(" (")[0] for table in analysis.tables] == [
+        "Boost and bias by task, 95% intervals",
+        "Controls, 95% intervals",
+    ]
 
 
 def test_sign_flips_of_few_tasks_are_no_objection() -> None:
     """Of five tasks with the same bias sign flips give 0.0625 at the least."""
     for num_tasks, p in ((5, 2 / 2**5), (6, 2 / 2**6)):
-        table = summarise(finer(noise=1, num_tasks=num_tasks)).tables[2]
-        (row,) = rows(table)
+        analysis = summarise(finer(noise=1, num_tasks=num_tasks))
+        (row,) = table_of(analysis, BEYOND)
         assert row["p, sign flips"] == pytest.approx(p)
-        assert ("With 5 tasks sign flips cannot give a p below 0.0625" in table.note) == (num_tasks == 5)
-        assert row["agreement"] == "all see a bias"
+        note = next(table.note for table in analysis.tables if table.title.startswith(BEYOND))
+        assert ("Sign flips of 5 tasks cannot give a p below 0.0625" in note) == (num_tasks == 5)
+        assert row["a bias in others too?"] == "yes"
 
 
 def test_without_probabilities_no_finer_scores_are_shown(published: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from peekbench.records import Table, TrialFailure, Verdict
 from peekbench.report.content import MethodFacts, Report
-from peekbench.wording import shown
+from peekbench.report.shown import as_shown
+from peekbench.wording import UNKNOWN
 
 METHOD = "method"  # the column of a table that says whose a row is
 
@@ -53,23 +54,13 @@ def _rows_of(table: Table, method: str) -> Table | None:
 
 
 def as_facts(table: Table) -> list[tuple[str, str]]:
-    """The single row of a table as (name, text), an estimate together with the ends of its interval."""
-    names = [column.name for column in table.columns]
-    texts = {
-        column.name: shown(cell, column.unit)
-        for column, cell in zip(table.columns, table.rows[0], strict=True)
-        if cell not in (None, "")
-    }
-    facts = []
-    for column in table.columns:
-        low, high = f"{column.name}, low", f"{column.name}, high"
-        is_end = column.name.removesuffix(", low").removesuffix(", high") != column.name
-        if column.name not in texts or (is_end and column.name.rpartition(", ")[0] in names):
-            continue
-        span = f" [{texts[low]}, {texts[high]}]" if low in texts and high in texts else ""
-        points = " points" if column.unit in ("difference", "spread") else ""
-        facts.append((column.name, texts[column.name] + span + points))
-    return facts
+    """The single row of a table as (name, text); what is not known is left out."""
+    seen = as_shown(table)
+    return [
+        (column.name, cell.text + (" points" if column.unit in ("difference", "spread") else ""))
+        for column, cell in zip(seen.columns, seen.rows[0], strict=True)
+        if cell.text not in ("", UNKNOWN)
+    ]
 
 
 def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:

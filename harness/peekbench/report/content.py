@@ -14,10 +14,11 @@ from peekbench.plan import make_trials
 from peekbench.provenance import describe_session
 from peekbench.records import Analysis, Cell, Column, Table, TrialFailure, Verdict
 from peekbench.report.texts import text_tables
-from peekbench.results import load_results
+from peekbench.results import SIZES, load_results
 from peekbench.spec import canonical, make_spec
 from peekbench.store import Store
 from peekbench.tasks import describe_data
+from peekbench.wording import ScoreWords, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from peekbench.figures import Figure
     from peekbench.spec import ExperimentSpec
 
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+QUESTION = "Does a method score higher because its unlabeled text is the test set's?"
+CONTROLS = "Controls, whose bias is known beforehand: they test this run"
 # Packages whose versions a reader looks for first; JSON has all of them.
 NOTABLE = ("numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi")
 
@@ -73,7 +76,7 @@ def printable(report: Report) -> Report:
 
 def _without_controls(value: Any) -> Any:
     if isinstance(value, str):
-        return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", value)
+        return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, tuple):
         return tuple(map(_without_controls, value))
     if isinstance(value, Mapping):
@@ -83,12 +86,34 @@ def _without_controls(value: Any) -> Any:
     return value
 
 
+def split_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+    """Those on methods, and those on controls."""
+    return [one for one in verdicts if not one.control], [one for one in verdicts if one.control]
+
+
+def legend(verdicts: Sequence[Verdict]) -> str:
+    """What the decisions mean, in a sentence or two; nothing where there is none."""
+    if not verdicts:
+        return ""
+    regions = {(one.region, one.unit) for one in verdicts if one.region}
+    if len(regions) == 1:
+        ((region, unit),) = regions
+        size = ScoreWords(unit == "difference").size(region or 0.0)
+    else:
+        size = "what is too small to matter (see 'region')"
+    return (
+        f"Biased: the interval excludes 0 and reaches beyond {size}. Equivalent: all of it lies within that. "
+        "Inconclusive: neither."
+    )
+
+
 def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "") -> Report:
     """A report on scores that somebody made; without a name, it bears that of the path."""
     trials = len(results) // max(1, results["arm"].nunique())
-    headline = (
-        f"{trials:,} trials, {results['task'].nunique()} tasks, {results['method'].nunique()} methods from {path}"
-    )
+    judged = results.drop_duplicates("method")["control"].eq("").sum()
+    methods_in_words = _methods_in_words(int(judged), results["method"].nunique() - int(judged))
+    tasks = counted(results["task"].nunique(), "task")
+    headline = f"{methods_in_words} on {tasks}, {counted(trials, 'trial')}, from {path}"
     report = _gather(name or path.stem, headline, analyses, (), (), {"source": str(path)}, {"source": str(path)})
     methods = tuple(MethodFacts(str(name)) for name in results["method"].unique())
     return replace(report, methods=methods, command=shlex.join(["peekbench", "analyze", str(path)]))
@@ -106,7 +131,7 @@ def report_of_audits(
     """
     session = {**describe_session(spec.folder), "methods": known}
     tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
-    headline = f"{len(spec.audits):,} audits of {len(tasks):,} tasks' data"
+    headline = f"{counted(len(spec.audits), 'audit')} of the data of {counted(len(tasks), 'task')}"
     record = {"spec": canonical(spec), "data": tasks, "sessions": [session]}
     provenance = _provenance(spec, [session], [0])
     del provenance["sessions"]
@@ -131,7 +156,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
         results, spec.analyses, allow_incomplete=allow_incomplete or spec.report.allow_incomplete, planned=planned
     )  # fmt: skip
     done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
-    headline = f"{done:,} of {len(planned):,} trials done" + (f", {len(failures):,} failed" if failures else "")
+    failed = f", {len(failures):,} failed" if failures else ""
+    headline = f"{_experiment_in_words(spec)}. {done:,} of {counted(len(planned), 'trial')} done{failed}"
     methods = _describe_methods(spec)
     tables = (
         *(replace(table, topic="data") for table in (_task_table(tasks), *text_tables(texts))),
@@ -145,6 +171,22 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions, sizes), record)
     report = replace(report, methods=methods, command=shlex.join(_command(sessions[-1])) if sessions else "")
     return report, spec.report.formats
+
+
+def _methods_in_words(num_judged: int, num_controls: int) -> str:
+    kinds = ((num_judged, "method"), (num_controls, "control"))
+    return " and ".join(counted(number, noun) for number, noun in kinds if number)
+
+
+def _experiment_in_words(spec: ExperimentSpec) -> str:
+    """What is compared on what, how often, and at which sizes."""
+    num_controls = sum(method.entry.control != "" for method in spec.methods)
+    design = spec.design
+    repeats = design.num_subsamples
+    times = f"{counted(repeats, 'subsample')} of each" if isinstance(repeats, int) else "subsamples by size"
+    sizes = (f"{name} {', '.join(map(str, getattr(design, name)))}" for name in SIZES)
+    what = _methods_in_words(len(spec.methods) - num_controls, num_controls)
+    return f"{what} on {counted(len(spec.tasks), 'task')}, {times}, {', '.join(sizes)}"
 
 
 def _gather(

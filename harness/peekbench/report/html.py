@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.alt_texts import alt_text
 from peekbench.errors import PeekbenchError
 from peekbench.figures import Figure, Forest
-from peekbench.records import Cell, Column, Decision, Table, Unit, Verdict
+from peekbench.records import Decision, Unit, Verdict
 from peekbench.report.by_method import as_facts, parts_by_method
-from peekbench.report.content import Report, printable
+from peekbench.report.content import Report, printable, split_verdicts
 from peekbench.report.drawing import find_painter
 from peekbench.report.folding import PARTS
 from peekbench.report.scale import Scale
+from peekbench.report.shown import as_shown
 from peekbench.wording import shown, signed
 
 if TYPE_CHECKING:
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
 MEANINGS: Mapping[Decision, str] = {
-    "biased up": "a score made with the test set's own text is too high",
-    "biased down": "a score made with the test set's own text is too low",
-    "equivalent": "it makes no difference that matters",
-    "inconclusive": "too unsure to say either way",
+    "biased up": "seeing the test set's text raises the score: the interval lies above 0 and reaches out of the band",
+    "biased down": "seeing it lowers the score: the interval lies below 0 and reaches out of the band",
+    "equivalent": "seeing it makes no difference that matters: the whole interval lies in the band",
+    "inconclusive": "too unsure to say: the interval holds 0 and reaches out of the band",
 }
 FEWEST_TO_FILTER = 8  # rows of a table
 MOST_FAILURES = 100  # with their tracebacks; JSON has all
-NAMING = ("text", "count")  # units of columns that can say what a row is
 
 
 def render_html(report: Report) -> str:
@@ -48,6 +47,7 @@ def render_html(report: Report) -> str:
     topics = {
         topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
     }
+    judged, controls = split_verdicts(report.verdicts)
     return _environment().get_template("report.html.j2").render(
         report=report,
         style=style,
@@ -55,9 +55,10 @@ def render_html(report: Report) -> str:
         policy=_policy(script),
         topics=topics,
         methods=list(parts_by_method(report)),
-        counts=Counter(verdict.decision for verdict in report.verdicts),
+        judged=judged,
+        controls=controls,
+        counts=Counter(verdict.decision for verdict in judged),
         regions=sorted({(one.region, one.unit) for one in report.verdicts if one.region}),
-        scale=_scale_of(report.verdicts),
         failures=report.failures[:MOST_FAILURES],
         spec=_as_yaml(report.record.get("spec")),
     )  # fmt: skip
@@ -76,10 +77,11 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     # Style and script are the project's own files, and painters escape; nothing else goes around escaping.
-    environment.filters.update(shown=shown, signed=signed, number=_number, own_file=Markup, painted=_painted)
+    environment.filters.update(shown=shown, signed=signed, as_shown=as_shown, own_file=Markup, painted=_painted)
+    environment.filters.update(scales=_scales)
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
-    environment.globals.update(marks=MARKS, meanings=MEANINGS, num_naming=_num_naming, scale_of_forest=_scale_of_forest)
+    environment.globals.update(marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
     return environment
 
@@ -109,24 +111,7 @@ def _without_name(verdict: Verdict) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def _number(cell: Cell) -> str | None:
-    """What a cell is sorted by, in full precision; None where it is no number."""
-    if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
-        return None
-    return repr(cell)
-
-
-def _num_naming(table: Table) -> int:
-    """How many columns at the left say what a row is; one is the heading of the row at least."""
-    names: tuple[Column, ...] = table.columns
-    first_value = next((place for place, column in enumerate(names) if column.unit not in NAMING), len(names))
-    for number in range(1, first_value):
-        if len({row[:number] for row in table.rows}) == len(table.rows):
-            return number
-    return max(1, min(first_value, len(names)))
-
-
-def _scale_of(verdicts: tuple[Verdict, ...]) -> dict[Unit, Scale]:
+def _scales(verdicts: Sequence[Verdict]) -> dict[Unit, Scale]:
     """One axis for all verdicts in the same unit, so that they can be compared by eye."""
     found = {}
     for unit in dict.fromkeys(verdict.unit for verdict in verdicts):

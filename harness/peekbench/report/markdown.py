@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from peekbench.alt_texts import alt_text
 from peekbench.figures import Forest
 from peekbench.records import Table, Verdict
-from peekbench.report.content import Report, printable
+from peekbench.report.content import CONTROLS, QUESTION, Report, legend, printable, split_verdicts
 from peekbench.report.drawing import FOLDER, named_figures, not_in_characters
 from peekbench.report.forest import draw
-from peekbench.wording import shown
+from peekbench.report.shown import as_shown
 
 FOREST_WIDTH = 100
 MOST_TRACEBACKS = 20
@@ -35,12 +35,15 @@ def _lines(report: Report, pictures: str) -> Iterator[str]:
     for warning in report.warnings:
         yield ""
         yield f"> **Caution:** {escaped(' '.join(warning.split()))}"
+    for heading, verdicts in zip((QUESTION, CONTROLS), split_verdicts(report.verdicts), strict=True):
+        if verdicts:
+            yield ""
+            yield f"## {heading}"
+            yield ""
+            yield from map(verdict_line, verdicts)
     if report.verdicts:
         yield ""
-        yield "## Does a method score higher because its unlabeled text is the test set's?"
-        yield ""
-        for verdict in report.verdicts:
-            yield verdict_line(verdict)
+        yield escaped(legend(report.verdicts))
     for name, figure in named_figures(report):
         if pictures or isinstance(figure, Forest):
             yield ""
@@ -87,13 +90,13 @@ def verdict_line(verdict: Verdict) -> str:
     return f"- **{verdict.decision}**: {escaped(verdict.sentence + rests)}"
 
 
-def table_lines(table: Table) -> Iterator[str]:
+def table_lines(raw: Table) -> Iterator[str]:
     """A table and its note."""
+    table = as_shown(raw)
     yield "| " + " | ".join(escaped(column.name) for column in table.columns) + " |"
-    yield "|" + "|".join(" --- " if column.unit == "text" else " ---: " for column in table.columns) + "|"
+    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
     for row in table.rows:
-        cells = (escaped(shown(cell, column.unit)) for cell, column in zip(row, table.columns, strict=True))
-        yield "| " + " | ".join(cells) + " |"
+        yield "| " + " | ".join(escaped(cell.text) for cell in row) + " |"
     if table.note:
         yield ""
         yield escaped(table.note)

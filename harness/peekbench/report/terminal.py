@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
 
 from rich import box
 from rich.cells import cell_len
@@ -15,12 +14,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from peekbench.figures import Forest
-from peekbench.records import Column, Table, TrialFailure, Unit, Verdict
-from peekbench.report.content import Report, printable
+from peekbench.records import Table, TrialFailure, Verdict
+from peekbench.report.content import CONTROLS, QUESTION, Report, legend, printable, split_verdicts
 from peekbench.report.drawing import not_in_characters
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
-from peekbench.wording import shown
+from peekbench.report.shown import ShownColumn, ShownTable, as_shown
 
 STYLES = {
     "biased up": "bold red",
@@ -31,7 +30,6 @@ STYLES = {
 GAP = 3  # between columns
 FOLDED = 26  # width from which text is folded
 NARROW, NARROWEST = 20, 8  # to which it may be folded, the second only where numbers would not fit otherwise
-NAMING: tuple[Unit, ...] = ("text", "count")  # units of columns that can say what a row is
 MOST_ROWS = 30  # of a table in a terminal; the files have all
 MOST_FAILURES = 10
 
@@ -68,10 +66,13 @@ def render_top(report: Report, console: Console) -> None:
     console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
     for warning in report.warnings:
         console.print(Text(f"Caution: {warning}", "bold yellow"))
-    if report.verdicts:
-        _print_heading("Does a method score higher because its unlabeled text is the test set's?", console)
-        for verdict in report.verdicts:
+    for heading, verdicts in zip((QUESTION, CONTROLS), split_verdicts(report.verdicts), strict=True):
+        if verdicts:
+            _print_heading(heading, console)
+        for verdict in verdicts:
             _print_verdict(verdict, console)
+    if report.verdicts:
+        console.print(Text(legend(report.verdicts), "dim"))
     for figure in report.figures:
         if isinstance(figure, Forest):
             console.print()
@@ -107,24 +108,26 @@ def _styled(kind: str, label: str, plot: str, numbers: str, width: int) -> Text:
     return text[:width]
 
 
-def _print_table(table: Table, console: Console, most_rows: int | None) -> None:
+def _print_table(raw: Table, console: Console, most_rows: int | None) -> None:
+    table = as_shown(raw)
     _print_heading(table.title, console)
-    rows = [[shown(cell, column.unit) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
+    rows = [[cell.text for cell in row] for row in table.rows]
     kept = rows[:most_rows]
     needs = [_needs(column, [row[position] for row in rows]) for position, column in enumerate(table.columns)]
     widths = [whole for _, whole in needs]
     if sum(widths) + GAP * len(widths) > console.width:
-        widths = [folded for folded, _ in needs]
-    for positions in _panels(table, widths, console.width):
+        is_text = [column.is_text for column in table.columns]
+        widths = [folded if text else whole for (folded, whole), text in zip(needs, is_text, strict=True)]
+    for positions in _panels(table, widths, [folded for folded, _ in needs], console.width):
         rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
         spare = console.width - sum(widths[position] + GAP for position in positions)
         fitted = {position: widths[position] for position in positions}
-        fitted[positions[-1]] += max(0, spare) if table.columns[positions[-1]].unit == "text" else 0
+        fitted[positions[-1]] += max(0, spare) if table.columns[positions[-1]].is_text else 0
         for position in positions:
             # All is folded here: rich would rather cut a heading than break it above a column of numbers.
             rich_table.add_column(
                 Text("\n".join(fold(table.columns[position].name, fitted[position])) or " "),
-                justify="left" if table.columns[position].unit == "text" else "right",
+                justify="left" if table.columns[position].is_text else "right",
                 min_width=widths[position],
                 overflow="fold",
             )
@@ -137,34 +140,29 @@ def _print_table(table: Table, console: Console, most_rows: int | None) -> None:
         console.print(Text(table.note, "dim"))
 
 
-def _needs(column: Column, cells: list[str]) -> tuple[int, int]:
-    """Width that a column needs, with its longer texts folded and without; numbers and words of headings stay whole."""
+def _needs(column: ShownColumn, cells: list[str]) -> tuple[int, int]:
+    """Width that a column needs, with its cells folded and without; numbers and words of headings stay whole.
+
+    Long texts are folded, and an estimate and the ends of its interval may stand one below the other.
+    """
     longest_word = max(map(cell_len, column.name.split()), default=1)
     longest_cell = max((cell_len(line) for cell in cells for line in cell.splitlines()), default=0)
-    folded = min(longest_cell, FOLDED) if column.unit == "text" else longest_cell
+    parts = (cell_len(part) for cell in cells for part in cell.split())
+    folded = min(longest_cell, FOLDED) if column.is_text else max(parts, default=0)
     return max(longest_word, folded), max(longest_word, longest_cell)
 
 
-def _leading(table: Table) -> list[int]:
-    """Columns that say what a row is: texts and counts, as many of the first as it takes to tell the rows apart."""
-    naming = list(takewhile(lambda position: table.columns[position].unit in NAMING, range(len(table.columns))))
-    for number in range(1, len(naming) + 1):
-        if len({row[:number] for row in table.rows}) == len(table.rows):
-            return naming[:number]
-    return naming if len(naming) < len(table.columns) else [0]
-
-
-def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
+def _panels(table: ShownTable, widths: list[int], folded: list[int], width: int) -> list[list[int]]:
     """Split the columns into groups that fit the width, each beginning with those that say what a row is.
 
     Where these take more than half of the width, their texts are folded further, for which `widths` is changed. Where
-    that does not leave enough room for any other column, they are folded more narrowly still, and at last counts among
-    them stand in one group only.
+    that does not leave enough room for any other column, estimates and ends of intervals stand one below the other; then texts are folded
+    more narrowly still, and at last counts among the first stand in one group only.
     """
     if sum(widths) + GAP * len(widths) <= width:
         return [list(range(len(widths)))]
-    leading = _leading(table)
-    texts = [position for position in leading if table.columns[position].unit == "text"]
+    leading = list(range(table.num_naming))
+    texts = [position for position in leading if table.columns[position].is_text]
     while True:
         others = [position for position in range(len(widths)) if position not in leading]
         room = width - sum(widths[position] + GAP for position in leading)
@@ -172,7 +170,11 @@ def _panels(table: Table, widths: list[int], width: int) -> list[list[int]]:
         widest = max(texts, key=lambda position: widths[position], default=None)
         if is_enough and room >= width // 2:
             break
-        if widest is not None and widths[widest] > (NARROW if is_enough else NARROWEST):
+        if widest is not None and widths[widest] > NARROW:
+            widths[widest] -= 1
+        elif not is_enough and any(widths[position] > folded[position] for position in others):
+            widths[:] = [min(pair) for pair in zip(widths, folded, strict=True)]
+        elif not is_enough and widest is not None and widths[widest] > NARROWEST:
             widths[widest] -= 1
         elif not is_enough and leading and table.columns[leading[-1]].unit == "count":
             leading.pop()

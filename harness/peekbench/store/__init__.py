@@ -164,8 +164,8 @@ class Store(Reader):
             execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", (task.name, position, data))
         for position, method in enumerate(spec.methods):
             self._base_keys[method.name] = method.base_key()
-            row = (method.name, position, method.model, self._base_keys[method.name])
-            execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?)", row)
+            row = (method.name, position, method.model, self._base_keys[method.name], method.entry.control)
+            execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?, ?)", row)
 
     def _hand_on_bases(self, keys: set[tuple[str, str]]) -> None:
         """Give base arms to the keys that follow theirs: exceptions for new tasks are part of a key."""

@@ -10,8 +10,9 @@ from peekbench.records import Draw, FloatArray, Trial, TrialFailure
 from peekbench.store.database import Database, explained
 
 RESULTS = """
-SELECT draws.task, trials.method, methods.model, draws.num_train, draws.num_test, draws.subsample, arms.arm,
-       arms.num_correct, arms.score, arms.log_loss, arms.brier, arms.macro_f1, arms.fit_seconds, arms.predict_seconds
+SELECT draws.task, trials.method, methods.control, methods.model, draws.num_train, draws.num_test, draws.subsample,
+       arms.arm, arms.num_correct, arms.score, arms.log_loss, arms.brier, arms.macro_f1, arms.fit_seconds,
+       arms.predict_seconds
 """
 METRICS = "SELECT trials.method, arms.arm, arms.metrics"
 ARMS = """
@@ -28,7 +29,7 @@ ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draw
          CASE arms.arm WHEN 'base' THEN 0 WHEN 'extra' THEN 1 WHEN 'test' THEN 2 ELSE 3 END, arms.arm
 """
 RESULT_COLUMNS = (
-    "task", "method", "model", "num_train", "num_test", "subsample", "arm",
+    "task", "method", "control", "model", "num_train", "num_test", "subsample", "arm",
     "num_correct", "score", "log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds",
 )  # fmt: skip
 
