@@ -78,7 +78,7 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
                 tuple(overview),
                 "up, down: tasks that the two-sided permutation test tells from zero after Benjamini-Hochberg over the "
                 "tasks, each by itself. The paired t over task means takes these tasks for a sample and asks whether "
-                "such tasks have a bias on average.",
+                "others like these have a bias on average.",
             ),
             Table(
                 f"Permutation tests of the bias{measure} by task",

@@ -55,7 +55,7 @@ def _detection_table(design: PlannedDesign, options: Power) -> Table:
     columns = (
         *HEAD,
         Column("these tasks", "spread"),
-        Column("such tasks", "spread"),
+        Column("other tasks", "spread"),
         Column(f"subsamples for {options.wanted * 100:g} points", "count"),
     )
     return Table(

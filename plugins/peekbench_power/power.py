@@ -95,7 +95,7 @@ def _detection_table(found: Sequence[Found], options: Power, shown: _Shown) -> T
             Column("tasks", "count"),
             Column("subsamples", "number"),
             Column("these tasks", shown.unit),
-            Column("such tasks", shown.unit),
+            Column("other tasks", shown.unit),
             *(Column(f"power at {shown.size(bias)}", "fraction") for bias in options.biases),
         ),
         tuple(rows),

@@ -146,8 +146,10 @@ def test_places_can_be_chosen(spec: str) -> None:
 
 def test_report_draws_a_picture_without_the_network(spec: str) -> None:
     peek("run", spec)
-    peek("report", "small", "--svg", "picture.svg")
-    svg = Path("picture.svg").read_text()
+    done = peek("report", "small", "--pictures", "drawn")
+    assert "written: drawn/01-bias-by-task" in done.stdout
+    assert len(list(Path("drawn").glob("*.svg"))) > 2
+    svg = Path("drawn/terminal.svg").read_text()
     assert svg.startswith("<svg")
     assert "toy.vote" in svg.replace("&#160;", " ")
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")

@@ -250,12 +250,12 @@ def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
         "- subsamples of each task: 10 at 200 test texts, 5 at 500 test texts",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",
-        "- tie: ab",
         r"- bias: +1.47 \[+0.91, +2.03\] points",
         "- p, paired t: 0.025",
     ):
         assert line in card.splitlines()
     assert "low" not in card
+    assert "tie" not in card, "it says something beside other methods only"
     assert "- n:" not in card
 
 

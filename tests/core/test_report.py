@@ -18,7 +18,7 @@ from peekbench import analyze
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records import Analysis, Column, Draw, Table, Trial, TrialFailure, Unit, Verdict
-from peekbench.report import Report, export_svg, render_tables, render_text, report_of_table, write_report
+from peekbench.report import Report, draw_pictures, render_tables, render_text, report_of_table, write_report
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.machine import render_json
@@ -231,9 +231,10 @@ def test_json_keeps_every_number_and_is_strict(report: Report) -> None:
 def test_the_same_report_gives_the_same_bytes(report: Report, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_report(report, tmp_path / name)
-        export_svg(report, tmp_path / name / "top.svg")
+        draw_pictures(report, tmp_path / name / "pictures")
     files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
-    assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("top.svg")} <= files
+    assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("pictures/terminal.svg")} <= files
+    assert sum(path.suffix == ".svg" for path in files) == 1 + len(report.figures) > 1
     for path in files:
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
 

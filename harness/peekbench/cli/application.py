@@ -63,14 +63,16 @@ def say_written(console: Console, paths: list[Path]) -> None:
         console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def report_on(path: Path, reports: Path, console: Console, allow_incomplete: bool, svg: Path | None = None) -> None:
-    from peekbench.report import export_svg, render_text, report_of_run, write_report
+def report_on(
+    path: Path, reports: Path, console: Console, allow_incomplete: bool, pictures: Path | None = None
+) -> None:
+    from peekbench.report import draw_pictures, render_text, report_of_run, write_report
 
     made, formats = report_of_run(path, allow_incomplete=allow_incomplete)
     render_text(made, console)
     say_written(console, write_report(made, reports / made.name, formats))
-    if svg is not None:
-        export_svg(made, svg)
+    if pictures is not None:
+        say_written(console, draw_pictures(made, pictures))
 
 
 def fail(message: str, status: int) -> NoReturn:

@@ -94,16 +94,16 @@ def report(
     run_: Annotated[str, typer.Argument(metavar="RUN", help="A run's name, or the path of its store.")],
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
-    svg: Annotated[
+    pictures: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Also draw the top of the report as a picture."),
+        typer.Option(metavar="FOLDER", help="Also draw it, as SVG: what a terminal shows first, and each figure."),
     ] = None,
 ) -> None:
     """Report a run again from its store.
 
     Example: peekbench report quickstart
     """
-    report_on(run_path(run_), reports, make_console(), allow_incomplete, svg)
+    report_on(run_path(run_), reports, make_console(), allow_incomplete, pictures)
 
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's name, its store, or a table of scores.")]

@@ -12,6 +12,7 @@ from peekbench.report.shown import as_shown
 from peekbench.wording import UNKNOWN
 
 METHOD = "method"  # the column of a table that says whose a row is
+TIE = "tie"  # says something beside other methods only
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class MethodPart:
     facts: MethodFacts
     verdicts: tuple[Verdict, ...]
     tables: tuple[Table, ...]
-    """With its rows alone, and without the column that names it; none that is left without rows."""
+    """With its rows alone, and without the columns that name it or say what it ties with; none that is left without rows."""
     failures: tuple[TrialFailure, ...]
 
 
@@ -48,9 +49,9 @@ def _rows_of(table: Table, method: str) -> Table | None:
     place = next((place for place, column in enumerate(table.columns) if column.name == METHOD), None)
     if place is None:
         return None
-    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows if row[place] == method)
-    columns = (*table.columns[:place], *table.columns[place + 1 :])
-    return replace(table, columns=columns, rows=rows) if rows and columns else None
+    kept = [number for number, column in enumerate(table.columns) if column.name not in (METHOD, TIE)]
+    rows = tuple(tuple(row[number] for number in kept) for row in table.rows if row[place] == method)
+    return replace(table, columns=tuple(table.columns[number] for number in kept), rows=rows) if rows and kept else None
 
 
 def as_facts(table: Table) -> list[tuple[str, str]]:

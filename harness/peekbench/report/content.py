@@ -14,7 +14,7 @@ from peekbench.plan import make_trials
 from peekbench.provenance import describe_session
 from peekbench.records import Analysis, Cell, Column, Table, TrialFailure, Verdict
 from peekbench.report.texts import text_tables
-from peekbench.results import SIZES, load_results
+from peekbench.results import load_results
 from peekbench.spec import canonical, make_spec
 from peekbench.store import Store
 from peekbench.tasks import describe_data
@@ -183,10 +183,10 @@ def _experiment_in_words(spec: ExperimentSpec) -> str:
     num_controls = sum(method.entry.control != "" for method in spec.methods)
     design = spec.design
     repeats = design.num_subsamples
-    times = f"{counted(repeats, 'subsample')} of each" if isinstance(repeats, int) else "subsamples by size"
-    sizes = (f"{name} {', '.join(map(str, getattr(design, name)))}" for name in SIZES)
+    times = f"each drawn {counted(repeats, 'time')}" if isinstance(repeats, int) else "drawn more or less often by size"
+    sizes = (f"{', '.join(map(str, getattr(design, f'num_{part}')))} {part} rows" for part in ("train", "test"))
     what = _methods_in_words(len(spec.methods) - num_controls, num_controls)
-    return f"{what} on {counted(len(spec.tasks), 'task')}, {times}, {', '.join(sizes)}"
+    return f"{what} on {counted(len(spec.tasks), 'task')}, {times}: {', '.join(sizes)}"
 
 
 def _gather(

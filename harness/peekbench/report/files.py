@@ -95,8 +95,18 @@ def _plain_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
 
-def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
-    """Draw the top of the report as a picture."""
+def draw_pictures(report: Report, folder: str | Path) -> list[Path]:
+    """Draw what a terminal shows first, and each figure, as SVG, and say where.
+
+    Raises
+    ------
+    PeekbenchError
+        Where they cannot be written, or nothing is installed that draws figures.
+    """
+    return [_draw_top(report, Path(folder) / "terminal.svg"), *_draw(report, Path(folder), "svg")]
+
+
+def _draw_top(report: Report, path: Path, width: int = TEXT_WIDTH) -> Path:
     console = Console(
         file=io.StringIO(),
         record=True,
@@ -109,7 +119,7 @@ def export_svg(report: Report, path: str | Path, *, width: int = 110) -> Path:
     svg = console.export_svg(
         title=f"peekbench report {report.name}", theme=MONOKAI, code_format=SVG, unique_id="report"
     )
-    return _write(Path(path), svg)
+    return _write(path, svg)
 
 
 def _write(path: Path, text: str) -> Path:

@@ -37,6 +37,7 @@ MEANINGS: Mapping[Decision, str] = {
     "inconclusive": "too unsure to say: the interval holds 0 and reaches out of the band",
 }
 FEWEST_TO_FILTER = 8  # rows of a table
+MOST_WHOLE = 40  # rows of a table; longer ones scroll in a window of their own
 MOST_FAILURES = 100  # with their tracebacks; JSON has all
 
 
@@ -82,7 +83,7 @@ def _environment() -> Environment:
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
     environment.globals.update(marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
-    environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER)
+    environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER, most_whole=MOST_WHOLE)
     return environment
 
 

@@ -156,8 +156,8 @@ def _panels(table: ShownTable, widths: list[int], folded: list[int], width: int)
     """Split the columns into groups that fit the width, each beginning with those that say what a row is.
 
     Where these take more than half of the width, their texts are folded further, for which `widths` is changed. Where
-    that does not leave enough room for any other column, estimates and ends of intervals stand one below the other; then texts are folded
-    more narrowly still, and at last counts among the first stand in one group only.
+    that does not leave enough room for any other column, estimates and ends of intervals stand one below the other;
+    then texts are folded more narrowly still, and at last counts among the first stand in one group only.
     """
     if sum(widths) + GAP * len(widths) <= width:
         return [list(range(len(widths)))]
