@@ -22,7 +22,7 @@ class MethodPart:
     facts: MethodFacts
     verdicts: tuple[Verdict, ...]
     tables: tuple[Table, ...]
-    """With its rows alone, and without the columns that name it or say what it ties with; none that is left without rows."""
+    """With its rows alone, without the columns that name it or say what it ties with; none without rows."""
     failures: tuple[TrialFailure, ...]
 
 
