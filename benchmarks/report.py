@@ -22,7 +22,7 @@ from peekbench.spec import ExperimentSpec, make_spec
 from peekbench.store import Store
 
 TASKS, SUBSAMPLES, NUM_TEST = 25, 270, 100
-METHODS = ("classic.lsa", "classic.word2vec", "classic.self_training", "controls.null")
+METHODS = ("classic.lsa", "lsa-50", "classic.word2vec", "classic.self_training")
 BATCH = 1000  # trials stored at once
 SORT_ALL = """() => [...document.querySelectorAll("table[data-sort]")]
   .map((table) => [table.tBodies[0].rows.length, ...[...table.querySelectorAll("thead button")].map((button) => {
@@ -37,7 +37,7 @@ def large_spec(folder: Path) -> ExperimentSpec:
     raw = {
         "name": "large",
         "tasks": [{"use": "docstrings.numpy", "name": f"task{number}"} for number in range(TASKS)],
-        "methods": list(METHODS),
+        "methods": [{"name": name, "use": "classic.lsa" if name == "lsa-50" else name} for name in METHODS],
         "design": {"num_train": 50, "num_test": NUM_TEST, "num_subsamples": SUBSAMPLES},
     }
     return make_spec(raw, folder=folder)

@@ -34,6 +34,16 @@ def test_analyses_by_name_and_by_spec(simulate: Simulate) -> None:
     assert named.tables[0].columns[0].name == "how many"
 
 
+def test_controls_go_only_to_analyses_that_ask_for_them(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0.02), simulate(0.1, method="leak").assign(control="positive")], ignore_index=True)
+    (count,) = analyze(table, ["toy.count"])
+    assert count.tables[0].rows == ((600,),), "the control's 600 rows are left out"
+    (summary,) = analyze(table, ["summary"])
+    assert [verdict.method for verdict in summary.verdicts] == ["method", "leak"]
+    (count,) = analyze(table.assign(control="positive"), ["toy.count"])
+    assert count.tables[0].rows == ((1200,),), "there is nothing else"
+
+
 def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
     with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
         analyze(simulate(0.02), ["toy.cuont"])

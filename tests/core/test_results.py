@@ -85,6 +85,11 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is no whole number"),
         ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is no whole number"),
         ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is no arm"),
+        (
+            "task,control,extra,test\na,,0.1,0.2\na,odd,0.1,0.2\n",
+            "row 2, column 'control': odd is neither 'negative'",
+        ),
+        ("task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n", "column 'control':  differs between rows of one"),
         ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
         (
             "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
@@ -156,6 +161,17 @@ def test_published_accuracies(published: Path) -> None:
     assert (exact - table["num_correct"].astype(float)).abs().max() < 1e-6
     cut_off = np.floor(table["score"].to_numpy() * table["num_test"].to_numpy(dtype=float))
     assert (cut_off != table["num_correct"].to_numpy(dtype=float)).sum() > 1000  # rounding matters in real data
+
+
+def test_controls_are_told_by_a_store_and_by_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
+    table = load_results(run(make_spec(methods=["toy.vote", "controls.null"])).store)
+    known = dict(zip(table["method"], table["control"], strict=True))
+    assert known == {"toy.vote": "", "controls.null": "negative"}
+    found = configurations(table)
+    assert [one.cells[0] for one in found.without_controls().each] == ["toy.vote"]
+    assert [(one.cells[0], one.control) for one in found.controls().each] == [("controls.null", "negative")]
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    pd.testing.assert_series_equal(load_results(tmp_path / "scores.csv")["control"], table["control"])
 
 
 def test_a_store_gives_the_same_table_as_its_scores_in_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
