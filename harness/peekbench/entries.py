@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from peekbench.protocols import (
@@ -69,6 +69,8 @@ class MethodEntry:
     """Where the method downloads or makes something that all its fits use, such as a model."""
     count_tokens: CountTokens[Any] | None = None
     """Where the method cuts texts into tokens."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """What the numbers are that its fits record, by name, for those whose name does not say it."""
     control: Control = ""
     """'negative' where the unlabeled texts change nothing for certain, 'positive' where a bias is planted: what a run
     says of such a method judges the run."""

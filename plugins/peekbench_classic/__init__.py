@@ -49,6 +49,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method=lsa,
             count_tokens=count_words,
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
+            metrics={"explained_variance": "share of the variance of the texts it was fitted on that its dimensions hold"},
         ),
         MethodEntry(
             name="self_training",
@@ -56,6 +57,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method=self_training,
             count_tokens=count_words,
             summary="tf-idf, logistic regression, soft pseudo-labels on the unlabeled texts",
+            metrics={"soft_label_entropy": "mean entropy of the pseudo-labels; 0 where all are sure"},
             unlabeled_options=frozenset({"rounds", "unlabeled_weight", "temperature"}),
         ),
         MethodEntry(

@@ -30,6 +30,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method=leak,
             summary="positive control: knows labels of unlabeled texts, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
+            metrics={"planted_gain": "share of the unlabeled texts that it gets right only because it knows them"},
             base="null",
             control="positive",
         ),

@@ -163,7 +163,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
         *(replace(table, topic="data") for table in (_task_table(tasks), *text_tables(texts))),
         *(
             replace(table, topic="methods")
-            for table in (_method_table(methods), *_cost_table(results), *_metric_table(metrics))
+            for table in (_method_table(methods), *_cost_table(results), *_metric_table(metrics, spec))
         ),
     )
     made = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
@@ -290,14 +290,15 @@ def _mean(seconds: pd.Series[float], method: str, arm: str) -> Cell:
     return float(seconds[method, arm]) if (method, arm) in seconds.index else None
 
 
-def _metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Table]:
+def _metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]], spec: ExperimentSpec) -> list[Table]:
+    known = {method.name: method.entry.metrics for method in spec.methods}
     arms = list(dict.fromkeys(arm for by_arm in metrics.values() for arm in by_arm))
     rows = [
-        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms))
+        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms), known[method].get(metric, ""))
         for method, by_arm in metrics.items()
         for metric in dict.fromkeys(name for values in by_arm.values() for name in values)
     ]
-    columns = (Column("method"), Column("metric"), *(Column(arm, "number") for arm in arms))
+    columns = (Column("method"), Column("metric"), *(Column(arm, "number") for arm in arms), Column("what it is"))
     return [Table("Means of what methods recorded, by arm", columns, tuple(rows))] if rows else []
 
 
