@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         PainterEntry,
         TaskGroupEntry,
     )
-    from peekbench.errors import DataError, PeekbenchError, SpecError
+    from peekbench.errors import DataError, PeekbenchError, SpecError, UnavailableError
     from peekbench.execute import run
     from peekbench.figures import (
         Axis,
@@ -89,7 +89,7 @@ _HOME = {
         ),
         "entries",
     ),
-    **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
+    **dict.fromkeys(("DataError", "PeekbenchError", "SpecError", "UnavailableError"), "errors"),
     "run": "execute",
     **dict.fromkeys(
         (
@@ -166,6 +166,7 @@ __all__ = [
     "Trial",
     "TrialFailure",
     "TrialResult",
+    "UnavailableError",
     "Unit",
     "Verdict",
     "Violins",

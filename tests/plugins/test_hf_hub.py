@@ -242,6 +242,47 @@ def test_any_dataset_loads_by_its_parquet_copy_or_by_its_files(hub: LoopbackHub,
     assert CONVERSION == "refs@convert@parquet"
 
 
+def test_what_many_tasks_lack_is_told_once(hub: LoopbackHub, tmp_path: Path) -> None:
+    for task in ("emo", "limit"):
+        write_repository(task, hub.folder)
+    load(hub, tmp_path, "hf.emo", "hf.limit")
+    hub.stop()
+    specs = {
+        "all": "[hf.all]",
+        "some": "[hf.emo, hf.trec, hf.massive]",
+        "one": "[hf.emo, hf.trec]",
+        "small": "[hf.trec, hf.massive, hf.emo]",
+    }
+    for name, tasks in specs.items():
+        text = SPEC.replace("[hf.emo, hf.trec]", tasks).replace("locked", name)
+        (tmp_path / f"{name}.yaml").write_text(
+            text.replace("num_test: 10", "num_test: 19") if name == "small" else text
+        )
+
+    def told(name: str, **more: str) -> list[str]:
+        done = hub.python(CLI, tmp_path, "validate", str(tmp_path / f"{name}.yaml"), **more)
+        assert done.returncode == 2, done.stderr
+        return [line.removeprefix(f"peekbench: {tmp_path / name}.yaml: ") for line in done.stderr.splitlines()]
+
+    (everything,) = told("all", HF_HUB_OFFLINE="1")
+    first = "23 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, hf.blog_authorship_corpus, "
+    assert everything.startswith(first), "and all others, since two of the spec's tasks are there"
+    assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch" in everything
+    (some,) = told("some")
+    assert some.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
+    assert some.count("Check the network and HF_ENDPOINT") == 1
+    (one,) = told("one", HF_HUB_OFFLINE="1")
+    assert one.startswith("hf.trec: default/train/*.parquet in the dataset repository CogComp/trec, 65752bf53af25bc9")
+    unreached, small = told("small")
+    assert unreached.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
+    assert "task hf.emo: 40 rows, but" in small, "a fault of another kind has its own line"
+    shutil.rmtree(tmp_path / "cache")
+    (everything,) = told("all", HF_HUB_OFFLINE="1")
+    assert everything.startswith(
+        "25 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, ...): not in this machine's cache"
+    )
+
+
 SPEC = """
 name: locked
 seed: 1
