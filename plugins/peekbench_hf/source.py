@@ -70,6 +70,9 @@ def facts(folders: Folders, task: HubTask) -> TaskFacts:
         num_rows=known.get("num_rows", task.num_rows),
         characters=tuple(known["characters"]) if known else None,
         licence=task.licence,
+        class_names=tuple(dict.fromkeys((task.classes or {}).values())),
+        instruction=task.instruction,
+        details={"from": " or ".join(map(str, task.places)), "citation": task.citation, "note": task.note},
     )
 
 

@@ -283,6 +283,31 @@ def test_what_many_tasks_lack_is_told_once(hub: LoopbackHub, tmp_path: Path) -> 
     )
 
 
+def test_show_says_without_a_network_what_the_record_knows(hub: LoopbackHub, tmp_path: Path) -> None:
+    write_repository("trec", hub.folder)
+    serve_pinned(hub, "trec")
+    whole = hub.python(CLI, tmp_path / "online", "show", "hf.trec")
+    assert "\n40 rows\n" in whole.stdout
+    assert "not shown" not in whole.stdout
+    hub.stop()
+    part = hub.python(CLI, tmp_path / "offline", "show", "hf.trec")
+    assert part.returncode == 0, part.stderr
+    for said in (
+        "  revision: str, default ''",
+        "rows: 5,452",
+        "classes: abbreviation, entity, description, human, location, number",
+        "from: default/train/*.parquet in the dataset repository CogComp/trec, branch refs/convert/parquet",
+        "citation: li2002learning",
+        "  The text is a question. Answer with the kind of thing that it asks for.",
+        "not shown: texts, and how many rows each class has; hf.trec: default/train/*.parquet in the dataset",
+        "cannot be reached (",
+    ):
+        assert said in part.stdout
+    asked = hub.python(CLI, tmp_path / "offline", "show", "hf.trec", "--options", "{drop_duplicates: exact}")
+    assert asked.returncode == 2, "who gives options wants the data"
+    assert "cannot be reached" in asked.stderr
+
+
 SPEC = """
 name: locked
 seed: 1
