@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from peekbench.report import write_report
     from peekbench.results import load_results
     from peekbench.spec import ExperimentSpec, load_spec
-    from peekbench.wording import ScoreWords, signed
+    from peekbench.wording import ScoreWords, counted, signed
 
 _HOME = {
     "alt_text": "alt_texts",
@@ -110,8 +110,7 @@ _HOME = {
         "records",
     ),
     "write_report": "report",
-    "ScoreWords": "wording",
-    "signed": "wording",
+    **dict.fromkeys(("ScoreWords", "counted", "signed"), "wording"),
     "load_results": "results",
     **dict.fromkeys(("ExperimentSpec", "load_spec"), "spec"),
 }  # fmt: skip
@@ -175,6 +174,7 @@ __all__ = [
     "analyze",
     "audit",
     "configurations",
+    "counted",
     "decide",
     "frame_prompt",
     "group_duplicates",

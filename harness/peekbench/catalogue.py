@@ -19,6 +19,7 @@ from peekbench.protocols import Options
 from peekbench.records import Folders, TaskFacts
 from peekbench.registration import options_schema
 from peekbench.uses import TaskSpec, make_use
+from peekbench.wording import counted
 
 KINDS = {
     "tasks": "data source",
@@ -150,7 +151,7 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         if options is not None or entry.facts is None:
             raise
         return _describe_facts(entry.facts(_folders()), error)
-    lines = [f"{len(dataset.labels):,} rows"]
+    lines = [counted(len(dataset.labels), "row")]
     if dataset.kind == "classification":
         counts = class_counts(dataset)
         lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(dataset.class_names)]

@@ -237,7 +237,7 @@ def test_any_dataset_loads_by_its_parquet_copy_or_by_its_files(hub: LoopbackHub,
     assert "is a ClassLabel of neg, pos, but the class names are for pos, neg" in said[3]["error"]
     assert (said[4]["names"], said[4]["labels"][:3]) == (["bad", "good"], [0, 1, 0])
     assert "there are test.parquet, train.parquet, validation.parquet" in said[5]["error"]
-    assert "row 41: nothing in column 'text' or 'label'; so it is in 1 rows" in said[6]["error"]
+    assert "row 41: nothing in column 'text' or 'label'; so it is in 1 row. " in said[6]["error"]
     assert (said[7]["names"], len(said[7]["texts"])) == (["ham", "spam"], ROWS)
     assert CONVERSION == "refs@convert@parquet"
 
