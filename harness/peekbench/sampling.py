@@ -55,8 +55,8 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
             if counts.get(label, 0) < wanted:
                 raise DataError(
                     f"task {task}, class {class_name!r}: {counted(counts.get(label, 0), 'row')}, but "
-                    f"num_train {num_train} takes {wanted} of each of its {num_classes} classes; lower num_train or leave the "
-                    "class out"
+                    f"num_train {num_train} takes {wanted} of each of its {num_classes} classes; lower num_train "
+                    "or leave the class out"
                 )
         num_train = wanted * num_classes
     if num_rows < num_train + 2 * num_test:

@@ -324,7 +324,16 @@ def test_metrics_say_what_was_done(gpt2: Path, tmp_path: Path) -> None:
     assert predictor.metrics["share_cut"] == 0.25
     assert predictor.metrics["scoring_seconds"] > 0
     assert predictor.metrics["peak_memory_mb"] > 0
+    assert predictor.metrics["share_scored_by_tree"] == 1
     assert "micro_batch_size" not in predictor.metrics
+
+
+def test_metrics_say_that_a_model_takes_no_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of("prompting.zero_shot", save_model("gpt2", tmp_path / "deaf", positions=512), tmp_path)
+    monkeypatch.setattr(LanguageModel, "as_mask", lambda self, sees: torch.ones_like(sees))
+    predictor = case.fit(None)
+    predictor.predict(case.test[:3])
+    assert predictor.metrics["share_scored_by_tree"] == 0
 
 
 def test_memory_that_runs_out_changes_no_number(gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
