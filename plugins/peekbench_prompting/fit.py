@@ -54,7 +54,7 @@ def fitting_model(options: Prompting, context: Context, metrics: dict[str, float
     reset_peak_memory(device)
     with reproducibly(device, options.threads):
         started = time.perf_counter()
-        loan = borrow(find_model(options.model, options.revision, context.folders), device, options.base)
+        loan = borrow(find_model(options.model, options.revision, context.folders), device, options.held)
         metrics["loading_seconds"] = time.perf_counter() - started
         check_causal(options.model, loan.model.kind)
         yield loan
