@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,6 @@ from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.model import CountPriors, DifferencePriors
 from peekbench_bayes.slices import fit_count_slices, fit_difference_slices, mixture_quantile, take_slices
 from peekbench_bayes.verdict import summarise
-
-if TYPE_CHECKING:
-    Simulate = Callable[..., pd.DataFrame]
 
 
 def test_slices_keep_one_subsample_of_each_task_and_model() -> None:
