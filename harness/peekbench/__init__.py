@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         PainterEntry,
         TaskGroupEntry,
     )
-    from peekbench.errors import DataError, PeekbenchError, SpecError
+    from peekbench.errors import DataError, PeekbenchError, SpecError, UnavailableError
     from peekbench.execute import run
     from peekbench.figures import (
         Axis,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from peekbench.report import write_report
     from peekbench.results import load_results
     from peekbench.spec import ExperimentSpec, load_spec
-    from peekbench.wording import ScoreWords, signed
+    from peekbench.wording import ScoreWords, counted, signed
 
 _HOME = {
     "alt_text": "alt_texts",
@@ -90,7 +90,7 @@ _HOME = {
         ),
         "entries",
     ),
-    **dict.fromkeys(("DataError", "PeekbenchError", "SpecError"), "errors"),
+    **dict.fromkeys(("DataError", "PeekbenchError", "SpecError", "UnavailableError"), "errors"),
     "run": "execute",
     **dict.fromkeys(
         (
@@ -111,8 +111,7 @@ _HOME = {
         "records",
     ),
     "write_report": "report",
-    "ScoreWords": "wording",
-    "signed": "wording",
+    **dict.fromkeys(("ScoreWords", "counted", "signed"), "wording"),
     "load_results": "results",
     **dict.fromkeys(("ExperimentSpec", "load_spec"), "spec"),
 }  # fmt: skip
@@ -168,6 +167,7 @@ __all__ = [
     "Trial",
     "TrialFailure",
     "TrialResult",
+    "UnavailableError",
     "Unit",
     "Verdict",
     "Violins",
@@ -176,6 +176,7 @@ __all__ = [
     "analyze",
     "audit",
     "configurations",
+    "counted",
     "decide",
     "frame_prompt",
     "group_duplicates",

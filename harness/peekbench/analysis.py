@@ -15,6 +15,7 @@ from peekbench.results import TRIAL, load_results
 from peekbench.spec import DEFAULT_ANALYSES
 from peekbench.store import Store, is_store
 from peekbench.uses import AnalysisSpec, make_use
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,4 +198,4 @@ def _place(method: str, model: str, num_train: Any, num_test: Any, task: str) ->
 
 def _count(missing: set[int], wanted: set[int]) -> str:
     first = ", ".join(map(str, sorted(missing)[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
-    return f"{len(missing)} of {len(wanted)} subsamples missing ({first})"
+    return f"{len(missing)} of {counted(len(wanted), 'subsample')} missing ({first})"

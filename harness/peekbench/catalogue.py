@@ -13,12 +13,13 @@ from peekbench import plugins
 from peekbench.cache import cache_folder
 from peekbench.data import class_counts, load_dataset
 from peekbench.entries import DataSourceEntry, Entry, MethodEntry, PainterEntry, TaskGroupEntry
-from peekbench.errors import PluginError
+from peekbench.errors import PluginError, UnavailableError
 from peekbench.prompts import render_prompt
 from peekbench.protocols import Options
 from peekbench.records import Folders, TaskFacts
 from peekbench.registration import options_schema
 from peekbench.uses import TaskSpec, make_use
+from peekbench.wording import counted
 
 KINDS = {
     "tasks": "data source",
@@ -74,7 +75,7 @@ TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
 
 def list_tasks() -> Iterator[str]:
     """One line a task: what it is called, its size, how long its texts are, its licence. Nothing is downloaded."""
-    folders = Folders(spec=Path.cwd(), cache=cache_folder())
+    folders = _folders()
     yield TASK_LINE.format("", "classes", "rows", "characters", "licence")
     others = []
     for plugin in plugins.installed():
@@ -97,8 +98,16 @@ def list_tasks() -> Iterator[str]:
 
 def _task_line(use: str, facts: TaskFacts) -> str:
     rows = "-" if facts.num_rows is None else f"{facts.num_rows:,}"
-    lengths = "-" if facts.characters is None else "{:,}-{:,}".format(*facts.characters)
+    lengths = "-" if facts.characters is None else _character_span(facts.characters)
     return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.licence or "-")
+
+
+def _character_span(characters: tuple[int, int]) -> str:
+    return "{:,}-{:,}".format(*characters)
+
+
+def _folders() -> Folders:
+    return Folders(spec=Path.cwd(), cache=cache_folder())
 
 
 def _use(plugin: str, thing: str) -> str:
@@ -118,7 +127,8 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     PluginError
         Where no plugin offers it.
     DataError, SpecError
-        Where its data cannot be loaded.
+        Where its data cannot be loaded. Where they cannot be got at from here, and no options were given, it is said
+        instead what is known without them.
     """
     plugin, thing = plugins.split_use(use)
     found = [(kind, things[thing]) for kind, things in plugins.load(plugin).offers.items() if thing in things]
@@ -135,12 +145,17 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     """What is loaded, with three texts of different classes and the prompt of the first."""
     if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
         return "Its data are shown with --options, for example --options '{...}'."
-    dataset = load_dataset(use, {} if options is None else make_use(TaskSpec, use, options).raw_options())
-    lines = [f"{len(dataset.labels):,} rows"]
+    try:
+        dataset = load_dataset(use, {} if options is None else make_use(TaskSpec, use, options).raw_options())
+    except UnavailableError as error:
+        if options is not None or entry.facts is None:
+            raise
+        return _describe_facts(entry.facts(_folders()), error)
+    lines = [counted(len(dataset.labels), "row")]
     if dataset.kind == "classification":
         counts = class_counts(dataset)
         lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(dataset.class_names)]
-    lines += [f"{name}: {_in_words(value)}" for name, value in dataset.details.items() if value not in ("", None)]
+    lines += _detail_lines(dataset.details)
     if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
         first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
         rows = sorted(first.values())[:3]
@@ -149,6 +164,27 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         lines.append("the prompt for the first:")
         lines.append(indent(render_prompt(dataset.inputs[rows[0]], dataset.class_names, dataset.instruction), "  "))
     return "\n".join(lines)
+
+
+def _describe_facts(facts: TaskFacts, error: UnavailableError) -> str:
+    """What is known of data that cannot be loaded now."""
+    known = {
+        "rows": None if facts.num_rows is None else f"{facts.num_rows:,}",
+        "classes": ", ".join(facts.class_names) or facts.num_classes,
+        "characters": None if facts.characters is None else _character_span(facts.characters),
+        "licence": facts.licence,
+        **facts.details,
+    }
+    lines = _detail_lines(known)
+    if facts.class_names:
+        lines.append("the prompt for a text:")
+        lines.append(indent(render_prompt("...", facts.class_names, facts.instruction), "  "))
+    lines.append(f"not shown: texts, and how many rows each class has; {error}")
+    return "\n".join(lines)
+
+
+def _detail_lines(details: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {_in_words(value)}" for name, value in details.items() if value not in ("", None)]
 
 
 def _in_words(value: Any) -> str:

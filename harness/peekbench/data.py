@@ -15,6 +15,7 @@ from peekbench.cache import cache_folder
 from peekbench.entries import DataSourceEntry
 from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.records import Dataset, Folders, SourceRef, Task, TaskKind
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec
@@ -101,18 +102,20 @@ def check(dataset: Dataset, use: str) -> None:
     _check_form(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
         raise DataError(
-            f"{use}: {len(dataset.inputs)} inputs but {len(dataset.labels)} labels; each row needs one of each"
+            f"{use}: {counted(len(dataset.inputs), 'input')} but {counted(len(dataset.labels), 'label')}; "
+            "each row needs one of each"
         )
     if dataset.kind == "regression":
         strange = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
         if strange:
             raise DataError(
-                f"{use}: the target of row {strange[0]} is no finite number; mend or drop {len(strange)} rows"
+                f"{use}: the target of row {strange[0]} is no finite number; mend or drop "
+                f"{counted(len(strange), 'row')}"
             )
         return
     names = list(dataset.class_names)
     if len(names) < 2:
-        raise DataError(f"{use}: {len(names)} classes; classification needs two or more")
+        raise DataError(f"{use}: {counted(len(names), 'class', 'classes')}; classification needs two or more")
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise DataError(f"{use}: the class names {names} are not all different texts; rename some")
     for label in class_counts(dataset):

@@ -21,6 +21,20 @@ class DataError(PeekbenchError):
     """Data that cannot be loaded, or is too small for a design."""
 
 
+class UnavailableError(DataError):
+    """Data that cannot be got at from here, for a reason that may well hold for others too, such as no network."""
+
+    def __init__(self, wanted: str, reason: str) -> None:
+        super().__init__(wanted, reason)
+        self.wanted = wanted
+        """What was wanted, and where it was sought."""
+        self.reason = reason
+        """Why it cannot be had and what to do about it; where several things fail alike, this is said once."""
+
+    def __str__(self) -> str:
+        return f"{self.wanted}: {self.reason}"
+
+
 class StoreError(PeekbenchError):
     """A run's store that is damaged, foreign, locked, or cannot be written."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.data import load_dataset
 from peekbench.errors import DataError, PeekbenchError
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     from peekbench.spec import ExperimentSpec
@@ -46,7 +47,7 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def _fetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
-    return f"{len(load_dataset(spec.source(task)).labels):,} rows"
+    return counted(len(load_dataset(spec.source(task)).labels), "row")
 
 
 def _fetch_for_method(spec: ExperimentSpec, method: MethodSpec) -> str:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from peekbench.records import TrialFailure
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -142,7 +143,7 @@ class LineProgress:
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
         self._tally = _new_tally(spec, planned, done)
-        self._write(f"{spec.name}: {planned:,} trials, {done:,} done before")
+        self._write(f"{spec.name}: {counted(planned, 'trial')}, {done:,} done before")
 
     def prepare(self, method: str) -> None:
         self._write(f"getting what {method} needs")
@@ -156,7 +157,7 @@ class LineProgress:
         if now - self._last >= self._seconds or self._tally.handled == self._tally.planned:
             self._last = now
             self._write(
-                f"{self._tally.handled:,} of {self._tally.planned:,} trials, {self._tally.failed:,} failed, "
+                f"{self._tally.handled:,} of {counted(self._tally.planned, 'trial')}, {self._tally.failed:,} failed, "
                 f"{self._tally.pace()}"
             )
 

@@ -89,13 +89,17 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What a list of tasks shows, without loading any; None or empty where it is not known."""
+    """What there is to say of a task without loading it; None or empty where it is not known."""
 
     num_classes: int | None = None
     num_rows: int | None = None
     characters: tuple[int, int] | None = None
     """25th and 75th percentile of the texts' lengths."""
     licence: str = ""
+    class_names: tuple[str, ...] = ()
+    instruction: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else is shown of a task that cannot be loaded here, as `Dataset.details`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from peekbench.data import class_counts
 from peekbench.errors import DataError
 from peekbench.records import Dataset, Draw, IntArray, Subsample
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     from peekbench.design import Design
@@ -53,13 +54,14 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
         for label, class_name in enumerate(dataset.class_names):
             if counts.get(label, 0) < wanted:
                 raise DataError(
-                    f"task {task}, class {class_name!r}: {counts.get(label, 0)} rows, but num_train {num_train} takes "
-                    f"{wanted} of each of its {num_classes} classes; lower num_train or leave the class out"
+                    f"task {task}, class {class_name!r}: {counted(counts.get(label, 0), 'row')}, but "
+                    f"num_train {num_train} takes {wanted} of each of its {num_classes} classes; lower num_train "
+                    "or leave the class out"
                 )
         num_train = wanted * num_classes
     if num_rows < num_train + 2 * num_test:
         raise DataError(
-            f"task {task}: {num_rows} rows, but num_train {num_train} + 2 x num_test {num_test} = "
+            f"task {task}: {counted(num_rows, 'row')}, but num_train {num_train} + 2 x num_test {num_test} = "
             f"{num_train + 2 * num_test} are needed; lower num_test or num_train"
         )
 

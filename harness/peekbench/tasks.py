@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data import class_counts, fingerprint, load_dataset
-from peekbench.errors import DataError, PluginError
+from peekbench.errors import DataError, PluginError, UnavailableError
 from peekbench.sampling import check_sizes
 
 if TYPE_CHECKING:
@@ -24,19 +25,32 @@ def check_tasks(spec: ExperimentSpec) -> None:
     PluginError
         Where a method takes other kinds of tasks.
     """
-    faults: list[DataError] = []
+    faults: dict[str, DataError] = {}
     for task in spec.tasks:
         try:
             dataset = load_dataset(spec.source(task))
             check_sizes(dataset, spec.design_of(task), task.name)
         except DataError as error:
-            faults.append(error)
+            faults[task.name] = error
         else:
             _check_kind(spec, task.name, dataset.kind)
     if len(faults) == 1:
-        raise faults[0]
+        raise next(iter(faults.values()))
     if faults:
-        raise DataError("\n".join(str(fault) for fault in faults))
+        raise DataError("\n".join(_tell_once(faults, len(spec.tasks))))
+
+
+def _tell_once(faults: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
+    """A line a fault; tasks that are unavailable for one reason share theirs."""
+    alike: dict[object, list[str]] = {}
+    for name, fault in faults.items():
+        alike.setdefault(fault.reason if isinstance(fault, UnavailableError) else fault, []).append(name)
+    for cause, names in alike.items():
+        if len(names) == 1:
+            yield str(faults[names[0]])
+        else:  # who lacks some of the tasks wants to know which; where it is all of them, a few will do
+            named = names if len(names) < num_tasks or len(names) <= 4 else [*names[:3], "..."]
+            yield f"{len(names)} tasks ({', '.join(named)}): {cause}"
 
 
 def _check_kind(spec: ExperimentSpec, task: str, kind: TaskKind) -> None:

@@ -1,10 +1,15 @@
-"""Numbers as a reader expects them."""
+"""Numbers, and how many there are of what, as a reader expects them."""
 
 from __future__ import annotations
 
 from peekbench.records import Cell, Unit
 
 UNKNOWN = "-"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """How many there are of something: '1 trial', '1,200 trials', '2 analyses'."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def shown(value: Cell, unit: Unit) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
-from peekbench import Analysis, Cell, Column, Decision, Table, Unit, decide
+from peekbench import Analysis, Cell, Column, Decision, Table, Unit, counted, decide
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_slices, take_slices
@@ -46,7 +46,7 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         conclusions.append((*start, *(said[decision] / options.num_slices for decision in DECISIONS)))
     is_accuracy = all(arms.num_test for arms in parts)
     unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "number"
-    of = f"of {options.num_slices:,} slices, preset {options.preset}"
+    of = f"of {counted(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
     size = f"{options.limit * 100:g} points" if unit == "difference" else f"{options.limit:g}"
     first = (*keys, Column("effect"))

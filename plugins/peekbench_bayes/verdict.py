@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict, decide
+from peekbench import ScoreWords, Verdict, counted, decide
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
 
@@ -46,7 +46,7 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
         return Verdict(
             arms.label, "bias", decision, sentence, mean, low, high, level,
             region=region,
-            basis=f"{len(arms.tasks):,} task{'s' * (len(arms.tasks) != 1)}, {len(differences):,} trials, a posterior",
+            basis=f"{counted(len(arms.tasks), 'task')}, {counted(len(differences), 'trial')}, a posterior",
             unit="difference" if arms.num_test else "number",
         )  # fmt: skip
 

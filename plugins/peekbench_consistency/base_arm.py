@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Cell, Column, Table, Unit
+from peekbench import Cell, Column, Table, Unit, counted
 from peekbench_consistency.findings import UNKNOWN, Finding, Rows, holm, joined, listed, shown_p
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ def _size_finding(rows: Rows, found: Comparison, p: FloatArray, size: int, refer
         key=lambda position: -abs(found.differences[position]),
     )
     named = [f"{found.tasks[i]} {rows.difference(sign * found.differences[i])}" for i in differing]
-    tasks = f"; {len(named)} of {len(found.tasks)} tasks differ by themselves: {listed(named)}" if named else ""
+    tasks = (
+        f"; {len(named)} of {counted(len(found.tasks), 'task')} differ by themselves: {listed(named)}" if named else ""
+    )
     return Finding(
         "fault",
         "the base arm depends on n",
@@ -193,7 +195,7 @@ def by_method(rows: Rows, shared: bool | None, level: float) -> list[Finding]:
                         "fault",
                         "a shared base arm differs here and there",
                         joined(f"{one} and {other}", rows.place(**cells)),
-                        f"equal in all but {count} of {len(difference)} trials; {listed(tasks)}",
+                        f"equal in all but {count} of {counted(len(difference), 'trial')}; {listed(tasks)}",
                         "these trials were run with other settings, or their rows are mixed up; run them again",
                     )
                 )

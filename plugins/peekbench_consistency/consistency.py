@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 FAMILIES = 5  # of statistical tests, among which the level is divided: base by size and by method, shifts, steps, ties
 LOOKED_FOR = (
-    "base arms that depend on n or on the method, repeated, copied and shifted rows, rows of other draws, equal arms, "
-    "accuracies that are no multiples of 1/n, unequal numbers of subsamples, scores no better than the commonest class"
+    "base arms that depend on n or on the method",
+    "repeated, copied and shifted rows",
+    "rows of other draws",
+    "equal arms",
+    "accuracies that are no multiples of 1/n",
+    "unequal numbers of subsamples",
+    "scores no better than the commonest class",
 )
 ORDER = ("fault", "doubt", "note")
 
@@ -59,16 +64,21 @@ def look(results: pd.DataFrame, *, options: Consistency) -> Analysis:
 
 
 def _table(findings: list[Finding], level: float) -> Table:
-    title = "What should not be in the table" if findings else "Nothing was found that should not be in the table"
+    chance = (
+        "Where chance comes in, p is adjusted for all tests of its kind, and a table with nothing wrong gives any such "
+        f"finding with a chance of at most {level:g}."
+    )
+    if not findings:
+        looks = tuple((sought,) for sought in LOOKED_FOR)
+        return Table("Nothing was found that should not be in the table", (Column("looked for"),), looks, chance)
     columns = tuple(map(Column, ("weight", "what", "where", "evidence", "what to do")))
     body = tuple(
         (found.weight, found.what, found.where or "everywhere", found.evidence, found.remedy) for found in findings
     )
     return Table(
-        title,
+        "What should not be in the table",
         columns,
         body,
-        f"Looked for: {LOOKED_FOR}. Where chance comes in, p is adjusted for all tests of its kind, and a table with "
-        f"nothing wrong gives any such finding with a chance of at most {level:g}. A fault cannot be as it should, a "
-        "doubt may have a good reason, a note limits what the numbers can show.",
+        f"Looked for: {', '.join(LOOKED_FOR)}. {chance} A fault cannot be as it should, a doubt may have a good "
+        "reason, a note limits what the numbers can show.",
     )

@@ -11,7 +11,7 @@ from peekbench_finetune.classification import Classifier
 from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
 from peekbench_lm.folder import find_model
 from peekbench_lm.model import LanguageModel, borrow
-from peekbench_lm.names import Base
+from peekbench_lm.names import Held
 from peekbench_lm.pretraining import pretrain
 from peekbench_lm.tokens import encode
 from peekbench_lm.training import derive
@@ -35,8 +35,8 @@ def fit(
     metrics: dict[str, float] = {}
     with reproducibly(device, options.threads):
         started = time.perf_counter()
-        base: Base = "frozen" if options.lora else "trained"
-        loan = borrow(find_model(options.model, options.revision, context.folders), device, base)
+        held: Held = "frozen" if options.lora else "trained"
+        loan = borrow(find_model(options.model, options.revision, context.folders), device, held)
         metrics["loading_seconds"] = time.perf_counter() - started
         model = loan.model
         model.precision = options.precision

@@ -7,54 +7,35 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.names import DeviceName, Kind, Pooling, Precision, Schedule
-from peekbench_lm.options import Lora
+from peekbench_lm.names import DeviceName, Kind, Pooling, Precision
+from peekbench_lm.options import Lora, RecipeOptions
 
 if TYPE_CHECKING:
     from peekbench_lm.training import Recipe
 
 
-class Pretraining(Options):
+class Pretraining(RecipeOptions):
     """How the model is trained on the unlabeled texts."""
 
     epochs: int | None = Field(default=None, ge=1)
     """Passes over the unlabeled texts; by default 2 for a masked model and 1 for a causal one."""
-    batch_size: int = Field(default=16, ge=1)
-    """Texts an optimizer step."""
-    learning_rate: float = Field(default=1e-4, gt=0)
-    """At the start."""
-    schedule: Schedule = "linear"
-    """Of the learning rate: linear to zero, or constant."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """Of weight matrices."""
-    max_gradient_norm: float = Field(default=1.0, ge=0)
-    """Larger gradients are scaled down to it; 0 for no limit."""
     mask_probability: float = Field(default=0.15, gt=0, lt=1)
     """Share of tokens that a masked model has to guess."""
 
     def recipe(self, kind: Kind) -> Recipe:
         """For the training loop."""
-        from peekbench_lm.training import Recipe
-
-        epochs = self.epochs or (2 if kind == "masked" else 1)
-        return Recipe(epochs, **self.model_dump(exclude={"epochs", "mask_probability"}))
+        return self.make_recipe(self.epochs or (2 if kind == "masked" else 1))
 
 
-class Classification(Options):
+class Classification(RecipeOptions):
     """How the model, with a linear layer, is trained on the train set."""
 
     epochs: int = Field(default=3, ge=1)
     """Passes over the train set."""
-    batch_size: int = Field(default=16, ge=1)
-    """Texts an optimizer step."""
     learning_rate: float = Field(default=5e-5, gt=0)
     """At the start."""
-    schedule: Schedule = "linear"
-    """Of the learning rate: linear to zero, or constant."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Of weight matrices."""
-    max_gradient_norm: float = Field(default=1.0, ge=0)
-    """Larger gradients are scaled down to it; 0 for no limit."""
     pooling: Pooling | None = None
     """Hidden state that stands for a text: of its first token (cls), its last (last), or their mean. By default cls for
     a masked model and last for a causal one."""
@@ -63,9 +44,7 @@ class Classification(Options):
 
     def recipe(self) -> Recipe:
         """For the training loop."""
-        from peekbench_lm.training import Recipe
-
-        return Recipe(**self.model_dump(exclude={"pooling", "prediction_batch_size"}))
+        return self.make_recipe(self.epochs)
 
 
 class Tapt(Options):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peekbench import DataError, group_duplicates, keep_first
+from peekbench import DataError, counted, group_duplicates, keep_first
 from peekbench_hf.definition import HubTask
 from peekbench_hf.reading import Columns
 
@@ -125,8 +125,8 @@ def _say_missing(missing: pa.ChunkedArray, task: HubTask, label: str) -> str:
     first = pc.index(missing, True).as_py()
     columns = " or ".join(map(repr, (*task.text, label)))
     return (
-        f"row {first + 1}: nothing in column {columns}; so it is in {pc.sum(missing).as_py()} rows. Leave them out "
-        "with `drop_missing: true` in hf.dataset, or mend the data"
+        f"row {first + 1}: nothing in column {columns}; so it is in {counted(pc.sum(missing).as_py(), 'row')}. Leave "
+        "them out with `drop_missing: true` in hf.dataset, or mend the data"
     )
 
 
@@ -160,8 +160,8 @@ def _classes(
     if codes.null_count:
         stray = pc.filter(labels, codes.is_null())[0].as_py()
         raise DataError(
-            f"{codes.null_count} rows have a label that is no class, the first of them {stray!r} in column {label!r}; "
-            f"the labels are {', '.join(map(repr, values))}. Name every label in class_names"
+            f"column {label!r} has a label that is no class in {counted(codes.null_count, 'row')}, the first "
+            f"{stray!r}; the labels are {', '.join(map(repr, values))}. Name every label in class_names"
         )
     names = keys if task.classes is None else tuple(task.classes[key] for key in keys)
     unique = tuple(dict.fromkeys(names))  # several labels may be one class

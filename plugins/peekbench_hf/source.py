@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from peekbench import DataError, Dataset, Folders, TaskFacts, read_cached, write_cached
+from peekbench import DataError, Dataset, Folders, TaskFacts, UnavailableError, read_cached, write_cached
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.hub import Located, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
@@ -70,6 +70,9 @@ def facts(folders: Folders, task: HubTask) -> TaskFacts:
         num_rows=known.get("num_rows", task.num_rows),
         characters=tuple(known["characters"]) if known else None,
         licence=task.licence,
+        class_names=tuple(dict.fromkeys((task.classes or {}).values())),
+        instruction=task.instruction,
+        details={"from": " or ".join(map(str, task.places)), "citation": task.citation, "note": task.note},
     )
 
 
@@ -105,6 +108,8 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> Located:
             return locate(place, options.revision, folders.cache)
         except GoneError as error:
             sought.append(str(error))
+        except UnavailableError as error:
+            raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
         except DataError as error:
             raise DataError(f"{_use(task)}: {error}") from error
     raise DataError(
@@ -148,6 +153,8 @@ def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -
         rows = make_rows(columns, task, label, options.drop_duplicates)
     except GoneError as error:
         raise DataError(f"{_use(task)}: {error}; try again, or set `revision` to a commit that has it") from error
+    except UnavailableError as error:
+        raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
     except DataError as error:
         raise DataError(f"{_use(task)}: {place}: {error}") from error
     details = {

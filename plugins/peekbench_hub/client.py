@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from peekbench import DataError, read_cached, write_cached
+from peekbench import DataError, UnavailableError, read_cached, write_cached
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
@@ -155,19 +155,21 @@ def _refused(kind: RepositoryKind, repository: str, sought: str, refusal: Except
     )
 
 
-def not_cached(sought: str) -> DataError:
+def not_cached(sought: str) -> UnavailableError:
     """The error that something is not here, and that nobody may be asked."""
-    return DataError(
-        f"{sought}: not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there "
-        "is a network, or name a local folder"
+    return UnavailableError(
+        sought,
+        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there is a "
+        "network, or name a local folder",
     )
 
 
-def unreachable(sought: str, error: Exception) -> DataError:
+def unreachable(sought: str, error: Exception) -> UnavailableError:
     """The error that a server does not answer."""
-    return DataError(
-        f"{sought}: cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
-        "HF_HUB_OFFLINE=1 only what is cached is used"
+    return UnavailableError(
+        sought,
+        f"cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
+        "HF_HUB_OFFLINE=1 only what is cached is used",
     )
 
 

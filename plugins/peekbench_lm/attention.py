@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -76,6 +77,19 @@ class _Repeat(torch.autograd.Function):
         return total.index_add_(1, part.sources, gradient.float()).to(gradient.dtype), None
 
 
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How a layer attends."""
+
+    is_causal: bool
+    window: float
+    """Tokens that one sees, itself and those before it; infinite where there is no limit."""
+    scale: float
+    dropout: float
+    keep: Tensor | None
+    """Which cells of all the step's attention matrices dropout keeps, flat; None where it keeps all."""
+
+
 def packed_attention(
     module: nn.Module,
     query: Tensor,
@@ -114,60 +128,41 @@ def packed_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     if situation.part.step.num_shared and not causal:
         raise ValueError("texts share tokens only where no token sees those behind it")
-    keep = situation.keep_cells(dropout, query.shape[1])
+    manner = _Manner(causal, window, scale, dropout, situation.keep_cells(dropout, query.shape[1]))
     padded = zip(*(_padded(situation.part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
-    outputs = [
-        _attend(block, each, causal, window, scale, dropout, keep)
-        for block, each in zip(situation.part.blocks, padded, strict=True)
-    ]
+    outputs = [_attend(block, each, manner) for block, each in zip(situation.part.blocks, padded, strict=True)]
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
-def _attend(
-    block: Block,
-    heads: Sequence[Tensor],
-    causal: bool,
-    window: float,
-    scale: float,
-    dropout: float,
-    keep: Tensor | None,
-) -> Tensor:
+def _attend(block: Block, heads: Sequence[Tensor], manner: _Manner) -> Tensor:
     """From query, key, value, all (heads, num_texts, width, size), to (heads, num_tokens, size) of a block's tokens."""
     q, k, v = heads
     num_heads = len(q)
     if len(k) != num_heads:
         k, v = (shared.repeat_interleave(num_heads // len(shared), dim=0) for shared in (k, v))
-    if causal and keep is None and PLAIN_WIDTH < block.width <= window:
+    if manner.is_causal and manner.keep is None and PLAIN_WIDTH < block.width <= manner.window:
         # Padding stands behind a text's tokens, which do not see it.
-        mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale).flatten(1, 2)
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=manner.scale).flatten(1, 2)
     else:
-        mixed = _attend_plainly(block, (q, k, v), causal, window, scale, dropout, keep)
+        mixed = _attend_plainly(block, (q, k, v), manner)
     return _Unpad.apply(mixed, block) if len(block.places) < mixed.shape[1] else mixed  # type: ignore[no-untyped-call]
 
 
-def _attend_plainly(
-    block: Block,
-    heads: Sequence[Tensor],
-    causal: bool,
-    window: float,
-    scale: float,
-    dropout: float,
-    keep: Tensor | None,
-) -> Tensor:
+def _attend_plainly(block: Block, heads: Sequence[Tensor], manner: _Manner) -> Tensor:
     """With attention matrices; (heads, num_texts * width, size)."""
     q, k, v = heads
-    scores = (q * scale) @ k.transpose(-1, -2)  # (heads, num_texts, width, width)
+    scores = (q * manner.scale) @ k.transpose(-1, -2)  # (heads, num_texts, width, width)
     if block.is_ragged:
         scores = scores.masked_fill(block.padding, -math.inf)
-    if causal:
+    if manner.is_causal:
         scores = scores.masked_fill(block.later, -math.inf)
-        if block.width > window:  # a token sees itself and those before it, so many in all
-            scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(window)), -math.inf)
+        if block.width > manner.window:  # a token sees itself and those before it, so many in all
+            scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(manner.window)), -math.inf)
     weights = scores.softmax(-1)
-    if keep is not None:
-        cells = keep[block.offset * len(q) :][: block.group.num_cells * len(q)]
+    if manner.keep is not None:
+        cells = manner.keep[block.offset * len(q) :][: block.group.num_cells * len(q)]
         cells = cells.view(len(q), -1, block.width, block.width)[:, block.rows]
-        weights, v = weights * cells, v / (1 - dropout)
+        weights, v = weights * cells, v / (1 - manner.dropout)
     return (weights @ v).flatten(1, 2)
 
 

@@ -8,7 +8,6 @@ in which a token sees the text and the tokens that lead to it, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,15 @@ import torch
 from torch import Tensor
 
 from peekbench import FloatArray
-from peekbench_lm.layout import Part, Step, count_shared
+from peekbench_lm.devices import is_out_of_memory
+from peekbench_lm.layout import count_shared
+from peekbench_lm.likelihood import score_pairs
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Precision
-from peekbench_lm.situation import computing
-from peekbench_lm.training import fitting, in_parts
+from peekbench_lm.training import in_parts
 
+NO_NOTION = (AttributeError, IndexError, RuntimeError, TypeError, ValueError)
+"""What models raise that keep states instead of keys and values, or take masks and positions of another shape."""
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")  # what configurations call the reach of attention
 
 
@@ -82,15 +84,22 @@ def score_continuations(
     PeekbenchError
         Where a single text does not fit into memory.
     """
+    if computes_trees(model, texts, continuations):
+        return _score_trees(model, texts, Tree(continuations), batch_size, precision)
+    return score_one_by_one(model, texts, continuations, batch_size, precision)
+
+
+def computes_trees(
+    model: LanguageModel, texts: Sequence[Sequence[int]], continuations: Sequence[Sequence[int]]
+) -> bool:
+    """Whether trees serve here; one by one takes a model's time once more for each continuation of each text."""
     longest = max(map(len, texts), default=0) + max(map(len, continuations))
-    if longest > _window(model) or not takes_trees(model):
-        return score_one_by_one(model, texts, continuations, batch_size, precision)
-    return _score_trees(model, texts, Tree(continuations), batch_size, precision)
+    return longest <= _window(model) and try_trees(model)
 
 
 @torch.no_grad()
-def takes_trees(model: LanguageModel) -> bool:
-    """Whether a model computes trees as such: it has to take keys and values, positions and a mask from its caller.
+def try_trees(model: LanguageModel) -> bool:
+    """Find out whether a model takes trees: it has to take keys and values, positions and a mask from its caller.
 
     That is not written anywhere, so it is tried, once a model.
     """
@@ -101,14 +110,15 @@ def takes_trees(model: LanguageModel) -> bool:
         wanted = score_one_by_one(model, texts, continuations, 16, "fp32")
         try:
             found = _score_trees(model, texts, Tree(continuations), 2, "fp32")
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            model.takes_trees = False  # it has no notion of them
+        except NO_NOTION as error:
+            if isinstance(error, RuntimeError) and is_out_of_memory(error):
+                raise
+            model.takes_trees = False
         else:
             model.takes_trees = bool(np.abs(found - wanted).max() < model.tolerance * max(1.0, np.abs(wanted).max()))
     return model.takes_trees
 
 
-@torch.no_grad()
 def score_one_by_one(
     model: LanguageModel,
     texts: Sequence[Sequence[int]],
@@ -116,34 +126,9 @@ def score_one_by_one(
     batch_size: int,
     precision: Precision,
 ) -> FloatArray:
-    """The same, for any model: every text with every continuation is a sequence of its own."""
-    model.network.eval()
+    """As `score_continuations`, for any model: every text with every continuation is a sequence of its own."""
     pairs = [(text, continuation) for text in texts for continuation in continuations]
-    scores = np.empty(len(pairs))
-    for start in range(0, len(pairs), batch_size):
-        some = pairs[start : start + batch_size]
-        step = Step([[*text, *continuation[:-1]] for text, continuation in some])
-        targets = [some[position][1] for position in step.order]
-
-        def attempt(parts: Sequence[Part], targets: Sequence[Sequence[int]] = targets) -> Tensor:
-            return torch.cat([_sequences(model, part, targets[part.texts], precision) for part in parts])
-
-        scores[[start + position for position in step.order]] = fitting(model, attempt, step).cpu().numpy()
-    return scores.reshape(len(texts), len(continuations))
-
-
-def _sequences(model: LanguageModel, part: Part, targets: Sequence[Sequence[int]], precision: Precision) -> Tensor:
-    """Log-probability of the tokens that follow the last ones of each sequence; (num_sequences,)."""
-    lengths = torch.tensor([len(tokens) for tokens in targets])
-    places = torch.cat(
-        [torch.arange(end - len(tokens), end) for (_, end), tokens in zip(part.spans, targets, strict=True)]
-    )
-    wanted = torch.tensor(list(chain.from_iterable(targets)), device=model.device)
-    with computing(part, 0, precision):
-        table = model.logits(part, places.to(model.device)).float().log_softmax(-1)
-    each = table.gather(1, wanted[:, None])[:, 0].double().cpu()
-    rows = torch.repeat_interleave(torch.arange(len(targets)), lengths)
-    return torch.zeros(len(targets), dtype=torch.float64).index_add_(0, rows, each)
+    return score_pairs(model, pairs, batch_size, precision).reshape(len(texts), len(continuations))
 
 
 def _score_trees(

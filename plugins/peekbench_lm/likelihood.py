@@ -1,16 +1,23 @@
-"""How probable a causal language model finds sequences of any length, in windows where they exceed its context."""
+"""How probable a causal language model finds continuations of texts, and sequences of any length.
+
+Sequences that exceed its context are read in windows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from peekbench import FloatArray
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.model import LanguageModel
+from peekbench_lm.names import Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.training import fitting
 
@@ -70,32 +77,63 @@ def log_likelihoods(
     first = model.tokenizer.bos_token_id
     head = [] if first is None else [first]
     room = context_length - len(head)
-    pieces: list[tuple[int, list[int], int]] = []  # the sequence, what is read, how much of its end counts
+    pairs: list[tuple[list[int], list[int]]] = []
+    owners: list[int] = []
     for number, sequence in enumerate(sequences):
         for window in windows(len(sequence), room, min(stride, room)):
             read = [*head, *sequence[window.start : window.end]]
-            pieces.append((number, read, min(window.num_scored, len(read) - 1)))
-    totals = [0.0] * len(sequences)
-    size = max(1, batch_tokens // context_length)
-    for start in range(0, len(pieces), size):
-        some = pieces[start : start + size]
-        step = Step([read for _, read, _ in some])
-        counts = [some[position][2] for position in step.order]
-        sums = fitting(model, partial(_sums, model, counts), step).tolist()
-        for position, total in zip(step.order, sums, strict=True):
-            totals[some[position][0]] += total
+            if num_scored := min(window.num_scored, len(read) - 1):
+                pairs.append((read[:-num_scored], read[-num_scored:]))
+                owners.append(number)
+    sums = score_pairs(model, pairs, max(1, batch_tokens // context_length), model.precision)
+    totals: list[float] = np.bincount(owners, sums, minlength=len(sequences)).tolist()
     return totals
 
 
-def _sums(model: LanguageModel, counts: Sequence[int], parts: Sequence[Part]) -> Tensor:
-    """Log probabilities of the last tokens of each text, summed, in fp64; (num_texts,)."""
+@torch.no_grad()
+def score_pairs(
+    model: LanguageModel,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    batch_size: int,
+    precision: Precision,
+) -> FloatArray:
+    """Logarithm of the probability of a continuation behind a text, for each pair of them; (len(pairs),).
+
+    Parameters
+    ----------
+    pairs
+        Token ids of a text and of its continuation, at least one each.
+    batch_size
+        Pairs that are computed at once; fewer where memory runs out.
+
+    Raises
+    ------
+    PeekbenchError
+        Where a single pair does not fit into memory.
+    """
+    model.network.eval()
+    scores = np.empty(len(pairs))
+    for start in range(0, len(pairs), batch_size):
+        some = pairs[start : start + batch_size]
+        step = Step([[*text, *continuation[:-1]] for text, continuation in some])
+        targets = [some[position][1] for position in step.order]
+        sums = fitting(model, partial(_sums, model, targets, precision), step)
+        scores[[start + position for position in step.order]] = sums.numpy()
+    return scores
+
+
+def _sums(
+    model: LanguageModel, targets: Sequence[Sequence[int]], precision: Precision, parts: Sequence[Part]
+) -> Tensor:
+    """Log probabilities of what follows the last tokens of each text, summed, in fp64 on the CPU; (num_texts,)."""
     found = []
     for part in parts:
-        mine = counts[part.texts]
+        mine = targets[part.texts]
         places = torch.cat(
-            [torch.arange(end - 1 - count, end - 1) for (_, end), count in zip(part.spans, mine, strict=True)]
-        ).to(model.device)
-        with computing(part, 0, model.precision):
-            said = model.log_probabilities(part, places, part.ids[places + 1]).cpu().double()
-        found += [piece.sum() for piece in torch.split(said, list(mine))]
+            [torch.arange(end - len(tokens), end) for (_, end), tokens in zip(part.spans, mine, strict=True)]
+        )
+        wanted = torch.tensor(list(chain.from_iterable(mine)), device=model.device)
+        with computing(part, 0, precision):
+            said = model.log_probabilities(part, places.to(model.device), wanted).cpu().double()
+        found += [piece.sum() for piece in torch.split(said, list(map(len, mine)))]
     return torch.stack(found)

@@ -10,11 +10,11 @@ import torch
 from peekbench import DataError, PeekbenchError
 from peekbench_lm import attention
 from peekbench_lm.devices import is_out_of_memory
-from peekbench_lm.names import Base, Kind
+from peekbench_lm.names import Held, Kind
 from peekbench_lm.quantised import compute_by_precision, nf4_config
 
 
-def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> Any:
+def load_network(folder: Path, kind: Kind, held: Held, device: torch.device) -> Any:
     """A network with its language-model head.
 
     Raises
@@ -28,7 +28,7 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
 
     attention.register()
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
-    more = {"quantization_config": nf4_config(), "device_map": {"": device}} if base == "nf4" else {}
+    more = {"quantization_config": nf4_config(), "device_map": {"": device}} if held == "nf4" else {}
     too_large = PeekbenchError(
         f"{folder}: does not fit into the memory of {device}; choose a smaller model, hold its weights in four bits "
         "where the method can, or let fewer workers share the device"
@@ -55,7 +55,7 @@ def load_network(folder: Path, kind: Kind, base: Base, device: torch.device) -> 
             f"{folder}: {len(missing)} weights are missing, {missing[0]} among them; they would start from random "
             "numbers. Give a checkpoint with its language-model head"
         )
-    if base == "nf4":
+    if held == "nf4":
         compute_by_precision(network, folder)
         return network
     try:

@@ -23,7 +23,7 @@ from peekbench_lm.folder import ModelFolder, model_kind
 from peekbench_lm.head import log_probabilities, summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import load_network
-from peekbench_lm.names import Base, Kind, Precision
+from peekbench_lm.names import Held, Kind, Precision
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import context_limit, load_tokenizer
 from peekbench_lm.vocabulary import TiedRows, UsedRows
@@ -36,7 +36,7 @@ LONG_PROBE = 160  # tokens; more than the windows of models that look at a token
 class LanguageModel:
     """A masked or causal language model with its tokenizer."""
 
-    def __init__(self, folder: Path, device: torch.device, base: Base = "trained") -> None:
+    def __init__(self, folder: Path, device: torch.device, held: Held = "trained") -> None:
         """Load a model.
 
         Raises
@@ -51,9 +51,9 @@ class LanguageModel:
         self.folder = folder
         if self.kind == "masked" and self.tokenizer.mask_token_id is None:
             raise DataError(f"{folder}: its tokenizer has no mask token; give one that has, or a causal model")
-        self.base: Base = base
+        self.held: Held = held
         with quiet():
-            self.network = load_network(folder, self.kind, base, device)
+            self.network = load_network(folder, self.kind, held, device)
         """As transformers has it, with its language-model head."""
         self.device = device
         self.precision: Precision = "fp32"
@@ -70,7 +70,7 @@ class LanguageModel:
         self._has_linear_head = False
         self.hidden_size = 0
         self._choose_layout()
-        kept = self.network.named_parameters() if base == "trained" else ()
+        kept = self.network.named_parameters() if held == "trained" else ()
         self._weights = {name: weight.detach().clone() for name, weight in kept}
         self.restore()
 
@@ -113,7 +113,7 @@ class LanguageModel:
     def copy(self) -> LanguageModel:
         """Another one, whose training leaves this one alone; weights that are never trained are the same ones."""
         other = copy.copy(self)
-        shared = self.network.parameters() if self.base != "trained" else ()
+        shared = self.network.parameters() if self.held != "trained" else ()
         other.network = copy.deepcopy(self.network, {id(weight): weight for weight in shared})
         other.micro_batch = MicroBatch()
         return other
@@ -136,8 +136,8 @@ class LanguageModel:
         set_checkpointing(self.network, False)
         for name, weight in self.network.named_parameters():
             weight.grad = None
-            weight.requires_grad_(self.base == "trained")
-            if self.base == "trained":
+            weight.requires_grad_(self.held == "trained")
+            if self.held == "trained":
                 weight.copy_(self._weights[name])
 
     def checkpoint_gradients(self, wanted: bool | None) -> None:
@@ -322,20 +322,20 @@ class Loan:
         self.model = model
 
 
-_Key: TypeAlias = tuple[ModelFolder, torch.device, Base]
+_Key: TypeAlias = tuple[ModelFolder, torch.device, Held]
 _idle: dict[_Key, list[LanguageModel]] = {}
 _first: dict[_Key, LanguageModel] = {}
 
 
-def borrow(folder: ModelFolder, device: torch.device, base: Base = "trained") -> Loan:
+def borrow(folder: ModelFolder, device: torch.device, held: Held = "trained") -> Loan:
     """A model with the weights of its folder, for as long as the loan is referred to.
 
     A worker that fits one model after the other gets the same one again and again. Who keeps a predictor while fitting
     the next one gets another copy, of all but weights that are never trained.
     """
-    key = (folder, device, base)
+    key = (folder, device, held)
     if key not in _first:
-        _first[key] = LanguageModel(folder.path, device, base)
+        _first[key] = LanguageModel(folder.path, device, held)
         _idle[key] = [_first[key]]
     model = _idle[key].pop() if _idle[key] else _first[key].copy()
     model.restore()

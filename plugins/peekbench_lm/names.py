@@ -10,7 +10,7 @@ Pooling: TypeAlias = Literal["cls", "last", "mean"]
 Schedule: TypeAlias = Literal["linear", "constant"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 Precision: TypeAlias = Literal["bf16", "fp32"]
-Base: TypeAlias = Literal["trained", "frozen", "nf4"]
+Held: TypeAlias = Literal["trained", "frozen", "nf4"]
 """How a model's weights are held: to be trained, with a copy of them to go back to; fixed, adapters alone being
 trained; the same in four bits."""
 Optimizer: TypeAlias = Literal["adamw", "adamw_8bit"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from peekbench import AuditEntry, MethodEntry, hookimpl
 from peekbench_lm.provision import pin
 from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
@@ -15,57 +17,43 @@ TRAINING = frozenset({"lora", "precision", "gradient_checkpointing", "pretrainin
 
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
+    entry = partial(MethodEntry, pin=pin, prefetch=prefetch, count_tokens=count_tokens)
     return [
-        MethodEntry(
+        entry(
             name="zero_shot",
             options=ZeroShot,
             method=zero_shot,
             summary="a causal language model, untrained, is asked for the class; ignores unlabeled texts",
             base="zero_shot",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
-        MethodEntry(
+        entry(
             name="few_shot",
             options=FewShot,
             method=few_shot,
             summary="the same with train texts and their classes in the prompt; ignores unlabeled texts",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
-        MethodEntry(
+        entry(
             name="pretrain",
             options=Pretrain,
             method=pretrain,
             summary="a causal language model is trained on the unlabeled texts' prompts and asked for the class",
             unlabeled_options=TRAINING,
             base="zero_shot",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
-        MethodEntry(
+        entry(
             name="packed",
             options=Packed,
             method=pretrain,
             summary="the same with several texts behind one instruction",
             unlabeled_options=TRAINING | {"sequence_length", "attention"},
             base="zero_shot",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
-        MethodEntry(
+        entry(
             name="supervised",
             options=Supervised,
             method=supervised,
             summary="the same as pretrain, then trained on the train set's answers",
             unlabeled_options=frozenset({"pretrain", "pretraining"}),
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
     ]
 

@@ -54,7 +54,7 @@ def fitting_model(options: Prompting, context: Context, metrics: dict[str, float
     reset_peak_memory(device)
     with reproducibly(device, options.threads):
         started = time.perf_counter()
-        loan = borrow(find_model(options.model, options.revision, context.folders), device, options.base)
+        loan = borrow(find_model(options.model, options.revision, context.folders), device, options.held)
         metrics["loading_seconds"] = time.perf_counter() - started
         check_causal(options.model, loan.model.kind)
         yield loan
@@ -86,6 +86,7 @@ def make_predictor(loan: Loan, questions: Questions, options: Prompting, metrics
                 num_cut += sum(prompt.is_cut for prompt in asked)
                 num_examples += number * len(asked)
         metrics["scoring_seconds"] = time.perf_counter() - started
+        metrics["share_scored_by_tree"] = scorer.share_by_tree
         metrics["share_cut"] = num_cut / max(1, len(inputs))
         if questions.num_examples:
             metrics["mean_examples"] = num_examples / max(1, len(inputs))

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.names import Base, DeviceName, Precision
+from peekbench_lm.names import DeviceName, Held, Precision
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
@@ -51,7 +51,7 @@ class Prompting(Options):
     """CPU threads of a fit. Numbers differ in the last digits with it; more workers are the better use of cores."""
 
     @property
-    def base(self) -> Base:
+    def held(self) -> Held:
         """How the model is held."""
         return "nf4" if self.weights == "nf4" else "frozen"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peekbench import FloatArray
-from peekbench_lm.continuations import score_continuations
+from peekbench_lm.continuations import computes_trees, score_continuations
 from peekbench_prompting.answers import Answers
 from peekbench_prompting.prompts import Prompt, Prompts
 
@@ -26,6 +26,12 @@ class Scorer:
     def __init__(self, model: LanguageModel, scoring: Scoring) -> None:
         self._model = model
         self._scoring = scoring
+        self._num_scored = self._num_by_tree = 0
+
+    @property
+    def share_by_tree(self) -> float:
+        """Which share of the prompts so far had their answers computed at once; the others take far longer."""
+        return self._num_by_tree / max(1, self._num_scored)
 
     def probabilities(self, prompts: Prompts, asked: Sequence[Prompt]) -> FloatArray:
         """Class probabilities of each prompt; (len(asked), num_classes)."""
@@ -43,6 +49,8 @@ class Scorer:
             rows_of.setdefault(prompts.answers(prompt), []).append(row)
         for answers, rows in rows_of.items():
             stems = [asked[row].ids[: len(asked[row].ids) - answers.num_replaced] for row in rows]
+            self._num_scored += len(rows)
+            self._num_by_tree += len(rows) * computes_trees(self._model, stems, answers.tokens)
             batch_size, precision = self._scoring.batch_size, self._scoring.precision
             scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, precision)
             if self._scoring.normalisation == "mean":

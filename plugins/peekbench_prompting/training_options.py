@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from peekbench import Options, SpecError
-from peekbench_lm.names import Base, Optimizer, Precision, Schedule
-from peekbench_lm.options import Lora
+from peekbench import SpecError
+from peekbench_lm.names import Held, Optimizer, Precision
+from peekbench_lm.options import Lora, RecipeOptions
 from peekbench_prompting.options import Prompting, Weights
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Attention: TypeAlias = Literal["sequence", "text"]
 
 
-class Training(Options):
+class Training(RecipeOptions):
     """How the model is trained on prompts."""
 
     epochs: int = Field(default=1, ge=1)
@@ -30,23 +30,14 @@ class Training(Options):
     """Prompts an optimizer step; sequences, where several texts share one."""
     learning_rate: float = Field(default=2e-4, gt=0)
     """At the start."""
-    schedule: Schedule = "linear"
-    """Of the learning rate: linear to zero, or constant."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """Of weight matrices."""
-    max_gradient_norm: float = Field(default=1.0, ge=0)
-    """Larger gradients are scaled down to it; 0 for no limit."""
     optimizer: Literal["auto"] | Optimizer = "auto"
     """AdamW, its running means in fp32 or in eight bits (paged on a GPU); by default the latter for
     weights in four bits on a GPU."""
 
     def recipe(self, model: LanguageModel) -> Recipe:
         """For the training loop."""
-        from peekbench_lm.training import Recipe
-
-        usual: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.base == "nf4" else "adamw"
-        optimizer = usual if self.optimizer == "auto" else self.optimizer
-        return Recipe(**self.model_dump(exclude={"optimizer"}), optimizer=optimizer)
+        usual: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.held == "nf4" else "adamw"
+        return self.make_recipe(self.epochs, usual if self.optimizer == "auto" else self.optimizer)
 
 
 class Adapted(Prompting):
@@ -68,9 +59,9 @@ class Adapted(Prompting):
         return self
 
     @property
-    def base(self) -> Base:
+    def held(self) -> Held:
         """How the model is held."""
-        return super().base if self.lora else "trained"
+        return super().held if self.lora else "trained"
 
 
 class Pretrain(Adapted):

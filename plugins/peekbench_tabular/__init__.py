@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field, model_validator
 
 from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
@@ -50,16 +52,15 @@ class Standardise(Options):
 
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry]:
+    entry = partial(DataSourceEntry, options=Synthetic)
     return [
-        DataSourceEntry(
+        entry(
             name="regression",
-            options=Synthetic,
             load=regression,
             summary="synthetic linear regression, features of a given effective rank",
         ),
-        DataSourceEntry(
+        entry(
             name="classification",
-            options=Synthetic,
             load=classification,
             summary="the same with two classes: whether the target is above its median",
         ),
@@ -68,30 +69,27 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
 
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
+    entry = partial(MethodEntry, task_kinds=frozenset({"classification", "regression"}))
+    step = partial(entry, base="linear")
     return [
-        MethodEntry(
+        step(
             name="pca",
             options=Pca,
             method=pca,
             summary="principal components of the unlabeled rows, then a linear model: biased up",
-            task_kinds=frozenset({"classification", "regression"}),
             unlabeled_options=frozenset({"num_components"}),
-            base="linear",
         ),
-        MethodEntry(
+        step(
             name="screening",
             options=Screening,
             method=screening,
             summary="the features that vary most among the unlabeled rows, then a linear model: biased up or down",
-            task_kinds=frozenset({"classification", "regression"}),
             unlabeled_options=frozenset({"num_features"}),
-            base="linear",
         ),
-        MethodEntry(
+        entry(
             name="standardise",
             options=Standardise,
             method=standardise,
             summary="features scaled by the unlabeled rows, then a linear model with a penalty or none",
-            task_kinds=frozenset({"classification", "regression"}),
         ),
     ]

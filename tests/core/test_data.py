@@ -56,7 +56,7 @@ def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not all different"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details cannot be kept as JSON"),
-        (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 classes; classification needs two or more"),
+        (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 class; classification needs two or more"),
     ],
 )
 def test_malformed_rows_are_refused(

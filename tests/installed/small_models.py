@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from peekbench_lm.builtin import train_tokenizer
 from peekbench_lm.names import Kind
+from peekbench_lm.tokens import encode
+
+if TYPE_CHECKING:
+    from peekbench_lm.model import LanguageModel
 
 SENTENCES = tuple(
     f"{who} {does} {what} {where}."
@@ -63,3 +68,19 @@ def _sizes(name: str, dropout: float, width: int, positions: int) -> dict[str, A
         "attention_dropout": dropout, "hidden_dropout": dropout, "bos_token_id": 0, "eos_token_id": 0,
     }  # fmt: skip
     return {**common, "num_key_value_heads": 2, "embedding_size": width}
+
+
+def some_texts(model: LanguageModel, number: int = 24, seed: int = 0) -> list[list[int]]:
+    """Token ids of sentences, one to three to a text."""
+    generator = np.random.default_rng(seed)
+    texts = [" ".join(generator.choice(SENTENCES, size=generator.integers(1, 4))) for _ in range(number)]
+    return encode(model.tokenizer, texts, model.limit(60))
+
+
+def weights(model: LanguageModel) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.network.named_parameters()}
+
+
+def farthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)

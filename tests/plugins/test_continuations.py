@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_models import save_model
 
-from peekbench_lm.continuations import Tree, score_continuations, score_one_by_one, takes_trees
+from peekbench_lm.continuations import Tree, score_continuations, score_one_by_one, try_trees
 from peekbench_lm.model import LanguageModel
 
 CPU = torch.device("cpu")
@@ -43,7 +43,7 @@ def test_a_tree_has_every_shared_token_once() -> None:
 @pytest.mark.parametrize("batch_size", [1, 4, 32])
 def test_trees_come_to_what_sequences_do(shared: int, batch_size: int, model: LanguageModel) -> None:
     texts = some_texts(shared)
-    assert takes_trees(model)
+    assert try_trees(model)
     found = score_continuations(model, texts, BRANCHES, batch_size, "fp32")
     model.network.eval()
     for row, text in enumerate(texts):
@@ -73,7 +73,7 @@ def found_first(model: LanguageModel, before: int, token: int) -> float:
 def test_both_attentions_take_the_mask(attention: str, tmp_path: Path) -> None:
     model = LanguageModel(save_model("llama", tmp_path), CPU)
     model._usual_attention = attention
-    assert takes_trees(model)
+    assert try_trees(model)
 
 
 def test_models_that_do_not_see_trees_are_computed_sequence_by_sequence(
@@ -87,6 +87,22 @@ def test_models_that_do_not_see_trees_are_computed_sequence_by_sequence(
     found = score_continuations(model, texts, BRANCHES, 8, "fp32")
     assert model.takes_trees is False
     assert np.allclose(found, wanted, atol=1e-4)
+
+
+def test_memory_that_runs_out_while_trees_are_tried_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = LanguageModel(save_model("gpt2", tmp_path), CPU)
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("peekbench_lm.continuations._score_trees", full)
+        with pytest.raises(torch.OutOfMemoryError):
+            try_trees(model)
+    assert model.takes_trees is None
+    assert try_trees(model), "once there is room"
 
 
 @pytest.mark.parametrize("window", [12, 200])
@@ -109,7 +125,7 @@ def test_windows_that_a_text_does_not_fit_into_are_kept(window: int, tmp_path: P
 
 def test_what_is_shared_is_computed_once(model: LanguageModel) -> None:
     texts = some_texts(20)
-    takes_trees(model)
+    try_trees(model)
     fed: list[int] = []
     hook = model.body.register_forward_pre_hook(
         lambda module, arguments, named: fed.append((*arguments, named.get("input_ids"))[0].numel()), with_kwargs=True

@@ -169,7 +169,7 @@ def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
-        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 classes by column 'label'"),
+        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 class by column 'label'"),
         ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
         ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON .*one object"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),

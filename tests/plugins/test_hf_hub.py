@@ -237,9 +237,75 @@ def test_any_dataset_loads_by_its_parquet_copy_or_by_its_files(hub: LoopbackHub,
     assert "is a ClassLabel of neg, pos, but the class names are for pos, neg" in said[3]["error"]
     assert (said[4]["names"], said[4]["labels"][:3]) == (["bad", "good"], [0, 1, 0])
     assert "there are test.parquet, train.parquet, validation.parquet" in said[5]["error"]
-    assert "row 41: nothing in column 'text' or 'label'; so it is in 1 rows" in said[6]["error"]
+    assert "row 41: nothing in column 'text' or 'label'; so it is in 1 row. " in said[6]["error"]
     assert (said[7]["names"], len(said[7]["texts"])) == (["ham", "spam"], ROWS)
     assert CONVERSION == "refs@convert@parquet"
+
+
+def test_what_many_tasks_lack_is_told_once(hub: LoopbackHub, tmp_path: Path) -> None:
+    for task in ("emo", "limit"):
+        write_repository(task, hub.folder)
+    load(hub, tmp_path, "hf.emo", "hf.limit")
+    hub.stop()
+    specs = {
+        "all": "[hf.all]",
+        "some": "[hf.emo, hf.trec, hf.massive]",
+        "one": "[hf.emo, hf.trec]",
+        "small": "[hf.trec, hf.massive, hf.emo]",
+    }
+    for name, tasks in specs.items():
+        text = SPEC.replace("[hf.emo, hf.trec]", tasks).replace("locked", name)
+        (tmp_path / f"{name}.yaml").write_text(
+            text.replace("num_test: 10", "num_test: 19") if name == "small" else text
+        )
+
+    def told(name: str, **more: str) -> list[str]:
+        done = hub.python(CLI, tmp_path, "validate", str(tmp_path / f"{name}.yaml"), **more)
+        assert done.returncode == 2, done.stderr
+        return [line.removeprefix(f"peekbench: {tmp_path / name}.yaml: ") for line in done.stderr.splitlines()]
+
+    (everything,) = told("all", HF_HUB_OFFLINE="1")
+    first = "23 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, hf.blog_authorship_corpus, "
+    assert everything.startswith(first), "and all others, since two of the spec's tasks are there"
+    assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch" in everything
+    (some,) = told("some")
+    assert some.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
+    assert some.count("Check the network and HF_ENDPOINT") == 1
+    (one,) = told("one", HF_HUB_OFFLINE="1")
+    assert one.startswith("hf.trec: default/train/*.parquet in the dataset repository CogComp/trec, 65752bf53af25bc9")
+    unreached, small = told("small")
+    assert unreached.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
+    assert "task hf.emo: 40 rows, but" in small, "a fault of another kind has its own line"
+    shutil.rmtree(tmp_path / "cache")
+    (everything,) = told("all", HF_HUB_OFFLINE="1")
+    assert everything.startswith(
+        "25 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, ...): not in this machine's cache"
+    )
+
+
+def test_show_says_without_a_network_what_the_record_knows(hub: LoopbackHub, tmp_path: Path) -> None:
+    write_repository("trec", hub.folder)
+    serve_pinned(hub, "trec")
+    whole = hub.python(CLI, tmp_path / "online", "show", "hf.trec")
+    assert "\n40 rows\n" in whole.stdout
+    assert "not shown" not in whole.stdout
+    hub.stop()
+    part = hub.python(CLI, tmp_path / "offline", "show", "hf.trec")
+    assert part.returncode == 0, part.stderr
+    for said in (
+        "  revision: str, default ''",
+        "rows: 5,452",
+        "classes: abbreviation, entity, description, human, location, number",
+        "from: default/train/*.parquet in the dataset repository CogComp/trec, branch refs/convert/parquet",
+        "citation: li2002learning",
+        "  The text is a question. Answer with the kind of thing that it asks for.",
+        "not shown: texts, and how many rows each class has; hf.trec: default/train/*.parquet in the dataset",
+        "cannot be reached (",
+    ):
+        assert said in part.stdout
+    asked = hub.python(CLI, tmp_path / "offline", "show", "hf.trec", "--options", "{drop_duplicates: exact}")
+    assert asked.returncode == 2, "who gives options wants the data"
+    assert "cannot be reached" in asked.stderr
 
 
 SPEC = """

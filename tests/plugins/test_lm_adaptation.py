@@ -21,7 +21,7 @@ from peekbench_lm.folder import find_model
 from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import Step, count_shared
 from peekbench_lm.model import LanguageModel, borrow
-from peekbench_lm.names import Base
+from peekbench_lm.names import Held
 from peekbench_lm.quantised import compute_by_precision
 from peekbench_lm.situation import computing
 from peekbench_lm.tokens import encode
@@ -40,8 +40,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_model(request.param, tmp_path / request.param, dropout=0.2, width=64)
 
 
-def load(folder: Path, base: str) -> LanguageModel:
-    held: Base = "nf4" if base == "nf4" else "frozen" if base == "frozen" else "trained"
+def load(folder: Path, held: Held) -> LanguageModel:
     return LanguageModel(folder, CPU, held)
 
 
@@ -168,10 +167,10 @@ def test_adapters_of_mistrals_shape_have_as_many_weights_as_in_the_study() -> No
     assert not any("lm_head" in name for name in adapters)
 
 
-@pytest.mark.parametrize("base", ["trained", "frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
-def test_a_base_is_as_before_once_adapters_are_taken_out(base: str, folder: Path) -> None:
+@pytest.mark.parametrize("held", ["trained", "frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
+def test_a_base_is_as_before_once_adapters_are_taken_out(held: Held, folder: Path) -> None:
     """Predictions come first: what they might change in how weights are held must not harm training."""
-    model = load(folder, base)
+    model = load(folder, held)
     names = [name for name, _ in model.network.named_modules()]
     before = outputs(model)
     losses = []
@@ -185,14 +184,14 @@ def test_a_base_is_as_before_once_adapters_are_taken_out(base: str, folder: Path
     assert losses[0] == losses[2]
     assert losses[0][-1] < losses[0][0] - 0.05
     assert [name for name, _ in model.network.named_modules()] == names
-    assert all(weight.requires_grad == (base == "trained") for weight in model.network.parameters())
+    assert all(weight.requires_grad == (held == "trained") for weight in model.network.parameters())
 
 
-@pytest.mark.parametrize("base", ["frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
-def test_a_base_that_stays_is_in_memory_once(base: Any, folder: Path) -> None:
+@pytest.mark.parametrize("held", ["frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
+def test_a_base_that_stays_is_in_memory_once(held: Held, folder: Path) -> None:
     found = find_model(str(folder), "", Folders(folder, folder))
-    first = borrow(found, CPU, base)
-    second = borrow(found, CPU, base)
+    first = borrow(found, CPU, held)
+    second = borrow(found, CPU, held)
     assert first.model is not second.model
     assert not first.model._weights
     places = [{weight.data_ptr() for weight in loan.model.network.parameters()} for loan in (first, second)]
@@ -228,13 +227,13 @@ def test_a_network_without_linear_layers_is_refused() -> None:
         compute_by_precision(nn.Embedding(3, 3), Path("here"))
 
 
-@pytest.mark.parametrize(("base", "optimizer"), [("nf4", "adamw"), ("frozen", "adamw_8bit")])
+@pytest.mark.parametrize(("held", "optimizer"), [("nf4", "adamw"), ("frozen", "adamw_8bit")])
 def test_without_bitsandbytes_the_error_says_what_to_install(
-    base: str, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    held: Held, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installed, "find_spec", lambda name: None)
     with pytest.raises(PeekbenchError, match=r"need bitsandbytes: `pip install 'peekbench\[qlora\]'`"):
-        train(load(folder, base), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
+        train(load(folder, held), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
 
 
 @needs_bitsandbytes

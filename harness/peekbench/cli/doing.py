@@ -44,6 +44,7 @@ def run(
     from peekbench.execute import run as execute
     from peekbench.execute import store_path
     from peekbench.progress import make_progress
+    from peekbench.wording import counted
 
     console = make_console()
     experiment = load(spec, workers)
@@ -59,7 +60,7 @@ def run(
     report_on(path, reports, console, allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0)
     if summary.failed:
         fail(
-            f"{summary.failed:,} trials failed; the report names them, {path} has every traceback. "
+            f"{counted(summary.failed, 'trial')} failed; the report says which, {path} has every traceback. "
             "Run the spec again to try them once more",
             FAILED,
         )
@@ -78,12 +79,16 @@ def plan(
     """
     from peekbench.plan import measure
     from peekbench.tasks import describe_tasks
+    from peekbench.wording import counted
 
     experiment = load(spec, workers)
     tasks = describe_tasks(experiment)
     num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
-    typer.echo(f"{experiment.name}: {size.trials:,} trials, {size.fits:,} fits, {size.bytes / 1e6:,.0f} MB of disk")
+    typer.echo(
+        f"{experiment.name}: {counted(size.trials, 'trial')}, {counted(size.fits, 'fit')}, "
+        f"{size.bytes / 1e6:,.0f} MB of disk"
+    )
     timing = _time_pilot(experiment) if pilot else None
     if power:
         _forecast(experiment, num_classes, timing)
@@ -107,6 +112,7 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
     from peekbench.pilot import time_pilot
     from peekbench.progress import duration
+    from peekbench.wording import counted
 
     timing = time_pilot(experiment)
     for failure in timing.failures:
@@ -115,7 +121,7 @@ def _time_pilot(experiment: ExperimentSpec) -> Timing:
         typer.echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s a trial")
     workers = int(getattr(experiment.executor.options, "workers", 1))
     typer.echo(
-        f"time: about {duration(timing.total / workers)} with {workers} worker{'s' * (workers > 1)}, "
+        f"time: about {duration(timing.total / workers)} with {counted(workers, 'worker')}, "
         "from one timed trial of each method at each design point"
     )
     return timing
@@ -132,13 +138,15 @@ def validate(
     """
     from peekbench.reanalysis import is_reanalysis, load_reanalysis
     from peekbench.tasks import check_tasks
+    from peekbench.wording import counted
 
     bad = 0
     for path in specs:
         try:
             if is_reanalysis(path):
                 named = [analysis.use for analysis in load_reanalysis(path).analyses]
-                typer.echo(f"{path}: good, {len(named)} analyses of scores that are there already: {', '.join(named)}")
+                analyses = counted(len(named), "analysis", "analyses")
+                typer.echo(f"{path}: good, {analyses} of scores that are there already: {', '.join(named)}")
                 continue
             experiment = load(path)
             if data:
@@ -151,7 +159,8 @@ def validate(
         designs = [experiment.design_of(task) for task in experiment.tasks]
         draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
         trials = draws * len(experiment.methods)
-        typer.echo(f"{path}: good, {len(experiment.tasks)} tasks, {len(experiment.methods)} methods, {trials:,} trials")
+        tasks, methods = counted(len(experiment.tasks), "task"), counted(len(experiment.methods), "method")
+        typer.echo(f"{path}: good, {tasks}, {methods}, {counted(trials, 'trial')}")
     if bad:
         raise typer.Exit(2)
 

@@ -27,6 +27,7 @@ from peekbench.records import (
     Task,
 )
 from peekbench.sampling import Sampler
+from peekbench.wording import counted
 from peekbench.worker import take
 
 SOURCE = "peekbench.testing.sample"
@@ -107,8 +108,8 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
     num_test = min(MOST_TEST, (len(dataset.labels) - num_train) // 2)
     if num_test < LEAST_TEST:
         raise DataError(
-            f"a method cannot be checked on {len(dataset.labels)} rows, of which {num_train} are for training; "
-            f"give at least {num_train + 2 * LEAST_TEST}"
+            f"a method cannot be checked on {counted(len(dataset.labels), 'row')}, of which {num_train} are for "
+            f"training; give at least {num_train + 2 * LEAST_TEST}"
         )
     design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
     sampler = Sampler(dataset, design, seed=0, task="sample")

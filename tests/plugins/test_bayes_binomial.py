@@ -1,0 +1,159 @@
+"""The binomial models of `bayes.hierarchical`, and their engines."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from asked_bayes import ask, bias_of, binomial, rows
+
+from peekbench.errors import SpecError
+from peekbench.results import load_results, tidy
+from peekbench_bayes import Hierarchical
+from peekbench_bayes.arrays import split
+from peekbench_bayes.counts import fit_counts, lay_rows
+from peekbench_bayes.laplace import approximate, weights
+from peekbench_bayes.model import CountPriors
+from peekbench_bayes.verdict import summarise
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.find_spec("nutpie") is not None
+needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bayes] is not installed")
+
+
+@pytest.mark.parametrize(("preset", "slope_sd"), [("printed", 0.0), ("random_slopes", 0.1)])
+def test_binomial_models_recover_what_was_simulated(preset: Any, slope_sd: float) -> None:
+    results = binomial(0.15, slope_sd)
+    fit = fit_counts(bias_of(results), Hierarchical(preset=preset, draws=250))
+    assert fit.log_odds is not None
+    effect = summarise(fit.log_odds, 0.99)
+    assert effect.low < 0.15 < effect.high
+    assert effect.sd == pytest.approx(np.sqrt(2 / 20) * slope_sd if slope_sd else 0.0048, rel=0.4)
+    sds = {name: float(draws.mean()) for name, draws in fit.spreads.items()}
+    assert sds["subsamples, log-odds"] == pytest.approx(0.2, abs=0.03)
+    assert sds["tasks, log-odds"] == pytest.approx(0.9, abs=0.35)
+    if slope_sd:
+        assert sds["arms within a task, log-odds"] == pytest.approx(slope_sd, rel=0.4)
+    assert fit.failed == ()
+    wide = results.pivot(index=["model", "task", "subsample"], columns="arm", values="score")
+    assert fit.average.mean() == pytest.approx((wide["test"] - wide["extra"]).mean(), abs=0.001)
+
+
+def test_log_density_of_the_sds_is_that_of_direct_integration() -> None:
+    """One task, one subsample, one model: four effects and a pair of counts, integrated by brute force."""
+    table = tidy(pd.DataFrame({"task": ["a"], "extra": [0.4], "test": [0.6], "num_test": [200]}), "tiny")
+    from peekbench_bayes.laplace import find_mode, log_joint
+
+    rows_ = lay_rows(bias_of(table), "printed", CountPriors())
+    log_sd = np.log(np.array([[0.5, 0.5], [1.0, 0.2]]))
+    found = find_mode(rows_, log_sd)
+    # The sum of intercept, task and subsample effect is all that the data see.
+    steps = np.linspace(-4, 4, 401)
+    direct = []
+    for point in log_sd:
+        sd = np.sqrt(1 + np.exp(2 * point).sum())
+        total, effect = np.meshgrid(steps * sd, steps, indexing="ij")
+        at = np.zeros((total.size, 1))
+        top = np.stack([at[:, 0], effect.ravel()], axis=1)
+        fit = log_joint(rows_, np.zeros((total.size, 2)), top * [0, 1], at[:, None], total.reshape(-1, 1, 1))
+        fit = fit + 0.5 * total.ravel() ** 2 - 0.5 * (total.ravel() / sd) ** 2 - np.log(sd)
+        direct.append(np.log(np.exp(fit - fit.max()).sum()) + fit.max() + np.log(sd))
+    prior = (log_sd - 0.5 * np.exp(2 * log_sd)).sum(axis=1)
+    got, expected = found.log_density - prior, np.array(direct)
+    assert got[0] - got[1] == pytest.approx(expected[0] - expected[1], abs=0.02)
+
+
+TABLE = {
+    # Of counts truncated as the published code truncated them: mean, low and high of the log-odds.
+    (50, "printed"): (-0.0039, -0.014, 0.007),
+    (100, "printed"): (-0.0088, -0.016, -0.002),
+    (200, "printed"): (0.0077, 0.0005, 0.015),
+    (500, "printed"): (-0.0094, -0.017, -0.002),
+    (50, "random_slopes"): (-0.0039, -0.015, 0.007),
+    (100, "random_slopes"): (-0.0089, -0.018, 0.0005),
+    (200, "random_slopes"): (0.0066, -0.005, 0.018),
+    (500, "random_slopes"): (-0.0081, -0.026, 0.010),
+}
+
+
+@pytest.mark.parametrize(("num_test", "preset"), [(500, "printed"), (500, "random_slopes"), (200, "printed")])
+def test_published_accuracies_give_the_published_effect(published: Path, num_test: int, preset: Any) -> None:
+    arms = next(arms for arms in split(load_results(published / "few_shot"), ("bias",))[1] if arms.num_test == num_test)
+    truncated = replace(
+        arms,
+        control=np.trunc(arms.control * num_test) / num_test,
+        treatment=np.trunc(arms.treatment * num_test) / num_test,
+    )
+    fit = fit_counts(truncated, Hierarchical(preset=preset))
+    assert fit.log_odds is not None
+    found, (mean, low, high) = summarise(fit.log_odds, 0.89), TABLE[num_test, preset]
+    assert (found.mean, found.low, found.high) == pytest.approx((mean, low, high), abs=0.0009)
+
+
+def test_binomials_that_do_not_fit_give_no_verdict(simulate: Simulate) -> None:
+    """Training that is not stable: the arms of a subsample differ far more than counts of 200 do."""
+    results = simulate(0.0, noise=0.08)
+    analysis = ask(results, preset="printed", effects=["bias"], draws=100)
+    (verdict,) = analysis.verdicts
+    assert verdict.decision == "inconclusive"
+    assert "dispersion of differences" in verdict.sentence
+    assert "use the preset calibrated" in verdict.sentence
+    assert any("dispersion" in warning for warning in analysis.warnings)
+    assert {row["passed"] for row in rows(analysis.tables[3])} == {True, False}
+    assert ask(results, effects=["bias"]).warnings == ()
+
+
+def test_default_engines_need_no_bambi(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for name in ("arviz", "bambi", "nutpie", "pymc"):
+        monkeypatch.setitem(sys.modules, name, None)
+    results = simulate(0.0, subsamples=5)
+    for preset in ("calibrated", "printed", "random_slopes"):
+        assert ask(results, preset=preset, draws=100, effects=["bias"]).verdicts
+
+
+@pytest.mark.skipif(HAS_BAMBI, reason="peekbench[bayes] is installed")
+def test_missing_bambi_is_said(simulate: Simulate) -> None:
+    with pytest.raises(SpecError, match=r"pip install 'peekbench\[bayes\]'"):
+        ask(simulate(0.0, subsamples=3), preset="printed", engine="bambi")
+
+
+def test_grid_covers_the_posterior_of_the_sds() -> None:
+    mode, _ = approximate(lay_rows(bias_of(binomial(0.0, 0.1)), "random_slopes", CountPriors()))
+    assert mode.converged
+    chances = weights(mode)
+    assert chances.max() < 0.5
+    outermost = np.abs(mode.log_sd - np.median(mode.log_sd, axis=0)).argmax(axis=0)
+    assert chances[outermost].max() < 0.02
+
+
+@needs_bambi
+@pytest.mark.parametrize("preset", ["printed", "random_slopes"])
+def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
+    from peekbench_bayes.reference import fit_with_bambi
+
+    arms = bias_of(binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
+    options = Hierarchical(preset=preset, draws=250)
+    fast, reference = (summarise(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
+    assert (fast.mean, fast.low, fast.high) == pytest.approx(
+        (reference.mean, reference.low, reference.high), abs=0.2 * fast.sd
+    )
+
+
+@needs_bambi
+def test_posterior_is_kept_as_netcdf(simulate: Simulate, tmp_path: Path) -> None:
+    import arviz
+
+    analysis = ask(simulate(0.0, subsamples=5), draws=100, save_posterior=True, effects=["bias"])
+    ((name, write),) = analysis.attachments.items()
+    write(tmp_path / name)
+    assert arviz.from_netcdf(tmp_path / name).posterior["average"].shape == (8, 100)
