@@ -37,11 +37,6 @@ def shown(value: Cell, unit: Unit) -> str:
     return without_negative_zero(f"{value:.4g}")
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: '1 task', '2,000 tasks'."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def signed(value: float, unit: Unit) -> str:
     """What two scores differ by, with its sign: percentage points where the unit is 'difference', else as it is."""
     return with_sign(value * 100, 2) if unit == "difference" else with_sign(value, 4)

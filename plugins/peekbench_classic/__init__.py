@@ -49,7 +49,9 @@ def peekbench_methods() -> list[MethodEntry]:
             method=lsa,
             count_tokens=count_words,
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
-            metrics={"explained_variance": "share of the variance of the texts it was fitted on that its dimensions hold"},
+            metrics={
+                "explained_variance": "share of the variance of the texts it was fitted on that its dimensions hold"
+            },
         ),
         MethodEntry(
             name="self_training",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict, decide
+from peekbench import ScoreWords, Verdict, counted, decide
 from peekbench_summary.baselines import biased_tasks
 from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
 from peekbench_summary.further import MOST, further_subsamples
@@ -74,7 +74,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     return Verdict(
         label, "bias", decision, sentence, these.mean, low, high, level,
         region=region.half_width,
-        basis=f"{len(tasks):,} task{'s' * (len(tasks) != 1)}, {trials:,} trials",
+        basis=f"{counted(len(tasks), 'task')}, {counted(trials, 'trial')}",
         unit="difference" if is_accuracy else "number",
     )  # fmt: skip
 

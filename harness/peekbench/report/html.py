@@ -23,7 +23,7 @@ from peekbench.report.drawing import find_painter
 from peekbench.report.folding import PARTS
 from peekbench.report.scale import Scale
 from peekbench.report.shown import as_shown
-from peekbench.wording import shown, signed
+from peekbench.wording import counted, shown, signed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -78,7 +78,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     # Style and script are the project's own files, and painters escape; nothing else goes around escaping.
-    environment.filters.update(shown=shown, signed=signed, as_shown=as_shown, own_file=Markup, painted=_painted)
+    environment.filters.update(
+        shown=shown, signed=signed, counted=counted, as_shown=as_shown, own_file=Markup, painted=_painted
+    )
     environment.filters.update(scales=_scales)
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)

@@ -12,6 +12,7 @@ from peekbench.report.content import CONTROLS, QUESTION, Report, legend, printab
 from peekbench.report.drawing import FOLDER, named_figures, not_in_characters
 from peekbench.report.forest import draw
 from peekbench.report.shown import as_shown
+from peekbench.wording import counted
 
 FOREST_WIDTH = 100
 MOST_TRACEBACKS = 20
@@ -65,7 +66,7 @@ def _lines(report: Report, pictures: str) -> Iterator[str]:
         yield from table_lines(table)
     if report.failures:
         yield ""
-        yield f"## {len(report.failures):,} trials failed"
+        yield f"## {counted(len(report.failures), 'trial')} failed"
         for failure in report.failures[:MOST_TRACEBACKS]:
             yield ""
             yield f"<details><summary>{escaped(str(failure.trial))}: {escaped(failure.error)}</summary>"

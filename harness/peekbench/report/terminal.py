@@ -20,6 +20,7 @@ from peekbench.report.drawing import not_in_characters
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.shown import ShownColumn, ShownTable, as_shown
+from peekbench.wording import counted
 
 STYLES = {
     "biased up": "bold red",
@@ -193,7 +194,7 @@ def _panels(table: ShownTable, widths: list[int], folded: list[int], width: int)
 
 def _print_failures(failures: tuple[TrialFailure, ...], console: Console) -> None:
     console.print()
-    _print_heading(f"{len(failures):,} trials failed", console)
+    _print_heading(f"{counted(len(failures), 'trial')} failed", console)
     for failure in failures[:MOST_FAILURES]:
         console.print(Padding(Text(f"{failure.trial}: {failure.error}"), (0, 0, 0, 2)))
     if len(failures) > MOST_FAILURES:
