@@ -75,23 +75,23 @@ def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
         log_odds: tuple[Cell, ...] = (None,) * 4
         if posterior.log_odds is not None:
             found = summarise(posterior.log_odds, options.level)
-            log_odds = (found.mean, found.sd, found.low, found.high)
+            log_odds = (found.mean, found.low, found.high, found.sd)
         such: tuple[Cell, ...] = (None, None)
         if posterior.such_tasks is not None:
             found = summarise(posterior.such_tasks, options.level)
             such = (found.low, found.high)
         found = summarise(posterior.average, options.level)
-        average = (found.mean, found.sd, found.low, found.high, found.positive)
+        average = (found.mean, found.low, found.high, found.sd, found.positive)
         rows.append((*start, "all" if len(arms.models) > 1 else arms.models[0], *average, *such, *log_odds))
         for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
             found = summarise(posterior.by_model[:, :, number], options.level)
-            rows.append((*start, model, found.mean, found.sd, found.low, found.high, found.positive, *(None,) * 6))
+            rows.append((*start, model, found.mean, found.low, found.high, found.sd, found.positive, *(None,) * 6))
     spread: Unit = "spread" if unit == "difference" else "number"
     columns = (
-        *keys, Column("effect"), Column("engine"), Column("model"), Column("mean", unit), Column("sd", spread),
-        Column("low", unit), Column("high", unit), Column("P(> 0)", "fraction"), Column("low, such tasks", unit),
-        Column("high, such tasks", unit),
-        *(Column(f"{name} log-odds", "number") for name in ("mean", "sd", "low", "high")),
+        *keys, Column("effect"), Column("engine"), Column("model"),
+        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit), Column("sd", spread),
+        Column("P(> 0)", "fraction"), Column("other tasks, low", unit), Column("other tasks, high", unit),
+        *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
     return Table(title, columns, tuple(rows), NOTES[options.preset])
@@ -99,12 +99,12 @@ def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
 
 NOTES = {
     "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
-    "hierarchical model of the paired differences. Such tasks: mean over other tasks, of which these are taken as a "
-    "sample. Log-odds by the delta method.",
+    "hierarchical model of the paired differences. Other tasks: the mean over others like these, which are taken as "
+    "a sample. Log-odds by the delta method.",
     "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged "
     "over tasks, models and subsamples (section 6.2).",
     "random_slopes": "Binomial model whose effect differs by task. The means are posterior predictive differences "
-    "averaged over tasks, models and subsamples (section 6.2); log-odds are those of the mean over such tasks.",
+    "averaged over tasks, models and subsamples (section 6.2); log-odds are those of the mean over other tasks.",
 }
 
 
@@ -119,7 +119,7 @@ def _task_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarch
             rows.append(
                 (task, *arms.cells, arms.effect, observed[number], found.mean, found.low, found.high, found.positive)
             )
-    numbers = (Column(name, unit) for name in ("observed", "shrunk", "low", "high"))
+    numbers = (Column(name, unit) for name in ("observed", "shrunk", "shrunk, low", "shrunk, high"))
     columns = (Column("task"), *keys, Column("effect"), *numbers, Column("P(> 0)", "fraction"))
     title = f"Boost and bias by task, {options.level:.0%} intervals"
     return Table(title, columns, tuple(rows), "Shrunk: drawn towards the other tasks, the more the noisier a task is.")
@@ -132,7 +132,7 @@ def _spread_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
             found = summarise(draws, options.level)
             rows.append((*arms.cells, arms.effect, posterior.engine, name, found.mean, found.low, found.high))
     columns = (*keys, Column("effect"), Column("engine"), Column("standard deviation"))
-    numbers = (Column(name, "number") for name in ("mean", "low", "high"))
+    numbers = (Column(name, "number") for name in ("mean", "mean, low", "mean, high"))
     title = f"Variance components, {options.level:.0%} intervals"
     return Table(title, (*columns, *numbers), tuple(rows), "Of scores as fractions, or of log-odds where it says so.")
 

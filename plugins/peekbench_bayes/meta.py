@@ -40,7 +40,7 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         excludes = float(((found.low > 0) | (found.high < 0)).mean())
         spreads.append((arms, found.mean, outside))
         start = (*arms.cells, arms.effect)
-        rows.append((*start, float(found.mean.mean()), float(found.mean.std()), low, high, outside, excludes))
+        rows.append((*start, float(found.mean.mean()), low, high, float(found.mean.std()), outside, excludes))
         limits = zip(found.low.tolist(), found.high.tolist(), strict=True)
         said = Counter(decide(*ends, options.limit) for ends in limits)
         conclusions.append((*start, *(said[decision] / options.num_slices for decision in DECISIONS)))
@@ -57,12 +57,13 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
             Table(
                 f"Posterior means {of}{scale}",
                 (
-                    *first, Column("mean", unit), Column("sd", spread), Column("low", unit), Column("high", unit),
+                    *first, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
+                    Column("sd", spread),
                     Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
                 ),
                 tuple(rows),
-                "A slice keeps one random subsample of each task and model, as a study without replication has. low, "
-                f"high: the middle {options.level:.0%} of the posterior means. Interval: the {options.level:.0%} "
+                "A slice keeps one random subsample of each task and model, as a study without replication has. "
+                f"Middle: where {options.level:.0%} of the posterior means lie. Interval: the {options.level:.0%} "
                 "interval of a slice. Slices of the same results are not independent of each other.",
             ),
             Table(

@@ -78,7 +78,7 @@ def test_verdicts_rest_on_a_level_of_their_own(simulate: Simulate) -> None:
     assert verdict.level == 0.95
     assert "95% interval" in verdict.sentence
     assert verdict.low is not None
-    assert verdict.low < 0 < average["low"]
+    assert verdict.low < 0 < average["mean, low"]
     assert ask(results, effects=["bias"], verdict_level=0.89).verdicts[0].decision == "biased up"
 
 
