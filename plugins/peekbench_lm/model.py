@@ -229,7 +229,7 @@ class LanguageModel:
         if self.kind == "causal":
             self._check_causality(alone[-1])
         usual = self._usual_attention = self.network.config._attn_implementation
-        for first in (0, (self.network.config.pad_token_id or 0) + 1, None):
+        for first in (0, (getattr(self.network.config, "pad_token_id", None) or 0) + 1, None):
             self._first_position = first
             self.network.set_attn_implementation(usual if first is None else attention.NAME)
             if self._gives(part, hidden, logits):

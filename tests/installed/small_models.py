@@ -32,6 +32,7 @@ KINDS: dict[str, Kind] = {
     "gpt_neox": "causal",
     "llama": "causal",
     "mistral": "causal",
+    "codegen": "causal",  # its configuration has no token for padding
 }
 PACKED = set(KINDS) - {"deberta-v2"}  # it computes attention in a way of its own
 
@@ -45,13 +46,16 @@ def save_model(name: str, folder: Path, *, dropout: float = 0.1, width: int = 32
     tokenizer.save_pretrained(folder)
     torch.manual_seed(1)
     config = AutoConfig.for_model(name, vocab_size=len(tokenizer), **_sizes(name, dropout, width, positions))
-    config.pad_token_id = tokenizer.pad_token_id if KINDS[name] == "masked" else None
+    if hasattr(config, "pad_token_id"):
+        config.pad_token_id = tokenizer.pad_token_id if KINDS[name] == "masked" else None
     loader: Any = AutoModelForMaskedLM if KINDS[name] == "masked" else AutoModelForCausalLM
     loader.from_config(config).save_pretrained(folder)
     return folder
 
 
 def _sizes(name: str, dropout: float, width: int, positions: int) -> dict[str, Any]:
+    if name == "codegen":
+        return {**_sizes("gpt2", dropout, width, positions), "rotary_dim": 4}
     if name == "gpt2":
         return {
             "n_embd": width, "n_layer": 2, "n_head": 4, "n_positions": positions, "resid_pdrop": dropout,

@@ -13,6 +13,7 @@ from peekbench.extension import differences
 from peekbench.records import Analysis, Column, Table
 from peekbench.report.content import MethodFacts, Report
 from peekbench.report.runs import RUN, Run, open_runs, side_by_side
+from peekbench.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,8 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False) 
     tasks = shared["task"].nunique()
     return Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
-        headline=f"{shared['method'].nunique()} methods, {tasks} tasks from {', '.join(str(run.path) for run in runs)}",
+        headline=f"{counted(shared['method'].nunique(), 'method')} on {counted(tasks, 'task')}, from "
+        + ", ".join(str(run.path) for run in runs),
         verdicts=found.verdicts,
         warnings=(*_warnings(found, runs), *left_out),
         figures=found.figures,
