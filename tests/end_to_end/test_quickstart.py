@@ -60,9 +60,9 @@ def test_the_readmes_figures_are_those_of_the_run(quickstart: Any) -> None:
     """To a tenth of a point, for rounding in linear algebra may differ between processors."""
     _, report = quickstart
     estimates = {verdict["method"]: verdict["estimate"] * 100 for verdict in report["verdicts"]}
-    story = README[README.index("1. `controls.null`") : README.index("## Use it")]
+    story = README[README.index("1. `lsa-10`") : README.index("## Use it")]
     told = {
-        "controls.leak": re.search(r"Found: ([\d.]+)", story),
+        "controls.leak": re.search(r"planted [\d.]+ points, found ([\d.]+)", story),
         "lsa-10": re.search(r"\*\*biased up\*\* by ([\d.]+)", story),
         "classic.self_training": re.search(r"\*\*biased down\*\* by ([\d.]+)", story),
         "lsa-50": re.search(r"`lsa-50` shows \+([\d.]+)", story),
@@ -70,6 +70,17 @@ def test_the_readmes_figures_are_those_of_the_run(quickstart: Any) -> None:
     for method, found in told.items():
         assert found is not None
         assert abs(estimates[method]) == pytest.approx(float(found[1]), abs=0.1)
+
+
+def test_the_readmes_pictures_are_there_and_show_the_run(quickstart: Any) -> None:
+    _, report = quickstart
+    pictures = re.findall(r"!\[[^]]+\]\((docs/quickstart/[^)]+)\)", README)
+    assert len(pictures) == 2
+    for picture in pictures:
+        text = (ROOT / picture).read_text().replace("&#160;", " ")
+        for verdict in report["verdicts"]:
+            if not verdict["control"]:
+                assert verdict["method"] in text, "tox run -e pictures"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
