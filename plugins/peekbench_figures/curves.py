@@ -88,7 +88,7 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     key = (
         "Bands: intervals." if has_band else "",
         "Straight line: what it should be." if figure.is_diagonal_drawn else "",
-        "Vertical scales are equally long, but not of the same values." if frame.is_moved else "",
+        "Vertical scales are equally long, but begin at different values." if frame.is_moved else "",
         in_words(figure.y),
     )
     page.note(" ".join(filter(None, key)), figure.note if is_alone else "")

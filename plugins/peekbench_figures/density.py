@@ -59,4 +59,4 @@ def _bandwidth(values: FloatArray) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     spread = min(float(values.std()), float(high - low) / 1.34) or float(values.std())
     step = float(np.diff(np.unique(values)).min())
-    return max(0.9 * spread * float(len(values)) ** -0.2, LEAST_STEPS * step)
+    return max(0.9 * spread * math.pow(len(values), -0.2), LEAST_STEPS * step)

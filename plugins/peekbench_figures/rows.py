@@ -24,6 +24,7 @@ WIDEST_LABEL = 2.0  # inches
 MOST_COLUMNS = 5  # side by side
 BETWEEN = 0.16  # inches between columns
 NUMBERS = 1.75  # inches for estimate and interval in digits
+AVERAGES = "Dot: estimate; line: interval; diamond: average, as wide as its interval."
 T = TypeVar("T")
 
 
@@ -65,9 +66,7 @@ def forest(figure: Forest, *, is_alone: bool) -> Page:
         numbers if len(figure.groups) == 1 else None,
     )
     key = (
-        "Dot: estimate; line: interval; diamond: average, as wide as its interval."
-        if any(one.is_average for one in intervals)
-        else "",
+        AVERAGES if any(one.is_average for one in intervals) else "",
         "Hollow: the task on its own, before it was drawn towards the others." if has_raw else "",
         in_words(figure.axis),
     )
