@@ -40,7 +40,7 @@ def factor(axis: Axis) -> float:
 def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     """First and last drawn number; those of differences include zero and a little of both its sides."""
     drawn = [value * factor(axis) for value in values if math.isfinite(value)]
-    if axis.unit == "difference":
+    if axis.unit in ("difference", "change"):
         drawn += [0.0]
     if not drawn:
         return (1.0, 10.0) if axis.is_log else (-1.0, 1.0)
@@ -115,7 +115,7 @@ def ticks(
     if axis.is_log:
         places = sorted({value * factor(axis) for value in wanted})
         if not 0 < len(places) <= MOST_WANTED:
-            places = [step for step in STEPS if low <= step <= high]
+            places = [*places[:1], *places[-1:], *(step for step in STEPS if low <= step <= high)]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
     most = max(FEWEST, inches / (UPRIGHT_SPACING if is_upright else SPACING))
     sparse: dict[float, str] = {}
@@ -153,7 +153,8 @@ def _number(value: float, axis: Axis) -> str:
         return f"{value:g}%"
     if axis.unit == "count":
         return f"{value:,.0f}"
-    text = f"{value:+g}" if axis.unit == "difference" and value else f"{value:g}"
+    is_signed = axis.unit in ("difference", "change") and value
+    text = f"{value:+g}" if is_signed else f"{value:g}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

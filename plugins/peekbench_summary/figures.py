@@ -32,7 +32,7 @@ def axis_of(found: Configurations, effect: str, region: float = 0.0) -> Axis:
     """Of an effect, in points where scores are accuracies."""
     if found.is_accuracy:
         return Axis(f"{effect}, accuracy points", "difference", region=region)
-    return Axis(f"{effect}, units of the score", "number", region=region)
+    return Axis(f"{effect}, units of the score", "change", region=region)
 
 
 def forests(found: Configurations, level: float, region: float) -> tuple[Forest, ...]:

@@ -320,6 +320,22 @@ def test_logarithmic_scales_are_named() -> None:
         assert "logarithmic" not in " ".join(text.get_text() for text in picture.texts)
 
 
+def test_a_logarithmic_axis_of_many_points_is_numbered_at_both_ends() -> None:
+    x = tuple(float(size) for size in range(25, 501, 25))
+    figure = Curves("c", Axis("x", "count", is_log=True), POINTS, (("a", (Curve("a", x, (0.0,) * len(x)),)),))
+    with drawn(figure) as picture:
+        shown = [label.get_text() for label in picture.axes[0].get_xticklabels()]
+    assert (shown[0], shown[-1]) == ("25", "500")
+    assert {"50", "100", "200"} <= set(shown)
+
+
+def test_changes_of_scores_that_are_no_fractions_have_signs_and_a_zero() -> None:
+    figure = Violins("v", Axis("bias in R^2", "change"), (("a", (Sample("x", (0.2, 0.3, 0.4)),)),))
+    with drawn(figure) as picture:
+        shown = {label.get_text() for label in picture.axes[0].get_xticklabels()}
+    assert {"0", "+0.2", "+0.4"} <= shown
+
+
 @pytest.mark.parametrize("values", [(), (0.01,), (0.0,) * 40, (0.01, 0.02), (1e-12,) * 5 + (0.0,) * 5])
 def test_values_too_few_or_all_alike_are_drawn_too(values: tuple[float, ...]) -> None:
     sample = (Sample("x", values),)
