@@ -210,8 +210,10 @@ def test_the_density_of_a_spread_ends_at_zero_and_long_tails_do_not_stretch_the_
     sample = Sample("x", thinned(spreads))
     with drawn(Densities("d", Axis("a", "spread"), (("", (sample,)),), 0.89)) as picture:
         (axes,) = picture.axes
-        x = max((line.get_xdata() for line in axes.lines), key=len)
+        curve = max(axes.lines, key=lambda line: len(line.get_xdata()))
+        x, height = curve.get_xdata(), -curve.get_ydata()
     assert 0 <= x.min() < 0.05
+    assert height[0] - height.min() > 0.8 * (height.max() - height.min())  # which is highest at zero
     assert 100 * np.quantile(sample.values, 0.8) < x.max() < 50 * max(sample.values)
     assert axes.get_xlim()[1] < 30 * max(sample.values)
 
@@ -261,8 +263,8 @@ def test_centred_panels_have_one_length_numbers_of_their_own_and_zero_where_it_i
 def test_centred_panels_share_one_axis_where_that_is_little_longer() -> None:
     x = (1.0, 2.0)
     panels = tuple(
-        (heading, (Curve("a", x, (y, 0.0), (-wide, -wide), (wide, wide)),))
-        for heading, y, wide in (("wide", 0.01, 0.03), ("narrow", -0.01, 0.012))
+        (heading, (Curve("a", x, (middle, middle), (middle - half,) * 2, (middle + half,) * 2),))
+        for heading, middle, half in (("wide", 0.0, 0.03), ("narrow", -0.015, 0.01))
     )
     with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centred=True)) as picture:
         assert len({axes.get_ylim() for axes in picture.axes}) == 1
