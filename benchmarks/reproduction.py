@@ -58,6 +58,7 @@ def design() -> dict[str, str]:
     body = [
         ["evaluated models", f"{EVALUATED_MODELS:,}", f"**{trials * ARMS:,}**"],
         ["training runs", f"{TRAINING_RUNS:,}", f"**{trials * RUNS_OF_A_TRIAL:,}**"],
+        ["time", "about 5 days of one T4", "not run; [steps are timed](performance.md)"],
     ]
     return {"design": markdown(["", "the study", "`few_shot_bert_gpt2.yaml`"], body)}
 
@@ -116,6 +117,13 @@ def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str,
             row = pick(of_all, num_test=int(size), effect=effect)
             cells.append(f"**{row['mean log-odds']:.4f}** ({row['sd log-odds']:.4f})")
         body.append(cells)
+    moved = max(
+        abs(one["mean log-odds"] - other["mean log-odds"])
+        for data in fits
+        for fit, cut_fit in zip(fits[data][:2], of_cut[data][:2], strict=True)
+        for one, other in zip(fit, cut_fit, strict=True)
+        if one["mean log-odds"] is not None
+    )
     by_size = [[pick(fit, num_test=size, effect="bias", model="all") for fit in fits["few-shot"]] for size in SIZES]
     effects = [
         [f"n={size}", *(f"{points(row['mean'])} [{points(row['low'])}, {points(row['high'])}]" for row in of_size)]
@@ -132,6 +140,7 @@ def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str,
         for column in zip(*by_size, strict=True)
     ]
     return {
+        "moved": f"{moved:.4f}",
         "notebooks": markdown(["data", "effect", "the study", "here, counts as the study's", "here"], body),
         "sampled": markdown(["", "MCMC", "here, the same counts"], sampled),
         "predictive": markdown(["", "`printed`", "`random_slopes`", "`calibrated`"], effects),
