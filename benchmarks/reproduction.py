@@ -3,7 +3,7 @@
 Numbers of the study are those printed in arXiv 2410.00179 and in its published notebooks (study_numbers.py). FOLDER
 holds the published accuracies, few_shot/m100/nN/MODEL/TASK/accuracies.csv and zero_shot/...; STORE is that of
 specs/paper/pca.yaml, which two cores run in two minutes. The analyses are those of specs/paper/analysis_*.yaml. Takes
-about eight minutes of one core.
+about six minutes of one core.
 
     python benchmarks/reproduction.py FOLDER [--pca STORE] [--output docs/reproduction.md]
 """
