@@ -113,30 +113,37 @@ def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str,
         data, _, size = where.partition(", n=")
         cells = [where, effect, f"{mean} ({sd})"]
         for fit in (of_cut[data][1], fits[data][1]):
-            of_all = [row for row in fit if row["mean log-odds"] is not None]
+            of_all = [row for row in fit if row["log-odds"] is not None]
             row = pick(of_all, num_test=int(size), effect=effect)
-            cells.append(f"**{row['mean log-odds']:.4f}** ({row['sd log-odds']:.4f})")
+            cells.append(f"**{row['log-odds']:.4f}** ({row['sd of log-odds']:.4f})")
         body.append(cells)
     moved = max(
-        abs(one["mean log-odds"] - other["mean log-odds"])
+        abs(one["log-odds"] - other["log-odds"])
         for data in fits
         for fit, cut_fit in zip(fits[data][:2], of_cut[data][:2], strict=True)
         for one, other in zip(fit, cut_fit, strict=True)
-        if one["mean log-odds"] is not None
+        if one["log-odds"] is not None
     )
     by_size = [[pick(fit, num_test=size, effect="bias", model="all") for fit in fits["few-shot"]] for size in SIZES]
     effects = [
-        [f"n={size}", *(f"{points(row['mean'])} [{points(row['low'])}, {points(row['high'])}]" for row in of_size)]
+        [
+            f"n={size}",
+            *(f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]" for row in of_size),
+        ]
         for size, of_size in zip(SIZES, by_size, strict=True)
     ]
     sampled = []
     for number, preset in enumerate(("printed", "random_slopes")):
         for num_test in SIZES:
             row = pick(of_cut["few-shot"][number], num_test=num_test, effect="bias", model="all")
-            ours = f"**{row['mean log-odds']:.4f}** [{row['low log-odds']:.4f}, {row['high log-odds']:.4f}]"
+            ours = f"**{row['log-odds']:.4f}** [{row['log-odds, low']:.4f}, {row['log-odds, high']:.4f}]"
             sampled.append([f"`{preset}`, n={num_test}", SAMPLED[preset, num_test], ours])
     excludes = [
-        [f"n={size}" for size, row in zip(SIZES, column, strict=True) if row["low log-odds"] * row["high log-odds"] > 0]
+        [
+            f"n={size}"
+            for size, row in zip(SIZES, column, strict=True)
+            if row["log-odds, low"] * row["log-odds, high"] > 0
+        ]
         for column in zip(*by_size, strict=True)
     ]
     return {
