@@ -21,7 +21,8 @@ class Axis:
     label: str
     """What is measured, and its unit in words."""
     unit: Unit = "difference"
-    """'difference' is drawn in signed percentage points, 'fraction' in per cent, 'count' and 'number' as they are."""
+    """'difference' is drawn in signed percentage points, 'fraction' in per cent, 'change' with its sign, others
+    as they are."""
     is_log: bool = False
     region: float = 0.0
     """Half-width of a region of practical equivalence to shade around zero, in the unit of the values."""
@@ -50,7 +51,7 @@ class Forest:
     """(heading, intervals), one group a method."""
     note: str = ""
     unit: Unit = "difference"
-    """Of the estimates: 'difference' for those of fractions, drawn in percentage points; 'number' for others."""
+    """Of the estimates: 'difference' for those of fractions, drawn in percentage points; 'change' for others."""
     label: str = ""
     """Of the axis, unit included; by default 'accuracy points' or 'score'."""
     region: float = 0.0

@@ -133,6 +133,9 @@ def recovered(
 
     scale = 100 if unit == "difference" else 1
     estimates, coverages = [], []
+    fewest = min(draws.shape[1] for _, by_effect in found for draws in by_effect.values())
+    off = (f"{196 * (share * (1 - share) / fewest) ** 0.5:.0f} points at {share:.0%}" for share in (0.5, 0.9))
+    chance = f"Of {fewest:,} data sets each, shares are off by chance by up to {' and '.join(off)}, in 95% of cases."
     levels = np.arange(1, 20) / 20
     for arms, by_effect in found:
         samples, curves = [], []
@@ -151,7 +154,8 @@ def recovered(
         ),
         Curves(
             "Calibration: how often intervals hold the true bias", Axis("level of the interval", "fraction"),
-            Axis("intervals that hold it", "fraction"), tuple(coverages), is_diagonal_drawn=True,
+            Axis("intervals that hold it", "fraction"), tuple(coverages), chance,
+            is_diagonal_drawn=True,
         ),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Lines with bands, in one or several panels that share both axes."""
+"""Lines with bands, in one or several panels that share both axes where they can."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peekbench_figures.around import Headings, name_below
 from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
-from peekbench_figures.scale import centred, factor, in_words, limits, set_up_x, set_up_y, ticks
+from peekbench_figures.scale import (
+    centred,
+    factor,
+    have_own,
+    in_words,
+    limits,
+    name_of,
+    set_up_x,
+    set_up_y,
+    shared,
+    ticks,
+)
 from peekbench_figures.style import FAINT, INK, SMALL, TEXT, Look, look
 
 if TYPE_CHECKING:
@@ -16,8 +28,8 @@ if TYPE_CHECKING:
 
     from peekbench import Curve, Curves
 
-MOST_ACROSS = 3
-PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7}  # inches, by the number of panels side by side
+MOST_ACROSS = 4
+PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7, 4: 1.6}  # inches, by the number of panels side by side
 BETWEEN = 0.2
 SWATCH = 0.34  # inches of line in the key
 LINE: Mapping[str, Any] = {"lw": 1.5, "ms": 3.8, "mew": 0}
@@ -43,9 +55,24 @@ class Frame:
     width: float
     height: float
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether all panels have the same vertical axis."""
+        return len(set(self.y_ends)) == 1
+
+    @property
+    def are_own(self) -> list[bool]:
+        """Whether a panel's vertical axis is longer or shorter than those of most."""
+        return have_own(self.y_ends)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether vertical axes of one length begin elsewhere."""
+        return len({ends for ends, is_own in zip(self.y_ends, self.are_own, strict=True) if not is_own}) > 1
+
 
 def curves(figure: Curves, *, is_alone: bool) -> Page:
-    """Panels, up to three side by side, each line in the same colour, dash and mark everywhere."""
+    """Panels, up to four side by side, each line in the same colour, dash and mark everywhere."""
     page = Page()
     if is_alone:
         page.title(figure.title)
@@ -56,14 +83,12 @@ def curves(figure: Curves, *, is_alone: bool) -> Page:
     frame = _frame(figure)
     for start in range(0, len(figure.panels), frame.across):
         _draw_row(page, figure, frame, start, looks)
-    middle = frame.left + (WIDTH - MARGIN - frame.left) / 2
-    page.text(middle, page.bottom + line_height(TEXT) / 2 - 0.02, figure.x.label, ha="center")
-    page.bottom += line_height(TEXT) + 0.06
+    page.bottom += 0.06
     has_band = any(curve.low for _, panel in figure.panels for curve in panel)
     key = (
         "Bands: intervals." if has_band else "",
         "Straight line: what it should be." if figure.is_diagonal_drawn else "",
-        "Scales have the same step, but begin elsewhere." if figure.is_centred and len(figure.panels) > 1 else "",
+        "Vertical scales are equally long, but begin at different values." if frame.is_moved else "",
         in_words(figure.y),
     )
     page.note(" ".join(filter(None, key)), figure.note if is_alone else "")
@@ -77,19 +102,19 @@ def _frame(figure: Curves) -> Frame:
     ]
     y_values = [value for values in by_panel for value in values]
     x_ends = limits(x_values, figure.x)
-    y_ends = [limits(y_values, figure.y)] * len(by_panel)
+    y_ends = shared(by_panel, figure.y)
     if figure.is_diagonal_drawn:
         x_ends = limits([*x_values, *y_values], figure.x)
         y_ends = [x_ends] * len(by_panel)
     elif figure.is_centred:
         y_ends = centred(by_panel, figure.y)
-    across = min(MOST_ACROSS, len(figure.panels)) or 1
+    across = math.ceil(len(figure.panels) / (math.ceil(len(figure.panels) / MOST_ACROSS) or 1)) or 1
     height = PANEL_HEIGHT[across]
     shown = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
     numbers = max((text_width(text, SMALL) for text in shown), default=0.2) + 0.08
-    label = balance(figure.y.label, height + 0.1, TEXT, most=3)
+    label = balance(name_of(figure.y), height + 0.1, TEXT, most=3)
     left = MARGIN + len(label) * line_height(TEXT) + numbers + 0.04
-    between = BETWEEN + (numbers if figure.is_centred else 0.0)
+    between = BETWEEN + (numbers if len(set(y_ends)) > 1 else 0.0)
     width = (WIDTH - MARGIN - 0.05 - left - between * (across - 1)) / across
     return Frame(x_ends, tuple(y_ends), across, label, numbers, left, between, width, height)
 
@@ -99,36 +124,40 @@ def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, looks: dict[
     row = figure.panels[start : start + frame.across]
     width, height = frame.width, frame.height
     x_values = sorted({value for _, panel in figure.panels for curve in panel for value in curve.x})
-    headings = [balance(heading, width, TEXT, most=3, weight="bold") for heading, _ in row]
-    head = max(map(len, headings)) * line_height(TEXT) + 0.04 if any(map(any, headings)) else 0.04
-    top = page.bottom + head
-    for number, ((_, panel), heading) in enumerate(zip(row, headings, strict=True)):
+    here = slice(start, start + frame.across)
+    headings = Headings([heading for heading, _ in row], width, frame.are_own[here])
+    top = page.bottom + (headings.height or 0.04)
+    below = [top + height + 0.24]
+    for number, (_, panel) in enumerate(row):
         x = frame.left + number * (width + frame.between)
-        for line, text in enumerate(heading):
-            y = top - 0.04 - (len(heading) - line - 0.5) * line_height(TEXT)
-            page.text(x + width / 2, y, text, weight="bold", ha="center")
+        headings.draw(page, number, x + width / 2, top)
         axes = page.axes(x, top, width, height)
         set_up_x(axes, figure.x, frame.x_ends, width, x_values)
-        is_numbered = number == 0 or figure.is_centred
+        is_numbered = number == 0 or not frame.is_shared
         set_up_y(axes, figure.y, frame.y_ends[start + number], height, are_numbers_shown=is_numbered)
         if figure.is_diagonal_drawn:
             axes.plot(frame.x_ends, frame.x_ends, color=INK, alpha=FAINT * 2, lw=0.8, zorder=1)
         for curve in panel:
-            _draw_curve(axes, curve, figure, looks[curve.label])
+            _draw_curve(axes, curve, figure, looks[curve.label], list(looks).index(curve.label))
+        if start + number + frame.across >= len(figure.panels):
+            below.append(name_below(page, figure.x, x + width / 2, top + height, width + frame.between / 2))
     for line, text in enumerate(frame.label):
         page.text(MARGIN + (line + 0.5) * line_height(TEXT), top + height / 2, text, rotation=90, ha="center")
-    page.bottom = top + height + 0.24
+    page.bottom = max(below) if start + frame.across >= len(figure.panels) else below[0]
 
 
-def _draw_curve(axes: Axes, curve: Curve, figure: Curves, how: Look) -> None:
+def _draw_curve(axes: Axes, curve: Curve, figure: Curves, how: Look, number: int) -> None:
     import numpy as np
 
     x, y = np.array(curve.x) * factor(figure.x), np.array(curve.y) * factor(figure.y)
     if curve.low:
         low, high = np.array(curve.low) * factor(figure.y), np.array(curve.high) * factor(figure.y)
         axes.fill_between(x, low, high, color=how.colour, alpha=0.18, lw=0, zorder=1.5)
+        for edge in (low, high):  # to tell bands apart without colours
+            axes.plot(x, edge, color=how.colour, ls=how.dash, lw=0.6, alpha=0.7, zorder=1.6)
     every = max(1, math.ceil(len(x) / MOST_MARKERS))
-    axes.plot(x, y, color=how.colour, ls=how.dash, marker=how.marker, markevery=every, zorder=3, **LINE)
+    marked = (number % every, every)  # lines that lie upon each other show both marks
+    axes.plot(x, y, color=how.colour, ls=how.dash, marker=how.marker, markevery=marked, zorder=3, **LINE)
 
 
 def _draw_key(page: Page, looks: dict[str, Look]) -> None:

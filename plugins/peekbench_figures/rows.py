@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peekbench import signed
-from peekbench_figures.marks import density_ends, draw_density, draw_interval, draw_violin
-from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
-from peekbench_figures.scale import factor, in_words, limits, mark_zero, set_up_x
+from peekbench_figures.around import Headings, name_below
+from peekbench_figures.density import ends as density_ends
+from peekbench_figures.marks import draw_density, draw_interval, draw_violin
+from peekbench_figures.page import MARGIN, WIDTH, Page, fold, line_height, text_width
+from peekbench_figures.scale import factor, have_own, in_words, mark_zero, set_up_x, shared
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ WIDEST_LABEL = 2.0  # inches
 MOST_COLUMNS = 5  # side by side
 BETWEEN = 0.16  # inches between columns
 NUMBERS = 1.75  # inches for estimate and interval in digits
+AVERAGES = "Dot: estimate; line: interval; diamond: average, as wide as its interval."
 T = TypeVar("T")
 
 
@@ -63,7 +66,7 @@ def forest(figure: Forest, *, is_alone: bool) -> Page:
         numbers if len(figure.groups) == 1 else None,
     )
     key = (
-        "Dot: estimate; line: interval; diamond: average." if any(one.is_average for one in intervals) else "",
+        AVERAGES if any(one.is_average for one in intervals) else "",
         "Hollow: the task on its own, before it was drawn towards the others." if has_raw else "",
         in_words(figure.axis),
     )
@@ -80,11 +83,11 @@ def violins(figure: Violins, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in samples}) for heading, samples in figure.columns],
-        lambda one: one.values,
+        lambda one: density_ends(one.values),
         0.24,
         lambda axes, y, half, one: draw_violin(axes, y, half, one, scale),
     )
-    key = "Dot: mean; bar: the middle half of the values."
+    key = "Dot: mean; bar: the middle half of the values; outline: how common they are, smoothed."
     return _lay_out(
         figure.title if is_alone else "", grid, _key(figure.note if is_alone else "", key, in_words(figure.axis))
     )
@@ -99,11 +102,11 @@ def densities(figure: Densities, *, is_alone: bool) -> Page:
     grid = Grid(
         figure.axis,
         [(heading, {one.label: one for one in group}) for heading, group in figure.groups],
-        lambda one: (*density_ends(one, is_signed=is_signed), *([] if one.mark is None else [one.mark])),
+        lambda one: (*density_ends(one.values, is_signed=is_signed), *([] if one.mark is None else [one.mark])),
         0.42,
         lambda axes, y, half, one: draw_density(axes, y, half, one, scale, figure.level, is_signed=is_signed),
     )
-    key = f"Dot: mean; bar: the middle {figure.level:.0%}" + (f"; orange line: {figure.mark}." if marks else ".")
+    key = f"Dot: mean; bar: the middle {figure.level:.0%}" + (f"; thick upright line: {figure.mark}." if marks else ".")
     return _lay_out(
         figure.title if is_alone else "", grid, _key(figure.note if is_alone else "", key, in_words(figure.axis))
     )
@@ -153,26 +156,22 @@ def _draw_band(
     left = MARGIN + label_width + 0.1
     right = WIDTH - MARGIN - (NUMBERS if grid.numbers else 0.06)
     width = (right - left - BETWEEN * (len(columns) - 1)) / len(columns)
-    headings = [
-        balance(heading, width if len(columns) > 1 else right - left, TEXT, most=4, weight="bold")
-        for heading, _ in columns
-    ]
-    head = max(len(lines) for lines in headings) * line_height(TEXT) + 0.04 if any(map(any, headings)) else 0.0
+    values = [[value for cell in cells.values() for value in grid.values(cell)] for _, cells in columns]
+    ends = shared(values, grid.axis)
+    room = width if len(columns) > 1 else right - left
+    headings = Headings([heading for heading, _ in columns], room, have_own(ends))
     heights = [max(grid.row_height, len(lines) * line_height(TEXT) + 0.03) for lines in labels.values()]
     middles = [sum(heights[:row]) + height / 2 for row, height in enumerate(heights)]
-    top, height = page.bottom + head, sum(heights)
-    ends = limits((value for _, cells in columns for cell in cells.values() for value in grid.values(cell)), grid.axis)
-    for number, ((_, cells), heading) in enumerate(zip(columns, headings, strict=True)):
+    top, height = page.bottom + headings.height, sum(heights)
+    for number, (_, cells) in enumerate(columns):
         x = left + number * (width + BETWEEN)
-        for line, text in enumerate(heading):
-            y = top - 0.04 - (len(heading) - line - 0.5) * line_height(TEXT)
-            page.text(x + width / 2, y, text, weight="bold", ha="center")
+        headings.draw(page, number, x + width / 2, top)
         axes = page.axes(x, top, width, height)
         axes.set_ylim(height, 0)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        set_up_x(axes, grid.axis, ends, width)
-        mark_zero(axes, grid.axis, ends)
+        set_up_x(axes, grid.axis, ends[number], width)
+        mark_zero(axes, grid.axis, ends[number])
         for row, (label, middle, tall) in enumerate(zip(labels, middles, heights, strict=True)):
             if row:
                 axes.axhline(middle - tall / 2, color=INK, alpha=FAINTER, lw=0.5, zorder=0)
@@ -185,6 +184,6 @@ def _draw_band(
         for line, text in enumerate(lines):
             y = top + middle + (line - (len(lines) - 1) / 2) * line_height(TEXT)
             page.text(left - 0.1, y, text, ha="right", weight=_weight(label, grid))
-    below = top + height + 0.2
-    page.text((left + right) / 2, below + line_height(TEXT) / 2, grid.axis.label, ha="center")
-    page.bottom = below + line_height(TEXT) + 0.1
+    middles_of_columns = [left + number * (width + BETWEEN) + width / 2 for number in range(len(columns))]
+    below = [name_below(page, grid.axis, middle, top + height, width + BETWEEN / 2) for middle in middles_of_columns]
+    page.bottom = max(below) + 0.1

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ROOM = 0.04  # of the axis, beyond its outermost value
 NEAR = 1.0  # lengths of the longest range from zero
+SQUEEZED, MUCH_SQUEEZED = 2.5, 5.0  # times as long as the axis of the others: a panel that makes it so has its own
+LITTLE_LONGER = 1.35  # times
 GAP = 0.09  # inches between two numbers
 MOST_WANTED = 8
 FEWEST = 3  # numbers that an axis may have, however short
@@ -23,6 +25,11 @@ MOST_TRIED = 60
 SPACING = 0.4  # inches between two numbers, from middle to middle, at least
 UPRIGHT_SPACING = 0.3  # where they stand above each other
 STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
+
+
+def name_of(axis: Axis) -> str:
+    """What to write at it."""
+    return f"{axis.label} (logarithmic scale)" if axis.is_log else axis.label
 
 
 def factor(axis: Axis) -> float:
@@ -33,7 +40,7 @@ def factor(axis: Axis) -> float:
 def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     """First and last drawn number; those of differences include zero and a little of both its sides."""
     drawn = [value * factor(axis) for value in values if math.isfinite(value)]
-    if axis.unit == "difference":
+    if axis.unit in ("difference", "change"):
         drawn += [0.0]
     if not drawn:
         return (1.0, 10.0) if axis.is_log else (-1.0, 1.0)
@@ -45,13 +52,53 @@ def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     return low - room, high + room
 
 
+def shared(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
+    """Ends for each of several axes: the same, but for panels that would squeeze the others."""
+    own = [limits(values, axis) for values in panels]
+    spans = [(math.log(low), math.log(high)) for low, high in own] if axis.is_log else own
+    sharing = _sharing(spans, SQUEEZED)
+    together = limits((value for number in sharing for value in panels[number]), axis)
+    return [together if number in sharing else ends for number, ends in enumerate(own)]
+
+
 def centred(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
-    """Ends for each of several axes of the same length, around their own values; zero is there where it is near."""
+    """Ends for each of several axes of the same length, around their own values; zero is there where it is near.
+
+    Where one axis for all would be little longer, they share it; panels that would squeeze the others have their own.
+    """
     drawn = [[value * factor(axis) for value in values if math.isfinite(value)] or [0.0] for values in panels]
-    longest = max((max(values) - min(values) for values in drawn), default=0.0)
+    lengths = [max(values) - min(values) for values in drawn]
+    sharing = _sharing([(0.0, length) for length in lengths], MUCH_SQUEEZED)
+    longest = max((lengths[number] for number in sharing), default=0.0)
     near = [[*values, *([0.0] if max(map(abs, values)) <= longest * NEAR else [])] for values in drawn]
-    length = max((max(values) - min(values) for values in near), default=0.0) * (1 + 2 * ROOM) or 2.0
-    return [(middle - length / 2, middle + length / 2) for middle in ((max(one) + min(one)) / 2 for one in near)]
+    length = max((max(near[number]) - min(near[number]) for number in sharing), default=0.0) * (1 + 2 * ROOM) or 2.0
+    together = limits((value for number in sharing for value in panels[number]), axis)
+    if together[1] - together[0] <= length * LITTLE_LONGER:
+        return [together if number in sharing else limits(values, axis) for number, values in enumerate(panels)]
+    middles = [(max(values) + min(values)) / 2 for values in near]
+    return [
+        (middle - length / 2, middle + length / 2) if number in sharing else limits(panels[number], axis)
+        for number, middle in enumerate(middles)
+    ]
+
+
+def _sharing(spans: Sequence[tuple[float, float]], times: float) -> list[int]:
+    """Which axes can be one: the narrower half, and of the wider ones all before the first that squeezes the others."""
+    ordered = sorted(range(len(spans)), key=lambda number: spans[number][1] - spans[number][0])
+    low, high = math.inf, -math.inf
+    for place, number in enumerate(ordered):
+        widest = max(high, spans[number][1]) - min(low, spans[number][0])
+        if place >= len(ordered) / 2 and widest > times * (high - low):
+            return sorted(ordered[:place])
+        low, high = min(low, spans[number][0]), max(high, spans[number][1])
+    return sorted(ordered)
+
+
+def have_own(ends: Sequence[tuple[float, float]]) -> list[bool]:
+    """Whether an axis is longer or shorter than most are."""
+    lengths = [round(high - low, 9) for low, high in ends]
+    commonest = max(lengths, key=lengths.count, default=0.0)
+    return [length != commonest for length in lengths]
 
 
 def ticks(
@@ -68,7 +115,7 @@ def ticks(
     if axis.is_log:
         places = sorted({value * factor(axis) for value in wanted})
         if not 0 < len(places) <= MOST_WANTED:
-            places = [step for step in STEPS if low <= step <= high]
+            places = [*places[:1], *places[-1:], *(step for step in STEPS if low <= step <= high)]
         return _without_collisions({place: _number(place, axis) for place in places}, ends, inches, is_log=True)
     most = max(FEWEST, inches / (UPRIGHT_SPACING if is_upright else SPACING))
     sparse: dict[float, str] = {}
@@ -106,7 +153,8 @@ def _number(value: float, axis: Axis) -> str:
         return f"{value:g}%"
     if axis.unit == "count":
         return f"{value:,.0f}"
-    text = f"{value:+g}" if axis.unit == "difference" and value else f"{value:g}"
+    is_signed = axis.unit in ("difference", "change") and value
+    text = f"{value:+g}" if is_signed else f"{value:g}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from html import escape
 
-from peekbench_figures.style import FONTS, INK
+from peekbench_figures.style import BLUE, FONTS, INK
 
 CLASS = "peekbench-figure"
-# By itself in a browser, on a dark ground the picture gets light ink; in a page, the page says.
+# By itself in a browser, on a dark ground the picture gets light ink; in a page, the page says, of the main colour too.
 ALONE = (
     f"<style>.{CLASS} {{ color: #1a1a1a; }} "
     f"@media (prefers-color-scheme: dark) {{ .{CLASS} {{ color: #e6e6e6; }} }}</style>\n"
@@ -38,6 +38,8 @@ def tidy(svg: str, title: str, alt: str, *, is_inline: bool) -> str:
     body = TAG.sub(lambda tag: NUMBER.sub(r"\1", tag[0]), body)
     body = OUTLINE.sub(lambda outline: COORDINATE.sub(r"\1", " ".join(outline[0].split())), body)
     body = re.sub(r"\n\s*", "\n", body.replace(INK, "currentColor")).lstrip()
+    if is_inline:
+        body = body.replace(BLUE, f"var(--mark, {BLUE})")
     size = "" if is_inline else f' width="{width}pt" height="{height}pt"'
     head = (
         f'<svg class="{CLASS}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '

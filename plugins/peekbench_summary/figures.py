@@ -32,7 +32,7 @@ def axis_of(found: Configurations, effect: str, region: float = 0.0) -> Axis:
     """Of an effect, in points where scores are accuracies."""
     if found.is_accuracy:
         return Axis(f"{effect}, accuracy points", "difference", region=region)
-    return Axis(f"{effect}, units of the score", "number", region=region)
+    return Axis(f"{effect}, units of the score", "change", region=region)
 
 
 def forests(found: Configurations, level: float, region: float) -> tuple[Forest, ...]:
@@ -60,7 +60,7 @@ def forests(found: Configurations, level: float, region: float) -> tuple[Forest,
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)
 
 
-def violins(found: Configurations, region: float) -> tuple[Violins, ...]:
+def violins(found: Configurations) -> tuple[Violins, ...]:
     """Differences of single subsamples, a figure for the bias and one for the boost; none where there is one each."""
     if max(len(values) for one in found.each for values in one.scores["bias"].values()) < 2:
         return ()
@@ -68,7 +68,7 @@ def violins(found: Configurations, region: float) -> tuple[Violins, ...]:
     return tuple(
         Violins(
             found.title(f"{effect.capitalize()} of single subsamples, {more} minus {less}, by task"),
-            axis_of(found, effect, region if effect == "bias" else 0.0),
+            axis_of(found, effect),
             tuple(
                 (
                     one.label,

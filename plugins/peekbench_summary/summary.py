@@ -70,7 +70,7 @@ def _figures(found: Configurations, level: float, region: float) -> list[Figure]
         return []
     figures: list[Figure] = [*forests(found, level, region), *sizes(found, level, region), *doses(found, level, region)]
     if not has_families(found):
-        figures += [*violins(found, region), *progress(found, level, region)]
+        figures += [*violins(found), *progress(found, level, region)]
     return figures
 
 

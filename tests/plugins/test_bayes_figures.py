@@ -94,3 +94,5 @@ def test_recovered_biases_stand_beside_the_truth_and_coverage_near_the_diagonal(
         assert max(abs(x - y) for x, y in zip(curve.x, curve.y, strict=True)) < 0.25
         assert list(curve.y) == sorted(curve.y)
     assert calibration.is_diagonal_drawn
+    assert "Of 60 data sets each" in calibration.note
+    assert "13 points at 50% and 8 points at 90%" in calibration.note  # 1.96 standard errors of a share

@@ -170,12 +170,65 @@ def test_marks_stand_where_the_numbers_say() -> None:
     assert [value for value in found if value] == pytest.approx([-2.0, 1.0, 3.0, 4.0])
 
 
-def test_a_violin_holds_its_values_and_a_density_its_mean() -> None:
+def violin_of(figure: Violins) -> tuple[Any, Any]:
+    """Places along the axis, and how thick the only violin is there: (n_points,) each."""
+    with drawn(figure) as picture:
+        (axes,) = picture.axes
+        (patch,) = (patch for patch in axes.patches if len(patch.get_path().vertices) > 20)
+        outline = patch.get_path().vertices[:-1]
+        low, high = axes.get_xlim()
+    half = len(outline) // 2
+    assert low < outline[:, 0].min() and outline[:, 0].max() < high
+    return outline[:half, 0], outline[half:, 1][::-1] - outline[:half, 1]
+
+
+def test_a_violin_holds_its_values_and_tapers_off_at_both_ends() -> None:
+    values = tuple(number / 100 for number in range(-3, 9)) * 4  # as common at the ends as in the middle
+    x, thickness = violin_of(Violins("v", Axis("a"), (("", (Sample("x", values),)),)))
+    assert -8 < x.min() < -3 and 8 < x.max() < 13
+    assert max(thickness[0], thickness[-1]) < 0.05 * thickness.max()
+    assert thickness[np.abs(x - 2.5).argmin()] > 0.9 * thickness.max()
+
+
+@pytest.mark.parametrize("size", [50, 100, 500])
+def test_a_violin_of_scores_that_are_multiples_of_one_number_has_no_ripples(size: int) -> None:
+    rng = np.random.default_rng(2)
+    values = tuple(((rng.binomial(3, 0.5, 400) - 1) / size).tolist())
+    _, thickness = violin_of(Violins("v", Axis("a"), (("", (Sample("x", values),)),)))
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(thickness))) < 0)
+    assert len(turns) == 1
+
+
+def test_fewer_than_ten_values_are_dots() -> None:
+    with drawn(Violins("v", Axis("a"), (("", (Sample("x", tuple(0.01 * one for one in range(9))),)),))) as picture:
+        assert not [patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) > 20]
+        assert max(len(line.get_xdata()) for line in picture.axes[0].lines) == 9
+
+
+def test_the_density_of_a_spread_ends_at_zero_and_long_tails_do_not_stretch_the_axis() -> None:
+    spreads = np.abs(np.random.default_rng(3).standard_t(1.5, 2000)) / 100
+    sample = Sample("x", thinned(spreads))
+    with drawn(Densities("d", Axis("a", "spread"), (("", (sample,)),), 0.89)) as picture:
+        (axes,) = picture.axes
+        curve = max(axes.lines, key=lambda line: len(line.get_xdata()))
+        x, height = curve.get_xdata(), -curve.get_ydata()
+    assert 0 <= x.min() < 0.05
+    assert height[0] - height.min() > 0.8 * (height.max() - height.min())  # which is highest at zero
+    assert 100 * np.quantile(sample.values, 0.8) < x.max() < 50 * max(sample.values)
+    assert axes.get_xlim()[1] < 30 * max(sample.values)
+
+
+def test_an_average_is_a_diamond_as_wide_as_its_interval() -> None:
+    average = Interval("average", 0.01, -0.02, 0.03, is_average=True)
+    with drawn(Forest("f", (("", (average,)),))) as picture:
+        (diamond,) = (patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) == 5)
+        x, y = diamond.get_path().vertices[:4].T
+    assert x == pytest.approx([-2, 1, 3, 1])
+    assert y[0] == y[2] and y[1] < y[0] < y[3]
+
+
+def test_a_density_shows_its_mean_its_middle_and_its_mark() -> None:
     values = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
-    with drawn(Violins("v", Axis("a"), (("", (Sample("x", values),)),))) as picture:
-        (violin,) = (patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) > 20)
-        x = violin.get_path().vertices[:, 0]
-        assert (x.min(), x.max()) == pytest.approx((0, 5), abs=0.02)
     with drawn(Densities("d", Axis("a"), (("", (Sample("x", values, mark=0.01),)),), 0.5)) as picture:
         lines = [sorted({round(float(value), 6) for value in line.get_xdata()}) for line in picture.axes[0].lines]
     assert [2.5] in lines  # the mean
@@ -207,6 +260,84 @@ def test_centred_panels_have_one_length_numbers_of_their_own_and_zero_where_it_i
     assert [low <= 0 <= high for low, high in limits] == [True, False, True]
 
 
+def test_centred_panels_share_one_axis_where_that_is_little_longer() -> None:
+    x = (1.0, 2.0)
+    panels = tuple(
+        (heading, (Curve("a", x, (middle, middle), (middle - half,) * 2, (middle + half,) * 2),))
+        for heading, middle, half in (("wide", 0.0, 0.03), ("narrow", -0.015, 0.01))
+    )
+    with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centred=True)) as picture:
+        assert len({axes.get_ylim() for axes in picture.axes}) == 1
+        assert [any(label.get_text() for label in axes.get_yticklabels()) for axes in picture.axes] == [True, False]
+        assert "begin at different values" not in " ".join(text.get_text() for text in picture.texts)
+
+
+WIDTHS = {"one": 0.01, "two": 0.012, "leak": 0.2}
+SQUEEZED = {
+    "violins": Violins(
+        "v",
+        POINTS,
+        tuple((name, (Sample("x", tuple(np.linspace(-wide, wide, 12).tolist())),)) for name, wide in WIDTHS.items()),
+    ),
+    "curves": Curves(
+        "c",
+        Axis("x", "count"),
+        POINTS,
+        tuple((name, (Curve("a", (1.0, 2.0), (0.0, wide)),)) for name, wide in WIDTHS.items()),
+    ),
+}
+
+
+@pytest.mark.parametrize("figure", SQUEEZED.values(), ids=SQUEEZED)
+def test_a_panel_that_would_squeeze_the_others_has_a_scale_of_its_own_and_says_so(figure: Violins | Curves) -> None:
+    with drawn(figure) as picture:
+        is_upright = isinstance(figure, Curves)
+        one, two, leak = (axes.get_ylim() if is_upright else axes.get_xlim() for axes in picture.axes)
+        assert one == two
+        assert leak[1] - leak[0] > 5 * (one[1] - one[0])
+        (own,) = (text for text in picture.texts if text.get_text() == "(own scale)")
+        assert own.get_position()[0] > picture.axes[-1].get_position().x0
+        for axes in picture.axes:
+            assert any(label.get_text() for label in (axes.get_yticklabels() if is_upright else axes.get_xticklabels()))
+
+
+@pytest.mark.parametrize(("number", "across"), [(1, 1), (4, 4), (5, 3), (8, 4)])
+def test_the_horizontal_axis_is_named_below_each_lowest_panel(number: int, across: int) -> None:
+    figure = curves(["line"], [f"panel {one}" for one in range(number)])
+    with drawn(figure) as picture:
+        places = [axes.get_position() for axes in picture.axes]
+        found = [text.get_position() for text in picture.texts if text.get_text().startswith("subsamples")]
+    lowest = {round((place.x0 + place.x1) / 2, 3): place.y0 for place in reversed(places)}
+    lowest |= {round((place.x0 + place.x1) / 2, 3): place.y0 for place in places}
+    assert len(lowest) == across
+    assert sorted(round(x, 3) for x, _ in found) == sorted(lowest)
+    assert all(0 < lowest[round(x, 3)] - y < 0.2 for x, y in found)
+
+
+def test_logarithmic_scales_are_named() -> None:
+    with drawn(curves(TWO, TWO)) as picture:
+        assert "(logarithmic scale)" in " ".join(text.get_text() for text in picture.texts)
+    plain = (("a", (Curve("a", (1.0, 2.0), (0.0, 0.1)),)),)
+    with drawn(Curves("c", Axis("subsamples", "count"), POINTS, plain)) as picture:
+        assert "logarithmic" not in " ".join(text.get_text() for text in picture.texts)
+
+
+def test_a_logarithmic_axis_of_many_points_is_numbered_at_both_ends() -> None:
+    x = tuple(float(size) for size in range(25, 501, 25))
+    figure = Curves("c", Axis("x", "count", is_log=True), POINTS, (("a", (Curve("a", x, (0.0,) * len(x)),)),))
+    with drawn(figure) as picture:
+        shown = [label.get_text() for label in picture.axes[0].get_xticklabels()]
+    assert (shown[0], shown[-1]) == ("25", "500")
+    assert {"50", "100", "200"} <= set(shown)
+
+
+def test_changes_of_scores_that_are_no_fractions_have_signs_and_a_zero() -> None:
+    figure = Violins("v", Axis("bias in R^2", "change"), (("a", (Sample("x", (0.2, 0.3, 0.4)),)),))
+    with drawn(figure) as picture:
+        shown = {label.get_text() for label in picture.axes[0].get_xticklabels()}
+    assert {"0", "+0.2", "+0.4"} <= shown
+
+
 @pytest.mark.parametrize("values", [(), (0.01,), (0.0,) * 40, (0.01, 0.02), (1e-12,) * 5 + (0.0,) * 5])
 def test_values_too_few_or_all_alike_are_drawn_too(values: tuple[float, ...]) -> None:
     sample = (Sample("x", values),)
@@ -231,7 +362,7 @@ def test_lines_beyond_the_colours_look_different() -> None:
         looks = [
             (line.get_color(), line.get_marker(), str(line.get_linestyle()), line._unscaled_dash_pattern[1])
             for line in picture.axes[-1].lines
-            if len(line.get_xdata()) == 7
+            if len(line.get_xdata()) == 7 and line.get_marker() != "None"  # those are a band's edges
         ]
     assert len(looks) == len(set(looks)) == 18
 
@@ -256,6 +387,7 @@ def test_pictures_in_one_page_share_no_names_and_bring_no_rules(figure: Figure) 
     for text in (one, two):
         assert "<style" not in text and "http://www.w3.org/1999/xlink" in text
         assert 'role="img"' in text and "currentColor" in text and "#010203" not in text
+        assert text.count("var(--mark, #0072b2)") == text.count("#0072b2") > 0  # a page's own, lighter on dark ground
         assert not re.search(r"(href|src|url)\W*(https?:|//)", re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
 
 

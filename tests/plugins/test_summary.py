@@ -243,7 +243,7 @@ def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path:
     forest, known = (
         forest_of(summarise(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
     )
-    assert (forest.unit, known.unit) == ("number", "difference")
+    assert (forest.unit, known.unit) == ("change", "difference")
     assert forest.groups == known.groups
     assert "score of test minus score of extra" in forest.title
 

@@ -1,0 +1,74 @@
+"""docs/reproduction.md and the script that writes it; its slow parts are checked where the analyses are."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from peekbench import load_results
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reproduction.md"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for name in ("matplotlib", "arviz_stats", "scipy"):
+        pytest.importorskip(name, reason=f"{name}, which the script needs, is not installed")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("reproduction")
+
+
+def test_the_page_names_every_spec_of_the_study() -> None:
+    page = PAGE.read_text("utf-8")
+    specs = {path.name for path in (ROOT / "specs" / "paper").glob("*.yaml")} | {"hub.yaml"}
+    assert {name for name in specs if name not in page} == set()
+    named = set(re.findall(r"`(?:\.\./|specs/paper/)?(\w+\.yaml)`", page))
+    assert named <= specs
+
+
+def test_the_page_shows_pictures_that_are_there_and_has_no_gaps() -> None:
+    page = PAGE.read_text("utf-8")
+    pictures = re.findall(r"^!\[.+\]\((.+)\)$", page, re.MULTILINE)
+    assert len(pictures) >= 4
+    assert [name for name in pictures if not (PAGE.parent / name).is_file()] == []
+    assert not re.search(r"\{\w+\}|\bnan\b|\bNone\b", page)
+
+
+def test_the_spec_of_the_few_shot_experiment_has_as_many_models_as_the_study(script: ModuleType) -> None:
+    assert re.findall(r"\*\*([\d,]+)\*\*", script.design()["design"]) == ["81,000", "135,000"]
+
+
+def test_table_1_comes_out_to_the_printed_digit(script: ModuleType, published: Path) -> None:
+    few = load_results(published / "few_shot")
+    assert script.table_1(few)["same"] == "16"
+    counts = script.counts(few)
+    assert (counts["truncated"], counts["num_counts"]) == ("1,235", "40,500")
+    assert counts["truncated_at"] == "29, 57, 58, 113, 114, 115, 116"
+
+
+def test_scores_of_cut_off_counts_are_at_most_one_lower(script: ModuleType, published: Path) -> None:
+    few = load_results(published / "few_shot")
+    lower = ((few["score"] - script.truncated(few)["score"]) * few["num_test"]).round(6)
+    assert set(lower.unique()) == {0.0, 1.0}
+    assert lower.sum() == 1235
+
+
+def test_the_numbers_are_still_where_the_script_looks_for_them(
+    script: ModuleType, published: Path, tmp_path: Path
+) -> None:
+    """On three tasks, few repeats: tables that call a column otherwise would stop it."""
+    few, zero = (load_results(published / name) for name in ("few_shot", "zero_shot"))
+    few, zero = (results[results["task"].isin(["trec", "emo", "limit"])] for results in (few, zero))
+    parts = {
+        **script.posteriors(few, zero, tmp_path), **script.shares(few, zero, 20, tmp_path),
+        **script.section_8(few, zero), **script.section_9(zero), **script.overconfidence(few, 20),
+    }  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == {"predictive.svg", "posterior.svg", "conclusions.svg"}
+    template = script.TEMPLATE.read_text("utf-8")
+    assert [name for name in parts if f"{{{name}}}" not in template] == []
+    assert not [name for name, text in parts.items() if "nan" in text.split() or "None" in text]
