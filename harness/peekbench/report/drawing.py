@@ -40,7 +40,8 @@ def not_in_characters(report: Report) -> str:
 
 
 def named_figures(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Each figure with a name for its file, without a suffix: '02-bias-by-task'."""
+    """Each figure with a name for its file, without a suffix: '02-bias-by-task', from what its title says first."""
     for number, figure in enumerate(report.figures, 1):
-        words = re.sub(r"[^a-z0-9.]+", "-", figure.title.lower())[:MOST_CHARACTERS].strip("-.")
+        first = re.split(r"[:,(]", figure.title.lower())[0]
+        words = re.sub(r"[^a-z0-9.]+", "-", first)[:MOST_CHARACTERS].strip("-.")
         yield "-".join(filter(None, (f"{number:02d}", words))), figure

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.terminal_theme import MONOKAI
+from rich.terminal_theme import SVG_EXPORT_THEME
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.protocols import Form
@@ -117,7 +117,7 @@ def _draw_top(report: Report, path: Path, width: int = TEXT_WIDTH) -> Path:
     )
     render_top(report, console)
     svg = console.export_svg(
-        title=f"peekbench report {report.name}", theme=MONOKAI, code_format=SVG, unique_id="report"
+        title=f"peekbench report {report.name}", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="report"
     )
     return _write(path, svg)
 
