@@ -144,6 +144,11 @@ def _label(cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
 
 
+def is_as_known(control: Control, decision: Decision) -> bool:
+    """Whether a decision on the bias of a control is what it must be."""
+    return decision == "biased up" if control == "positive" else not decision.startswith("biased")
+
+
 def decide(low: float, high: float, region: float) -> Decision:
     """What an interval says of a bias: the rule that verdicts share.
 

@@ -84,8 +84,9 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
                 f"Permutation tests of the bias{measure} by task",
                 (Column("task"), *found.columns, Column("bias", unit), *TESTS),
                 tuple(by_task),
-                "Sign flips of test - extra within subsamples, exact; where scores are no numbers of texts, "
-                f"{options.num_resamples:,} at random. Adjusted: Benjamini-Hochberg over the tasks of a configuration.",
+                "Signs of test - extra are flipped within subsamples: exactly for accuracies, which count texts, else "
+                f"{options.num_resamples:,} times at random. Adjusted: Benjamini-Hochberg over the tasks of a row's "
+                "method.",
             ),
         ),
     )

@@ -84,12 +84,12 @@ def compare(verdict: Verdict, differs: Sequence[bool]) -> str:
     Parameters
     ----------
     differs
-        Whether each test tells the mean of the tasks from zero.
+        Whether each test that can tell the mean of the tasks from zero does: both, or of few tasks the t test alone.
     """
     excludes = verdict.low is not None and verdict.high is not None and (verdict.low > 0 or verdict.high < 0)
     if any(one != differs[0] for one in differs):
         return "the tests differ"
     others = any(differs)
     if excludes:
-        return "yes" if others else "not surely"
+        return ("yes" if len(differs) > 1 else "yes, by the t test") if others else "not surely"
     return "only over tasks" if others else "none is seen"

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from peekbench import Cell, Column, Configurations, Control, Decision, Table, Unit, Verdict
+from peekbench import Cell, Column, Configurations, Control, Table, Unit, Verdict, is_as_known
 from peekbench_summary.estimates import of_these_tasks
 
 NOTE = (
     "Methods whose bias is known beforehand: a negative control has none, in a positive one it is planted. What they "
     "show judges the run, not a method; they are in no ranking."
 )
-
-
-def is_as_known(control: Control, decision: Decision) -> bool:
-    """Whether a verdict on a control is what it must be."""
-    return decision == "biased up" if control == "positive" else not decision.startswith("biased")
 
 
 def judge_control(verdict: Verdict, control: Control) -> Verdict:
@@ -61,6 +56,6 @@ def controls_table(found: Configurations, verdicts: Sequence[Verdict], level: fl
         is_right = is_as_known(one.control, verdict.decision)
         rows.append((*one.cells, one.control, "yes" if is_right else "no", *cells))
     unit: Unit = "difference" if found.is_accuracy else "change"
-    columns = [*found.columns, Column("control"), Column("as known?")]
+    columns = [*found.columns, Column("control"), Column("passed")]
     columns += [Column(name, unit) for effect in effects for name in (effect, f"{effect}, low", f"{effect}, high")]
     return Table(found.title(f"Controls, {level:.0%} intervals"), tuple(columns), tuple(rows), NOTE)

@@ -98,7 +98,7 @@ def progress(found: Configurations, level: float, region: float) -> tuple[Curves
         return ()
     title = found.title(f"The average bias as subsamples accrue, {level:.0%} intervals")
     x = Axis("subsamples of each task", "count", is_log=True)
-    note = "Looking again and again and stopping when it pleases makes intervals too short; these are for a look back."
+    note = "A look back. Who stops drawing as soon as an interval pleases gets intervals that are too short."
     return (Curves(title, x, axis_of(found, "bias", region), tuple(panels), note, is_centred=True),)
 
 

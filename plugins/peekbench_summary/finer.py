@@ -69,7 +69,7 @@ def finer_tables(scores: Mapping[str, Configurations], level: float) -> list[Tab
     tables = [Table(title, tuple(columns), tuple(rows), NOTE)]
     if any(cell is not None for row in ratios for cell in row[len(found.columns) :]):
         finer = tuple(Column(name, "number") for name in scores if name != ACCURACY)
-        title = found.title("Subsamples that finer scores would need, accuracy = 1")
+        title = found.title("Subsamples that finer scores need for the same power, accuracy = 1")
         tables.append(Table(title, (*found.columns, *finer), tuple(ratios), NEEDED_NOTE))
     return tables
 

@@ -94,13 +94,13 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
         for _, group in groupby(entrants, key=lambda entrant: entrant.sizes)
         for row in _rows(list(group), found, level)
     ]
-    effects = [effect for effect in ("boost", "bias") if effect in found.effects]
+    effects = [effect for effect in ("bias", "boost") if effect in found.effects]
     score: Unit = "fraction" if found.is_accuracy else "number"
     difference: Unit = "difference" if found.is_accuracy else "change"
-    columns = [*found.columns, Column("tie"), Column("verdict")]
-    columns += [Column(arm, score) for arm in found.arms]
+    columns = [*found.columns, Column("extra", score), Column("tie"), Column("verdict")]
     for effect in effects:
         columns += [Column(name, difference) for name in (effect, f"{effect}, low", f"{effect}, high")]
+    columns += [Column(arm, score) for arm in found.arms if arm != "extra"]
     title = found.title(f"Leaderboard, by {'accuracy' if found.is_accuracy else 'score'} of extra")
     return Table(title, tuple(columns), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found)))
 
@@ -117,13 +117,13 @@ def _rows(entrants: Sequence[_Entrant], found: Configurations, level: float) -> 
     letters = tie_letters(len(entrants), _told_apart(entrants, level))
     rows = []
     for entrant, tie in zip(entrants, letters, strict=True):
-        cells: list[Cell] = [*entrant.one.cells, tie, entrant.verdict.decision]
-        cells += [entrant.mean(arm) for arm in found.arms]
-        for effect in ("boost", "bias"):
+        cells: list[Cell] = [*entrant.one.cells, entrant.mean("extra"), tie, entrant.verdict.decision]
+        for effect in ("bias", "boost"):
             if effect in found.effects:
                 estimate = of_these_tasks(list(entrant.one.scores[effect].values()), level)
                 ends = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
                 cells += [estimate.mean, *ends]
+        cells += [entrant.mean(arm) for arm in found.arms if arm != "extra"]
         rows.append(tuple(cells))
     return rows
 

@@ -161,7 +161,7 @@ def _least_p(number: int) -> str:
     """Of sign flips of so many task means."""
     tasks = f"{number} tasks" if number > 1 else "one task"
     return (
-        f" Sign flips of {tasks} cannot give a p below {2.0 ** (1 - number):.3g}, so the answer is that of the t test."
+        f" Sign flips of {tasks} cannot give a p below {2.0 ** (1 - number):.3f}, so the answer is that of the t test."
     )
 
 
@@ -182,13 +182,16 @@ def _task_table(found: Configurations, level: float) -> Table:
     rows = []
     for one in found.each:
         for task, biases in one.scores["bias"].items():
+            scores = [math.fsum(one.scores[arm][task]) / len(biases) for arm in found.arms]
             estimates = [of_one_task(one.scores[effect][task], level) for effect in found.effects]
             means = [cell for estimate in estimates for cell in (estimate.mean, *_ends(estimate))]
-            rows.append((task, *one.cells, len(biases), *means, *map(_error, estimates)))
+            rows.append((task, *one.cells, len(biases), *scores, *means, *map(_error, estimates)))
+    score: Unit = "fraction" if found.is_accuracy else "number"
     columns = [Column("task"), *found.columns, Column("subsamples", "count")]
+    columns += [Column(arm, score) for arm in found.arms]
     for effect in found.effects:
         columns += [Column(name, _difference(found)) for name in (effect, f"{effect}, low", f"{effect}, high")]
     columns += [Column(f"se of {effect}", _spread(found)) for effect in found.effects]
-    title = found.title(f"Boost and bias by task, {level:.0%} intervals")
+    title = found.title(f"Scores, boost and bias by task, {level:.0%} intervals")
     note = "Each task by itself: for further subsamples of the same data set."
     return Table(title, tuple(columns), tuple(rows), note)

@@ -66,9 +66,12 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             )
         else:
             verb = "raised" if decision == "biased up" else "lowered"
-            sentence = (
-                f"{label}: seeing the test texts {verb} {show.noun} by {show.size(abs(these.mean))} {where} {span}."
-            )
+            least = min(abs(these.low), abs(these.high))
+            size = show.size(abs(these.mean))
+            sentence = f"{label}: seeing the test texts {verb} {show.noun} by {size} {where} {span}"
+            if least < region.half_width:
+                sentence += f", perhaps by as little as {show.size(least)}, which would not matter"
+            sentence += "."
         sentence += _beyond(tasks, these, such, level, region.half_width, show)
     low, high = (these.low, these.high) if these.has_interval else (None, None)
     return Verdict(
@@ -114,21 +117,16 @@ def _beyond(
     if len(tasks) < 2:
         return ""
     means = [sum(task) / len(task) for task in tasks]
-    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}; {_one_by_one(tasks, level)}"
+    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}, {_one_by_one(tasks, level)}"
     if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
         text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
     return text + "."
 
 
 def _one_by_one(tasks: Sequence[Sequence[float]], level: float) -> str:
-    counts = zip(biased_tasks(tasks, level), ("up", "down"), strict=True)
-    found = [(number, way) for number, way in counts if number]
-    if not found:
-        return f"taken alone, none of {len(tasks)} tasks is clear of zero"
-    (number, way), *other = found
-    verb = "is" if number == 1 else "are"
-    also = "".join(f" and {number} {way}" for number, way in other)
-    return f"taken alone, {number} of {len(tasks)} tasks {verb} biased {way}{also}"
+    counts = biased_tasks(tasks, level)
+    ways = ", ".join(f"{number} {way}" for number, way in zip(counts, ("up", "down"), strict=True) if number)
+    return f"clear of zero in {sum(counts) or 'none'} of {len(tasks)}{f' ({ways})' * any(counts)}"
 
 
 def _shown(region: Region, show: ScoreWords) -> str:

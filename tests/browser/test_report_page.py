@@ -127,7 +127,7 @@ def test_all_text_has_contrast(scheme: Scheme, open_page: Open) -> None:
 
 
 def by_task(page: Page) -> Any:
-    return page.locator("#tables section.table", has=page.get_by_role("heading", name="Boost and bias by task"))
+    return page.locator("#tables section.table", has=page.get_by_role("heading", name="Scores, boost and bias by task"))
 
 
 def column(section: Any, name: str) -> list[str | None]:

@@ -193,7 +193,7 @@ def test_the_story_is_told_in_its_order(report: Report) -> None:
         sentence,
         "Bias by task",
         "Leaderboard",
-        "The same again:",
+        "To repeat it:",
     )
     places = [text.index(part, text.index("Skip")) for part in parts]
     assert places == sorted(places)

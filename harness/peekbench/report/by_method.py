@@ -31,18 +31,18 @@ def parts_by_method(report: Report) -> Iterator[MethodPart]:
     for facts in report.methods:
         yield MethodPart(
             facts,
-            tuple(verdict for verdict in report.verdicts if _is_about(verdict, facts.name, report)),
+            tuple(verdict for verdict in report.verdicts if about(verdict, report) == facts),
             tuple(own for table in report.tables if (own := _rows_of(table, facts.name)) is not None),
             tuple(failure for failure in report.failures if failure.trial.method == facts.name),
         )
 
 
-def _is_about(verdict: Verdict, method: str, report: Report) -> bool:
-    """Whether the verdict's label, which may go on with model and sizes in brackets, is that method's."""
+def about(verdict: Verdict, report: Report) -> MethodFacts | None:
+    """The method whose name the verdict's label is, or begins with before model and sizes in brackets."""
     fitting = [
-        one.name for one in report.methods if verdict.method == one.name or verdict.method.startswith(f"{one.name} (")
+        one for one in report.methods if verdict.method == one.name or verdict.method.startswith(f"{one.name} (")
     ]
-    return method == max(fitting, key=len, default=None)
+    return max(fitting, key=lambda one: len(one.name), default=None)
 
 
 def _rows_of(table: Table, method: str) -> Table | None:

@@ -102,7 +102,7 @@ def legend(verdicts: Sequence[Verdict]) -> str:
     else:
         size = "what is too small to matter (see 'region')"
     return (
-        f"Biased: the interval excludes 0 and reaches beyond {size}. Equivalent: all of it lies within that. "
+        f"Biased: the interval excludes 0 and is not wholly within {size} of it. Equivalent: it is wholly within that. "
         "Inconclusive: neither."
     )
 
@@ -234,7 +234,12 @@ def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     ]  # fmt: skip
     counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
     columns = (Column("task"), *counts, Column("left out"), Column("version"), Column("fingerprint"))
-    return Table("Tasks", columns, tuple(rows), "JSON has class names, counts, and where the data come from.")
+    return Table(
+        "Tasks",
+        columns,
+        tuple(rows),
+        "JSON has what each task is, and where its data come from.",
+    )
 
 
 def _left_out(details: Mapping[str, Any]) -> str:

@@ -21,7 +21,8 @@ from peekbench.report.markdown import render_markdown
 from peekbench.report.terminal import render_text, render_top
 from peekbench.spec import DEFAULT_FORMATS
 
-TEXT_WIDTH = 110
+TEXT_WIDTH = 120
+PICTURE_WIDTH = 110
 PICTURES: tuple[Form, ...] = ("svg", "png")
 NAMES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
 CARDS = "cards"
@@ -106,11 +107,11 @@ def draw_pictures(report: Report, folder: str | Path) -> list[Path]:
     return [_draw_top(report, Path(folder) / "terminal.svg"), *_draw(report, Path(folder), "svg")]
 
 
-def _draw_top(report: Report, path: Path, width: int = TEXT_WIDTH) -> Path:
+def _draw_top(report: Report, path: Path) -> Path:
     console = Console(
         file=io.StringIO(),
         record=True,
-        width=width,
+        width=PICTURE_WIDTH,
         force_terminal=True,
         color_system="truecolor",
         legacy_windows=False,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.alt_texts import alt_text
+from peekbench.effects import is_as_known
 from peekbench.errors import PeekbenchError
 from peekbench.figures import Figure, Forest
 from peekbench.records import Decision, Unit, Verdict
-from peekbench.report.by_method import as_facts, parts_by_method
+from peekbench.report.by_method import about, as_facts, parts_by_method
 from peekbench.report.content import Report, printable, split_verdicts
 from peekbench.report.drawing import find_painter
 from peekbench.report.folding import PARTS
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
 MEANINGS: Mapping[Decision, str] = {
-    "biased up": "seeing the test set's text raises the score: the interval lies above 0 and reaches out of the band",
-    "biased down": "seeing it lowers the score: the interval lies below 0 and reaches out of the band",
-    "equivalent": "seeing it makes no difference that matters: the whole interval lies in the band",
-    "inconclusive": "too unsure to say: the interval holds 0 and reaches out of the band",
+    "biased up": "seeing the test texts raises the score: the interval is above 0, and not wholly in the band",
+    "biased down": "seeing them lowers the score: the interval is below 0, and not wholly in the band",
+    "equivalent": "seeing them makes no difference that matters: the interval is wholly in the band",
+    "inconclusive": "too unsure to say: the interval holds 0, and is not wholly in the band",
 }
+MOST_NAMED = 6  # methods of one decision, on top
 FEWEST_TO_FILTER = 8  # rows of a table
 MOST_WHOLE = 40  # rows of a table; longer ones scroll in a window of their own
 MOST_FAILURES = 100  # with their tracebacks; JSON has all
@@ -58,7 +59,8 @@ def render_html(report: Report) -> str:
         methods=list(parts_by_method(report)),
         judged=judged,
         controls=controls,
-        counts=Counter(verdict.decision for verdict in judged),
+        by_decision={mark: [one for one in judged if one.decision == mark] for mark in MARKS},
+        most_named=MOST_NAMED,
         regions=sorted({(one.region, one.unit) for one in report.verdicts if one.region}),
         failures=report.failures[:MOST_FAILURES],
         spec=_as_yaml(report.record.get("spec")),
@@ -81,8 +83,8 @@ def _environment() -> Environment:
     environment.filters.update(
         shown=shown, signed=signed, counted=counted, as_shown=as_shown, own_file=Markup, painted=_painted
     )
-    environment.filters.update(scales=_scales)
-    environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
+    environment.filters.update(scales=_scales, about=about)
+    environment.tests.update(forest=lambda figure: isinstance(figure, Forest), as_known=_is_as_known)
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
     environment.globals.update(marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER, most_whole=MOST_WHOLE)
@@ -106,6 +108,10 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _is_as_known(verdict: Verdict) -> bool:
+    return is_as_known(verdict.control, verdict.decision)
 
 
 def _without_name(verdict: Verdict) -> str:

@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from peekbench.effects import is_as_known
 from peekbench.figures import Forest
 from peekbench.records import Table, TrialFailure, Verdict
 from peekbench.report.content import CONTROLS, QUESTION, Report, legend, printable, split_verdicts
@@ -94,7 +95,10 @@ def _print_verdict(verdict: Verdict, console: Console) -> None:
     grid.add_column()
     rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
     sentence = Text.assemble(verdict.sentence, (rests, "dim"))
-    grid.add_row(Text(verdict.decision, STYLES[verdict.decision]), sentence)
+    style = STYLES[verdict.decision]
+    if verdict.control:  # whose decision is right or wrong, and no finding
+        style = "bold green" if is_as_known(verdict.control, verdict.decision) else "bold red"
+    grid.add_row(Text(verdict.decision, style), sentence)
     console.print(grid)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from peekbench.duplicates import SIMILARITY
 from peekbench.records import Cell, Column, Table
+from peekbench.wording import counted
 
 SHARES = ("5", "25", "50", "75", "95")
 PAIRS = ("test-extra", "test-train", "extra-train", "test-test", "extra-extra", "train-train")
@@ -32,7 +33,7 @@ def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
         "Classes",
         columns,
         tuple(rows),
-        "Of the whole data set. Train sets hold as many rows of each; others are drawn as they come.",
+        "Of the whole data set. Train sets are balanced over classes; extra and test sets are drawn at random.",
     )
 
 
@@ -46,14 +47,14 @@ def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def _token_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     counts = [
-        (task, method, counted) for task, texts in described.items() for method, counted in texts["tokens"].items()
+        (task, method, lengths) for task, texts in described.items() for method, lengths in texts["tokens"].items()
     ]
     columns = [Column("task"), Column("method"), *(Column(f"{share}%", "number") for share in SHARES)]
-    rows: list[tuple[Cell, ...]] = [(task, method, *_lengths(counted)) for task, method, counted in counts]
+    rows: list[tuple[Cell, ...]] = [(task, method, *_lengths(lengths)) for task, method, lengths in counts]
     note = "As each method counts."
-    if any(counted["limit"] is not None for _, _, counted in counts):
+    if any(lengths["limit"] is not None for _, _, lengths in counts):
         columns += [Column("limit", "number"), Column("cut", "fraction")]
-        rows = [(*row, counted["limit"], counted["cut"]) for row, (_, _, counted) in zip(rows, counts, strict=True)]
+        rows = [(*row, lengths["limit"], lengths["cut"]) for row, (_, _, lengths) in zip(rows, counts, strict=True)]
         note += " The limit is what it can see of a text; cut is the share of texts that are longer."
     return Table("Lengths of the texts, tokens", tuple(columns), tuple(rows), note)
 
@@ -85,6 +86,6 @@ def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
 def _drawn(described: Mapping[str, Mapping[str, Any]]) -> str:
     one = next(iter(described.values()))
     return (
-        f"Drawn were at most {one['num_train']} train texts (as many of each class), {one['num_test']} "
-        f"extra and {one['num_test']} test texts, {one['num_subsamples']} times."
+        f"Of the first {counted(one['num_subsamples'], 'subsample')} of each task: at most {one['num_train']} train "
+        f"texts, {one['num_test']} extra and {one['num_test']} test texts."
     )
