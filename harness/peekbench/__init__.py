@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from peekbench.cache import read_cached, replacing, write_cached
     from peekbench.data import hash_rows, load_dataset
     from peekbench.duplicates import group_duplicates, keep_first
-    from peekbench.effects import Configuration, Configurations, configurations, decide, is_as_known, plain_cell
+    from peekbench.effects import Configuration, Configurations, configurations, control_outcome, decide, plain_cell
     from peekbench.entries import (
         AnalyzerEntry,
         AuditEntry,
@@ -82,7 +82,7 @@ _HOME = {
     **dict.fromkeys(("hash_rows", "load_dataset"), "data"),
     **dict.fromkeys(("group_duplicates", "keep_first"), "duplicates"),
     **dict.fromkeys(
-        ("Configuration", "Configurations", "configurations", "decide", "is_as_known", "plain_cell"), "effects"
+        ("Configuration", "Configurations", "configurations", "control_outcome", "decide", "plain_cell"), "effects"
     ),
     "audit": "auditing",
     **dict.fromkeys(
@@ -178,13 +178,13 @@ __all__ = [
     "analyze",
     "audit",
     "configurations",
+    "control_outcome",
     "counted",
     "decide",
     "frame_prompt",
     "group_duplicates",
     "hash_rows",
     "hookimpl",
-    "is_as_known",
     "keep_first",
     "load_dataset",
     "load_results",

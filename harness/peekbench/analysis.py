@@ -11,7 +11,7 @@ from peekbench.design import Design
 from peekbench.errors import ContractError, ResultsError
 from peekbench.plan import list_trials
 from peekbench.records import Analysis, PlannedDesign, Trial
-from peekbench.results import TRIAL, load_results
+from peekbench.results import COLUMNS, TRIAL, load_results
 from peekbench.spec import DEFAULT_ANALYSES
 from peekbench.store import Store, is_store
 from peekbench.uses import AnalysisSpec, make_use
@@ -47,7 +47,7 @@ def analyze(
     Raises
     ------
     ResultsError
-        Where the design has holes.
+        Where the design has holes, or a table lacks columns.
     """
     import pandas as pd
 
@@ -56,6 +56,11 @@ def analyze(
     else:
         results = load_results(source)
         planned = planned or planned_trials(source)
+    if missing := [column for column in COLUMNS if column not in results.columns]:
+        raise ResultsError(
+            f"the results table lacks the columns {', '.join(missing)}; write yours to a file and read it with "
+            "peekbench.load_results, which fills in what follows from the rest"
+        )
     results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
     chosen = [make_use(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES]
     return tuple(_ask(analysis, results, warnings) for analysis in chosen)
@@ -120,7 +125,9 @@ def planned_trials(path: str | Path) -> list[Trial]:
 
 
 def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
-    judged = results if analysis.entry.sees_controls else _without_controls(results)
+    judged = results if analysis.entry.sees_controls else without_controls(results)
+    if judged.empty:
+        return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} was not asked: there are controls alone"))
     try:
         found = analysis.entry.analyze(judged, options=analysis.options)
     except Exception as error:
@@ -131,10 +138,9 @@ def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...
     return replace(found, warnings=(*warnings, *found.warnings))
 
 
-def _without_controls(results: pd.DataFrame) -> pd.DataFrame:
-    """Rows of methods that are judged themselves; all, where there are none but controls."""
-    judged = results[results["control"] == ""]
-    return results if judged.empty else judged.reset_index(drop=True)
+def without_controls(results: pd.DataFrame) -> pd.DataFrame:
+    """Rows of methods of whose bias nothing is known beforehand."""
+    return results[results["control"] == ""].reset_index(drop=True)
 
 
 def find_holes(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:

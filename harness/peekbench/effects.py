@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from peekbench.records import Cell, Column, Control, Decision
+from peekbench.records import Cell, Column, Control, Decision, Verdict
 from peekbench.results import CONFIGURATION, DOSE, SIZES, TRIAL
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
 
 
 def paired_scores(results: pd.DataFrame) -> pd.DataFrame:
@@ -144,9 +147,20 @@ def _label(cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
 
 
-def is_as_known(control: Control, decision: Decision) -> bool:
-    """Whether a decision on the bias of a control is what it must be."""
-    return decision == "biased up" if control == "positive" else not decision.startswith("biased")
+def control_outcome(verdict: Verdict) -> ControlOutcome:
+    """Whether a run finds what is known of a control beforehand.
+
+    A negative control has passed where its interval holds zero, or its bias is exactly zero; a positive one where its
+    interval lies above zero, and is undecided where it holds zero, since the planted bias may be too small for the run.
+    """
+    low, high = verdict.low, verdict.high
+    if low is None or high is None:
+        return "passed" if verdict.control == "negative" and verdict.decision == "equivalent" else "undecided"
+    if verdict.control == "negative":
+        return "passed" if low <= 0 <= high else "failed"
+    if low > 0:
+        return "passed"
+    return "undecided" if high >= 0 else "failed"
 
 
 def decide(low: float, high: float, region: float) -> Decision:

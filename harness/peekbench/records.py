@@ -296,7 +296,7 @@ class Verdict:
     basis: str = ""
     """What it rests on, in a few words: '5 tasks, 250 trials'."""
     unit: Unit = "difference"
-    """Of estimate, low, high and region: 'difference' for those of fractions, 'number' for others."""
+    """Of estimate, low, high and region: 'difference' for those of fractions, 'change' for others."""
     control: Control = ""
     """Whether it is on a method whose bias is known beforehand, so that it judges the run, not the method."""
 

@@ -41,6 +41,8 @@ ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
 TEXTS = {"task": "task", "method": "method", "control": "", "model": "", "arm": ""}
 """With what stands in for a missing column."""
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""What stands for a number that is not known; a method may well be called so."""
 SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
 OF_AN_ARM = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
@@ -110,7 +112,11 @@ def _read_file(path: Path) -> pd.DataFrame:
         if suffix == ".parquet":
             return pd.read_parquet(path)
         if suffix in (".csv", ".tsv"):
-            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",", keep_default_na=True)
+            separator = "\t" if suffix == ".tsv" else ","
+            names = pd.read_csv(path, sep=separator, nrows=0).columns
+            missing = {name: [""] if name in TEXTS else list(MISSING) for name in names}
+            texts = {name: str for name in names if name in TEXTS}
+            return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing, dtype=texts)
     except (OSError, ValueError) as error:  # pandas' and pyarrow's own errors are ValueErrors
         raise ResultsError(f"{path} cannot be read: {error}; is it a {suffix[1:]} file in UTF-8?") from error
     raise ResultsError(f"{path}: neither a store nor a .csv, .tsv or .parquet file; convert it to one of these")

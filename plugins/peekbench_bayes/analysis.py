@@ -32,7 +32,7 @@ def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     fits = [(arms, posterior) for arms in parts for posterior in _fit(arms, options)]
     chosen = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in chosen if fit[0].effect == "bias"]
-    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "number"
+    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "change"
     return Analysis(
         "hierarchical",
         tables=(

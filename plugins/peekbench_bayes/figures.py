@@ -83,7 +83,7 @@ def conclusions(
         )
     axis = axis_of("posterior mean", unit, region)
     if on_log_odds:
-        axis = Axis("posterior mean of the effect, log-odds", "number", region=region)
+        axis = Axis("posterior mean of the effect, log-odds", "change", region=region)
     return Densities(
         f"What studies with one subsample of each task and model would have found, preset {preset}",
         axis,

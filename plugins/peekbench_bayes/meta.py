@@ -45,7 +45,7 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         said = Counter(decide(*ends, options.limit) for ends in limits)
         conclusions.append((*start, *(said[decision] / options.num_slices for decision in DECISIONS)))
     is_accuracy = all(arms.num_test for arms in parts)
-    unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "number"
+    unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "change"
     of = f"of {counted(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
     size = f"{options.limit * 100:g} points" if unit == "difference" else f"{options.limit:g}"

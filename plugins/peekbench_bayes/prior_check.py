@@ -67,7 +67,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     keys, parts = split(results, options.effects)
     found = [_imply(arms, options) for arms in parts]
     is_accuracy = all(arms.num_test for arms in parts)
-    unit: Unit = "difference" if is_accuracy else "number"
+    unit: Unit = "difference" if is_accuracy else "change"
     spread: Unit = "spread" if is_accuracy else "number"
     size = f"{options.region * 100:g} points" if is_accuracy else f"{options.region:g}"
     of = f"of {options.num_draws:,} data sets from the priors of {options.preset}"

@@ -88,7 +88,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                     f"{arms.label}: {options.level:.0%} intervals hold a true bias of {effect:g} in {coverage:.1%} of "
                     f"data sets; {TOO_WIDE if coverage > options.level else TOO_NARROW}"
                 )
-    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "number"
+    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "change"
     spread: Unit = "spread" if unit == "difference" else "number"
     size = f"{options.region * 100:g} points" if unit == "difference" else f"{options.region:g}"
     of = f"{options.num_data_sets:,} simulated data sets each"

@@ -47,7 +47,7 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
             arms.label, "bias", decision, sentence, mean, low, high, level,
             region=region,
             basis=f"{counted(len(arms.tasks), 'task')}, {counted(len(differences), 'trial')}, a posterior",
-            unit="difference" if arms.num_test else "number",
+            unit="difference" if arms.num_test else "change",
         )  # fmt: skip
 
     if not differences.any():

@@ -23,7 +23,7 @@ def density(values: Sequence[float], *, is_signed: bool = True) -> tuple[FloatAr
     Parameters
     ----------
     is_signed
-        Whether values may be negative; else the density ends at zero, where it is reflected.
+        Whether values may be negative; else a density that reaches zero ends there and is reflected.
     """
     import numpy as np
     from arviz_stats.base import array
@@ -34,11 +34,15 @@ def density(values: Sequence[float], *, is_signed: bool = True) -> tuple[FloatAr
     width = _bandwidth(found)
     low, high = found.min() - REACH * width, found.max() + REACH * width
     if not is_signed:
-        low = min(0.0, found.min())
+        low = max(0.0, low)
     points = min(max(math.ceil(2 * (high - low) / width), FEWEST_POINTS), MOST_POINTS)
     kde: Any = array.array_stats.kde  # which has no types
     x, height, _ = kde(
-        found, grid_len=FINE * points + 1, bw=width, custom_lims=(low, high), bound_correction=not is_signed
+        found,
+        grid_len=FINE * points + 1,
+        bw=width,
+        custom_lims=(low, high),
+        bound_correction=not is_signed and low == 0,
     )
     x, height = x[::FINE], height[::FINE] / height.max()
     drawn = np.flatnonzero(height >= NEGLIGIBLE)

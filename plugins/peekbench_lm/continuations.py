@@ -22,7 +22,7 @@ from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Precision
 from peekbench_lm.training import in_parts
 
-NO_NOTION = (AttributeError, IndexError, RuntimeError, TypeError, ValueError)
+NO_NOTION = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What models raise that keep states instead of keys and values, or take masks and positions of another shape."""
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")  # what configurations call the reach of attention
 

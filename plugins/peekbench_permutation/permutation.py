@@ -56,7 +56,7 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
     of_log_loss = options.measure == "log_loss"
     found = configurations(_with_log_loss(results) if of_log_loss else results)
     measure = " in minus log loss" if of_log_loss else ""
-    unit: Unit = "difference" if found.is_accuracy else "number"
+    unit: Unit = "difference" if found.is_accuracy else "change"
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
     for one in found.each:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from peekbench import Cell, Column, Configurations, Table, Unit, configurations
@@ -29,15 +30,23 @@ Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def finer_scores(results: pd.DataFrame, found: Configurations) -> dict[str, Configurations]:
-    """Accuracy and every finer score that all rows have, by name; nothing where there is none, or no accuracy."""
-    if not found.is_accuracy:
+    """Accuracy and every finer score that all rows of methods have, by name; nothing without one, or without accuracy.
+
+    Parameters
+    ----------
+    found
+        The configurations of `results`, without controls; those of each score are in their order.
+    """
+    rows = results[results["control"] == ""]
+    if not found.is_accuracy or rows.empty:
         return {}
-    finer = {
-        name: configurations(results.assign(score=sign * results[column], num_correct=None))
-        for name, (column, sign) in FINER.items()
-        if results[column].notna().all()
-    }
-    return {ACCURACY: found, **finer} if finer else {}
+    scores = {}
+    for name, (column, sign) in FINER.items():
+        if rows[column].notna().all():
+            finer = configurations(rows.assign(score=sign * rows[column], num_correct=None))
+            by_key = {one.key: one for one in finer.each}
+            scores[name] = replace(finer, each=tuple(by_key[one.key] for one in found.each))
+    return {ACCURACY: found, **scores} if scores else {}
 
 
 def finer_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:

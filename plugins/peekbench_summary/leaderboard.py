@@ -9,7 +9,18 @@ from itertools import combinations, groupby
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Configuration, Configurations, Table, Unit, Verdict, configurations
+from peekbench import (
+    Analysis,
+    Cell,
+    Column,
+    Configuration,
+    Configurations,
+    Table,
+    Unit,
+    Verdict,
+    configurations,
+    counted,
+)
 from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import of_these_tasks
 from peekbench_summary.finer import LOG_LIKELIHOOD, finer_scores
@@ -33,7 +44,7 @@ NOTE = (
 def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """The leaderboard alone, with verdicts."""
     found = configurations(results)
-    verdicts = judge_all(found, options, finer_scores(results, found))
+    verdicts = judge_all(found, options, finer_scores(results, found.without_controls()))
     return Analysis("leaderboard", (leaderboard(found, verdicts, options.level),), verdicts=verdicts)
 
 
@@ -45,16 +56,16 @@ def judge_all(found: Configurations, options: Summary, finer: Mapping[str, Confi
     finer
         The same configurations in finer scores, by name, as far as there are any.
     """
+    likelihoods = {one.key: one.scores["bias"] for one in finer[LOG_LIKELIHOOD].each} if LOG_LIKELIHOOD in finer else {}
     verdicts = []
-    for position, one in enumerate(found.each):
+    for one in found.each:
         region = region_of(one.scores, options.region_unit, options.region, found.is_accuracy)
         tasks = list(one.scores["bias"].values())
         verdict = judge(one.label, tasks, level=options.level, region=region, is_accuracy=found.is_accuracy)
         if one.control:
             verdict = judge_control(verdict, one.control)
-        elif LOG_LIKELIHOOD in finer:
-            likelihoods = finer[LOG_LIKELIHOOD].each[position].scores["bias"]
-            verdict = beside_likelihood(verdict, list(likelihoods.values()), options.level)
+        elif one.key in likelihoods:
+            verdict = beside_likelihood(verdict, list(likelihoods[one.key].values()), options.level)
         verdicts.append(verdict)
     return tuple(verdicts)
 
@@ -109,8 +120,10 @@ def _basis(found: Configurations) -> str:
     """How many tasks and trials, of whatever row."""
     tasks = [len(one.scores["test"]) for one in found.each]
     trials = [sum(map(len, one.scores["test"].values())) for one in found.each]
-    counts = [f"{min(n):,}" if min(n) == max(n) else f"{min(n):,} to {max(n):,}" for n in (tasks, trials)]
-    return f"{counts[0]} task{'s' * (max(tasks) > 1)} and {counts[1]} trials"
+    return " and ".join(
+        counted(most, noun) if least == most else f"{least:,} to {counted(most, noun)}"
+        for least, most, noun in ((min(tasks), max(tasks), "task"), (min(trials), max(trials), "trial"))
+    )
 
 
 def _rows(entrants: Sequence[_Entrant], found: Configurations, level: float) -> list[tuple[Cell, ...]]:

@@ -44,34 +44,42 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     everything = configurations(results)
     found, controls = everything.without_controls(), everything.controls()
-    finer = finer_scores(results, everything)
+    finer = finer_scores(results, found)
     verdicts = judge_all(everything, options, finer)
     judged = [verdict for verdict in verdicts if not verdict.control]
     known = [verdict for verdict in verdicts if verdict.control]
-    region = one_region([verdict.region for verdict in verdicts])
     level = options.level
     return Analysis(
         "summary",
         tables=(
             *_tables(found, judged, level),
             _task_table(everything, level),
-            *finer_tables({name: of.without_controls() for name, of in finer.items()}, level),
+            *finer_tables(finer, level),
             *([controls_table(controls, known, level)] if known else []),
         ),
-        figures=(*_figures(found, level, region), *forests(controls, level, region)),
+        figures=(*_figures(found, judged, level), *_control_figures(controls, known, level)),
         verdicts=verdicts,
         warnings=tuple(unlike_what_is_known(known)),
     )
 
 
-def _figures(found: Configurations, level: float, region: float) -> list[Figure]:
+def _figures(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
     """On methods of which nothing is known beforehand; none where there is none."""
     if not found.each:
         return []
+    region = one_region([verdict.region for verdict in verdicts])
     figures: list[Figure] = [*forests(found, level, region), *sizes(found, level, region), *doses(found, level, region)]
     if not has_families(found):
         figures += [*violins(found), *progress(found, level, region)]
     return figures
+
+
+def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
+    """What must be seen of them: biases by task, and how they grow with the dose."""
+    if not controls.each:
+        return []
+    region = one_region([verdict.region for verdict in verdicts])
+    return [*forests(controls, level, region), *doses(controls, level, region)]
 
 
 def _tables(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:

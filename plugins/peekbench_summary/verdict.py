@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from peekbench import Decision
 
 
+NEWS = 0.001  # nats a text; a smaller change of the log loss is not worth a word
+
+
 def of_estimate(estimate: Estimate, region: float) -> Decision:
     """What an estimate says of a bias; without an interval, nothing."""
     return decide(estimate.low, estimate.high, region) if estimate.has_interval else "inconclusive"
@@ -43,7 +46,8 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     decision: Decision = "inconclusive"
     if all(value == 0 for task in tasks for value in task):
         decision = "equivalent"
-        sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in all {trials:,} trials."
+        where = "the one trial" if trials == 1 else f"all {trials:,} trials"
+        sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in {where}."
     elif not these.has_interval:
         sentence = (
             f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because a task "
@@ -78,7 +82,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         label, "bias", decision, sentence, these.mean, low, high, level,
         region=region.half_width,
         basis=f"{counted(len(tasks), 'task')}, {counted(trials, 'trial')}",
-        unit="difference" if is_accuracy else "number",
+        unit="difference" if is_accuracy else "change",
     )  # fmt: skip
 
 
@@ -91,7 +95,7 @@ def beside_likelihood(verdict: Verdict, tasks: Sequence[Sequence[float]], level:
         Bias of the log-likelihood of each subsample, one sequence a task.
     """
     these = of_these_tasks(tasks, level)
-    if not these.has_interval or these.low <= 0 <= these.high:
+    if not these.has_interval or these.low <= 0 <= these.high or abs(these.mean) < NEWS:
         return verdict
     way: Decision = "biased up" if these.mean > 0 else "biased down"
     if verdict.decision == way:
@@ -107,7 +111,7 @@ def _would_settle(further: int | None) -> str:
         return f"more than {MOST:,} further subsamples of each task would be needed to settle it"
     digits = max(0, len(str(further)) - 2)
     rounded = math.ceil(further / 10**digits) * 10**digits
-    return f"about {rounded:,} further subsamples of each task would probably settle it"
+    return f"about {counted(rounded, 'further subsample')} of each task would probably settle it"
 
 
 def _beyond(

@@ -41,7 +41,13 @@ def test_controls_go_only_to_analyses_that_ask_for_them(simulate: Simulate) -> N
     (summary,) = analyze(table, ["summary"])
     assert [verdict.method for verdict in summary.verdicts] == ["method", "leak"]
     (count,) = analyze(table.assign(control="positive"), ["toy.count"])
-    assert count.tables[0].rows == ((1200,),), "there is nothing else"
+    assert count.tables == ()
+    assert count.warnings == ("toy.count was not asked: there are controls alone",)
+
+
+def test_a_table_that_lacks_columns_is_refused(simulate: Simulate) -> None:
+    with pytest.raises(ResultsError, match="lacks the columns control, majority; .*load_results"):
+        analyze(simulate(0.02).drop(columns=["control", "majority"]))
 
 
 def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:

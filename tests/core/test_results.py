@@ -64,6 +64,15 @@ def test_scores_follow_from_counts(tmp_path: Path) -> None:
     assert load_results(write(tmp_path, text))["score"].tolist() == [0.75, 1.0]
 
 
+@pytest.mark.parametrize("name", ["null", "NA", "None", "007"])
+def test_names_are_texts_whatever_they_look_like(name: str, tmp_path: Path) -> None:
+    text = f"task,method,num_train,extra,test\n{name},{name},NA,0.1,0.2\n{name},x,,0.1,0.3\n"
+    table = load_results(write(tmp_path, text))
+    assert set(table["method"]) == {name, "x"}
+    assert set(table["task"]) == {name}
+    assert table["num_train"].isna().all()
+
+
 def test_doses_are_arms(tmp_path: Path) -> None:
     table = load_results(write(tmp_path, "task,extra,test,mix-0.25,mix-.5\na,0.1,0.2,0.3,0.4\n"))
     assert set(table["arm"]) == {"extra", "test", "mix-0.25", "mix-.5"}

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from peekbench import PeekbenchError, Unit, signed
+from peekbench import Control, PeekbenchError, Unit, control_outcome, signed
 from peekbench.effects import paired_scores
 from peekbench.figures import Forest
 from peekbench.records import Analysis, Table
@@ -20,6 +20,7 @@ from peekbench.results import load_results, tidy
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench.uses import AnalysisSpec, make_use
 from peekbench_summary.baselines import biased_tasks, paired_t, sign_flips
+from peekbench_summary.controls import SENTENCES, judge_control
 from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
 from peekbench_summary.further import further_subsamples
 from peekbench_summary.region import Region
@@ -430,8 +431,8 @@ def test_controls_are_judged_apart(simulate: Simulate) -> None:
     assert {row["method"] for row in table_of(analysis, AVERAGES)} == {"mine"}
     assert {row["method"] for row in table_of(analysis, BY_TASK)} == {"mine", "null", "leak"}
     controls = table_of(analysis, "Controls")
-    assert [(row["method"], row["control"], row["passed"]) for row in controls] == [
-        ("null", "negative", "yes"), ("leak", "positive", "yes"),
+    assert [(row["method"], row["control"], row["outcome"]) for row in controls] == [
+        ("null", "negative", "passed"), ("leak", "positive", "passed"),
     ]  # fmt: skip
     mine, known = (figure for figure in analysis.figures if isinstance(figure, Forest))
     assert ([heading for heading, _ in mine.groups], [heading for heading, _ in known.groups]) == (
@@ -440,20 +441,65 @@ def test_controls_are_judged_apart(simulate: Simulate) -> None:
 
 
 def test_a_control_that_comes_out_as_it_cannot_is_a_warning(simulate: Simulate) -> None:
-    found, lost = summarise(with_controls(simulate, 0.05, 0.0)).warnings
-    assert "negative control null cannot have a bias, and this run finds one" in found
-    assert "positive control leak has a planted bias, and this run does not find it" in lost
-    analysis = summarise(with_controls(simulate, 0.05, 0.0))
+    analysis = summarise(with_controls(simulate, 0.05, -0.05))
+    null, leak = analysis.warnings
+    assert "negative control null cannot have a bias, and this run finds one" in null
+    assert "positive control leak has a planted bias, and this run finds one of the other sign" in leak
     assert "So it cannot be: in a negative control no bias is possible." in analysis.verdicts[1].sentence
+    (missed,) = summarise(with_controls(simulate, 0.0, 0.0)).warnings
+    assert "positive control leak has a planted bias, and this run does not find it" in missed
+
+
+@pytest.mark.parametrize(
+    ("control", "bias", "noise", "outcome"),
+    [
+        ("negative", 0.002, 0.001, "failed"),  # too small to matter, and yet it cannot be
+        ("positive", 0.002, 0.001, "passed"),  # so small a bias was planted
+        ("negative", 0.03, 0.3, "passed"),
+        ("positive", 0.03, 0.3, "undecided"),
+        ("positive", -0.03, 0.01, "failed"),
+    ],
+)
+def test_controls_are_compared_with_zero_not_with_the_region(
+    control: Control, bias: float, noise: float, outcome: str
+) -> None:
+    rng = np.random.default_rng(2)
+    tasks = [(bias + noise * rng.normal(size=20)).tolist() for _ in range(3)]
+    verdict = judge_control(judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True), control)
+    assert control_outcome(verdict) == outcome
+    assert verdict.sentence.endswith(SENTENCES[control, outcome])
+
+
+def test_a_control_of_one_subsample_is_undecided_unless_it_is_exactly_zero() -> None:
+    for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
+        verdict = judge("m", [[bias]], level=0.95, region=Region(0.005), is_accuracy=True)
+        assert control_outcome(judge_control(verdict, "negative")) == outcome
+
+
+def test_controls_without_log_loss_leave_it_to_the_methods(simulate: Simulate) -> None:
+    methods = finer(noise=1).assign(log_loss=0.9)
+    null = simulate(0.0, tasks=2, subsamples=60, method="null").assign(control="negative")
+    titles = [table.title for table in summarise(pd.concat([methods, null], ignore_index=True)).tables]
+    assert any(title.startswith("In finer scores than accuracy") for title in titles)
 
 
 def test_a_run_of_nothing_but_controls_has_a_report(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.0).assign(control="negative"))
+    analysis = summarise(simulate(0.0).assign(control="negative", log_loss=1.0))
     assert [verdict.control for verdict in analysis.verdicts] == ["negative"]
     assert [table.title.split(" (")[0] for table in analysis.tables] == [
         "Scores, boost and bias by task, 95% intervals",
         "Controls, 95% intervals",
     ]
+
+
+def test_doses_of_controls_are_drawn_by_themselves() -> None:
+    table = pd.DataFrame({"extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]})
+    both = pd.concat([table.assign(task="a", method="mine"), table.assign(task="a", method="leak", control="positive")])
+    analysis = summarise(tidy(both, "doses"))
+    drawn = [figure.panels[0][0] for figure in analysis.figures if figure.title.startswith("Dose and response")]  # type: ignore[union-attr]
+    assert drawn == ["mine", "leak"]
+    (row,) = table_of(analysis, "Controls")
+    assert row["mix-0.25 - extra"] == pytest.approx(0.2 / 3)
 
 
 def test_sign_flips_of_few_tasks_are_no_objection() -> None:

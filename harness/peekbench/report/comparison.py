@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench.analysis import ask
+from peekbench.analysis import ask, without_controls
 from peekbench.errors import ResultsError
 from peekbench.extension import differences
 from peekbench.records import Analysis, Column, Table
@@ -64,7 +64,9 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False) 
         Where a run has holes and `allow_incomplete` is not set, or the runs have no task in common.
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete)
-    joined = side_by_side(runs)
+    joined = without_controls(side_by_side(runs))
+    if joined.empty:
+        raise ResultsError("there are controls alone, which are not ranked; name a run of other methods")
     shared, left_out = _shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])

@@ -70,19 +70,20 @@ class Report:
 
 def printable(report: Report) -> Report:
     """The same report without control characters, which data or a message may bring and a terminal would obey."""
-    cleaned: Report = _without_controls(report)
+    cleaned: Report = _without_codes(report)
     return cleaned
 
 
-def _without_controls(value: Any) -> Any:
+def _without_codes(value: Any) -> Any:
+    """Without control characters, however deep they stand."""
     if isinstance(value, str):
         return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, tuple):
-        return tuple(map(_without_controls, value))
+        return tuple(map(_without_codes, value))
     if isinstance(value, Mapping):
-        return {_without_controls(key): _without_controls(item) for key, item in value.items()}
+        return {_without_codes(key): _without_codes(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{part.name: _without_controls(getattr(value, part.name)) for part in fields(value)})
+        return replace(value, **{part.name: _without_codes(getattr(value, part.name)) for part in fields(value)})
     return value
 
 
@@ -95,7 +96,8 @@ def legend(verdicts: Sequence[Verdict]) -> str:
     """What the decisions mean, in a sentence or two; nothing where there is none."""
     if not verdicts:
         return ""
-    regions = {(one.region, one.unit) for one in verdicts if one.region}
+    judged, controls = split_verdicts(verdicts)
+    regions = {(one.region, one.unit) for one in judged or controls if one.region}
     if len(regions) == 1:
         ((region, unit),) = regions
         size = ScoreWords(unit == "difference").size(region or 0.0)
@@ -304,6 +306,8 @@ def _metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]], spec
         for metric in dict.fromkeys(name for values in by_arm.values() for name in values)
     ]
     columns = (Column("method"), Column("metric"), *(Column(arm, "number") for arm in arms), Column("what it is"))
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return [Table("Means of what methods recorded, by arm", columns, tuple(rows))] if rows else []
 
 
@@ -335,5 +339,5 @@ def _provenance(spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], siz
 
 def _in_sessions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
     """When the last ones began, and how many trials each made."""
-    made = [f"{session['started']} ({size:,} trials)" for session, size in zip(sessions, sizes, strict=True)]
+    made = [f"{session['started']} ({counted(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)]
     return f"{len(sessions)}, begun {', '.join(made[-3:])}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.alt_texts import alt_text
-from peekbench.effects import is_as_known
+from peekbench.effects import ControlOutcome, control_outcome
 from peekbench.errors import PeekbenchError
 from peekbench.figures import Figure, Forest
 from peekbench.records import Decision, Unit, Verdict
@@ -36,6 +36,12 @@ MEANINGS: Mapping[Decision, str] = {
     "equivalent": "seeing them makes no difference that matters: the interval is wholly in the band",
     "inconclusive": "too unsure to say: the interval holds 0, and is not wholly in the band",
 }
+OUTCOMES: Mapping[ControlOutcome, tuple[str, str]] = {
+    "passed": ("✓", "equivalent"),
+    "undecided": ("?", "inconclusive"),
+    "failed": ("✗", "biased-up"),
+}
+"""Mark, and the class of its colours."""
 MOST_NAMED = 6  # methods of one decision, on top
 FEWEST_TO_FILTER = 8  # rows of a table
 MOST_WHOLE = 40  # rows of a table; longer ones scroll in a window of their own
@@ -61,7 +67,7 @@ def render_html(report: Report) -> str:
         controls=controls,
         by_decision={mark: [one for one in judged if one.decision == mark] for mark in MARKS},
         most_named=MOST_NAMED,
-        regions=sorted({(one.region, one.unit) for one in report.verdicts if one.region}),
+        regions=sorted({(one.region, one.unit) for one in judged or controls if one.region}),
         failures=report.failures[:MOST_FAILURES],
         spec=_as_yaml(report.record.get("spec")),
     )  # fmt: skip
@@ -83,10 +89,12 @@ def _environment() -> Environment:
     environment.filters.update(
         shown=shown, signed=signed, counted=counted, as_shown=as_shown, own_file=Markup, painted=_painted
     )
-    environment.filters.update(scales=_scales, about=about)
-    environment.tests.update(forest=lambda figure: isinstance(figure, Forest), as_known=_is_as_known)
+    environment.filters.update(scales=_scales, about=about, outcome=control_outcome)
+    environment.tests.update(
+        forest=lambda figure: isinstance(figure, Forest), passed=lambda one: control_outcome(one) == "passed"
+    )
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
-    environment.globals.update(marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
+    environment.globals.update(outcomes=OUTCOMES, marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER, most_whole=MOST_WHOLE)
     return environment
 
@@ -108,10 +116,6 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _is_as_known(verdict: Verdict) -> bool:
-    return is_as_known(verdict.control, verdict.decision)
 
 
 def _without_name(verdict: Verdict) -> str:

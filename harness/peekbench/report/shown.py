@@ -72,8 +72,9 @@ def as_shown(table: Table) -> ShownTable:
 def _cell(values: Sequence[Cell], unit: Unit) -> ShownCell:
     """Of a value, an interval, or a value and its interval; an interval that is not known is left out."""
     texts = [shown(value, unit) for value in values]
-    span = "" if len(values) == 1 or None in values[-2:] else f"[{texts[-2]}, {texts[-1]}]"
-    value = shown(values[0], unit) if len(values) != 2 else "" if span else shown(None, unit)
+    is_known = len(values) > 1 and all(_number(end) is not None for end in values[-2:])
+    span = f"[{texts[-2]}, {texts[-1]}]" if is_known else ""
+    value = texts[0] if len(values) != 2 else "" if span else shown(None, unit)
     return ShownCell(" ".join(filter(None, (value, span))), _number(values[0]))
 
 

@@ -13,7 +13,7 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from peekbench.effects import is_as_known
+from peekbench.effects import control_outcome
 from peekbench.figures import Forest
 from peekbench.records import Table, TrialFailure, Verdict
 from peekbench.report.content import CONTROLS, QUESTION, Report, legend, printable, split_verdicts
@@ -97,7 +97,7 @@ def _print_verdict(verdict: Verdict, console: Console) -> None:
     sentence = Text.assemble(verdict.sentence, (rests, "dim"))
     style = STYLES[verdict.decision]
     if verdict.control:  # whose decision is right or wrong, and no finding
-        style = "bold green" if is_as_known(verdict.control, verdict.decision) else "bold red"
+        style = {"passed": "bold green", "undecided": "bold yellow", "failed": "bold red"}[control_outcome(verdict)]
     grid.add_row(Text(verdict.decision, style), sentence)
     console.print(grid)
 
