@@ -40,7 +40,7 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 
 
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
-    """Limits at the options' level and at that of verdicts: (these and such tasks' average, 4 limits, repeats)."""
+    """Limits at the options' level and at that of verdicts: (the average of these tasks and of others, 4 limits, repeats)."""
     average, such = [], []
     cells = summarise_cells(differences)
     for number, state in enumerate(sample(cells, options.difference_priors, WARM_UP + options.draws, rng)):
@@ -66,7 +66,7 @@ def report(arms: Arms, name: str, models: list[int], bias: float, options: Hiera
     decisions = [np.mean([one.startswith(kind) for one in said]) for kind in ("biased", "equivalent")]
     print(
         f"n={arms.num_test:<4} {name:<5} bias {bias * 100:3.1f}  "
-        f"these tasks {shares[0]:6.1%} {shares[1]:6.1%}   such tasks {shares[2]:6.1%} {shares[3]:6.1%}   "
+        f"these tasks {shares[0]:6.1%} {shares[1]:6.1%}   others {shares[2]:6.1%} {shares[3]:6.1%}   "
         f"verdicts: biased {decisions[0]:6.1%}, equivalent {decisions[1]:6.1%}   "
         f"{time.perf_counter() - started:5.1f} s",
         flush=True,

@@ -72,8 +72,8 @@ class MethodEntry:
     metrics: Mapping[str, str] = field(default_factory=dict)
     """What the numbers are that its fits record, by name, for those whose name does not say it."""
     control: Control = ""
-    """'negative' where the unlabeled texts change nothing for certain, 'positive' where a bias is planted: what a run
-    says of such a method judges the run."""
+    """Of a method that is in a run to test the run: 'negative' where the unlabeled texts change nothing for certain,
+    'positive' where a bias is planted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

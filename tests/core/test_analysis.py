@@ -128,8 +128,8 @@ def test_a_store_knows_what_was_planned(make_spec: Callable[..., Any]) -> None:
 
 
 def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:
-    table = simulate(0.02).drop(columns="num_correct")
-    with pytest.raises(KeyError) as caught:
+    table = simulate(0.02).assign(score="none")
+    with pytest.raises(TypeError) as caught:
         analyze(table)
     assert any("raised by the analysis summary" in note for note in caught.value.__notes__)
 

@@ -90,9 +90,7 @@ def _environment() -> Environment:
         shown=shown, signed=signed, counted=counted, as_shown=as_shown, own_file=Markup, painted=_painted
     )
     environment.filters.update(scales=_scales, about=about, outcome=control_outcome)
-    environment.tests.update(
-        forest=lambda figure: isinstance(figure, Forest), passed=lambda one: control_outcome(one) == "passed"
-    )
+    environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
     environment.globals.update(outcomes=OUTCOMES, marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
     environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER, most_whole=MOST_WHOLE)
