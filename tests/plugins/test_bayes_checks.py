@@ -181,7 +181,7 @@ def test_known_biases_are_recovered(simulate: Simulate) -> None:
 def test_recovery_of_two_models_and_of_scores_that_are_no_accuracies(simulate: Simulate) -> None:
     results = with_models(simulate, 0.0, subsamples=8).assign(num_correct=np.nan)
     analysis = ask("recovery", results, biases=[0.02], num_data_sets=40, draws=100)
-    assert {column.unit for column in analysis.tables[0].columns} <= {"text", "number", "fraction"}
+    assert {column.unit for column in analysis.tables[0].columns} <= {"text", "change", "number", "fraction"}
     assert [row["standard deviation"] for row in rows(analysis.tables[2])] == [
         "between tasks",
         "between models within a task",

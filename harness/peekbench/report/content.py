@@ -230,18 +230,23 @@ def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], Non
 def _task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
         (name, data["rows"], len(data["class_names"]) or None, min(data["class_counts"], default=None),
-         max(data["class_counts"], default=None), _left_out(data["details"]), _version(data["details"]),
-         data["fingerprint"][:12])
+         max(data["class_counts"], default=None), _majority(data["class_counts"]), _left_out(data["details"]),
+         _version(data["details"]), data["fingerprint"][:12])
         for name, data in tasks.items()
     ]  # fmt: skip
     counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
-    columns = (Column("task"), *counts, Column("left out"), Column("version"), Column("fingerprint"))
+    texts = [Column(name) for name in ("left out", "version", "fingerprint")]
     return Table(
         "Tasks",
-        columns,
+        (Column("task"), *counts, Column("majority", "fraction"), *texts),
         tuple(rows),
-        "JSON has what each task is, and where its data come from.",
+        "Majority: the accuracy of always naming the largest class. JSON has what each task is, and where its data "
+        "come from.",
     )
+
+
+def _majority(class_counts: Sequence[int]) -> float | None:
+    return max(class_counts) / sum(class_counts) if class_counts else None
 
 
 def _left_out(details: Mapping[str, Any]) -> str:
