@@ -40,7 +40,7 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 
 
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
-    """Limits at the options' level and at that of verdicts: (average of these tasks and of others, 4 limits, repeats)."""
+    """Limits at two levels, the options' and that of verdicts: (these and other tasks' average, 4 limits, repeats)."""
     average, such = [], []
     cells = summarise_cells(differences)
     for number, state in enumerate(sample(cells, options.difference_priors, WARM_UP + options.draws, rng)):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_models import KINDS, PACKED, SENTENCES, farthest, save_model, some_texts, weights
+from small_models import PACKED, SENTENCES, farthest, save_model, some_texts, weights
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError
@@ -25,21 +25,6 @@ from peekbench_lm.training import Recipe
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # models this small are slower with more
 RECIPE = Recipe(2, 8, 1e-3, "linear", 0.01, 1.0)
-
-
-@pytest.fixture(scope="module", params=sorted(KINDS))
-def any_model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
-    return LanguageModel(save_model(request.param, tmp_path_factory.mktemp(request.param)), CPU)
-
-
-@pytest.fixture(scope="module", params=["bert", "gpt2"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_model(request.param, tmp_path_factory.mktemp(request.param))
-
-
-@pytest.fixture
-def model(folder: Path) -> LanguageModel:
-    return LanguageModel(folder, CPU)
 
 
 # Layout
