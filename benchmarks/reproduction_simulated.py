@@ -112,7 +112,7 @@ def pca(store: Path | None, folder: Path) -> dict[str, str]:
     if store is None:
         return {"pca": "Not run for this page: `--pca` takes the store of `specs/paper/pca.yaml`."}
     (summary,) = analyze(store, ["summary"])
-    by_task = {row["task"]: row for row in rows(summary, "Boost and bias by task")}
+    by_task = {row["task"]: row for row in rows(summary, "Scores, boost and bias by task")}
     body, same = [], 0
     for rank in RANKS:
         cells = []

@@ -13,12 +13,12 @@ NOTE = (
     "show judges the run, not a method; they are in no ranking."
 )
 SENTENCES = {
-    ("negative", "passed"): "So it must be: in a negative control no bias is possible.",
+    ("negative", "passed"): "As it must be: in a negative control no bias is possible.",
     ("negative", "undecided"): "In a negative control no bias is possible.",
-    ("negative", "failed"): "So it cannot be: in a negative control no bias is possible.",
-    ("positive", "passed"): "So it must be: in a positive control a bias is planted.",
+    ("negative", "failed"): "That cannot be: in a negative control no bias is possible.",
+    ("positive", "passed"): "As it must be: in a positive control a bias is planted.",
     ("positive", "undecided"): "In a positive control a bias is planted: it is not found yet.",
-    ("positive", "failed"): "So it cannot be: in a positive control a bias is planted.",
+    ("positive", "failed"): "That cannot be: in a positive control a bias is planted.",
 }
 WARNINGS = {
     ("negative", "failed"): "The negative control {} cannot have a bias, and this run finds one: either by chance, or "

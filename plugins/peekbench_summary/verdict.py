@@ -121,7 +121,8 @@ def _beyond(
     if len(tasks) < 2:
         return ""
     means = [sum(task) / len(task) for task in tasks]
-    text = f" By task it is {show.signed(min(means))} to {show.signed(max(means))}, {_one_by_one(tasks, level)}"
+    span = f"from {show.signed(min(means))} to {show.signed(max(means))}"
+    text = f" Task by task it runs {span}, {_one_by_one(tasks, level)}"
     if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
         text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
     return text + "."

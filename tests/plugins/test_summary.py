@@ -153,7 +153,7 @@ def test_zero_is_written_as_in_tables(offset: float) -> None:
 def test_opposite_biases_do_not_hide_in_the_average(simulate: Simulate) -> None:
     bias = {"task0": 0.05, "task1": -0.05, "task2": 0.05, "task3": -0.05, "task4": 0.0}
     (verdict,) = summarise(simulate(bias, subsamples=200, num_test=2000)).verdicts
-    assert "By task it is -5." in verdict.sentence or "By task it is -4." in verdict.sentence
+    assert "it runs from -5." in verdict.sentence or "it runs from -4." in verdict.sentence
     assert "to +5." in verdict.sentence or "to +4." in verdict.sentence
     assert ", clear of zero in 4 of 5 (2 up, 2 down);" in verdict.sentence
 
@@ -425,7 +425,7 @@ def test_controls_are_judged_apart(simulate: Simulate) -> None:
         ("mine", ""), ("null", "negative"), ("leak", "positive"),
     ]  # fmt: skip
     assert analysis.verdicts[2].decision == "biased up"
-    assert "So it must be: in a positive control a bias is planted." in analysis.verdicts[2].sentence
+    assert "As it must be: in a positive control a bias is planted." in analysis.verdicts[2].sentence
     assert analysis.warnings == ()
     assert [row["method"] for row in rows(analysis.tables[0])] == ["mine"]
     assert {row["method"] for row in table_of(analysis, AVERAGES)} == {"mine"}
@@ -445,7 +445,7 @@ def test_a_control_that_comes_out_as_it_cannot_is_a_warning(simulate: Simulate) 
     null, leak = analysis.warnings
     assert "negative control null cannot have a bias, and this run finds one" in null
     assert "positive control leak has a planted bias, and this run finds one of the other sign" in leak
-    assert "So it cannot be: in a negative control no bias is possible." in analysis.verdicts[1].sentence
+    assert "That cannot be: in a negative control no bias is possible." in analysis.verdicts[1].sentence
     (missed,) = summarise(with_controls(simulate, 0.0, 0.0)).warnings
     assert "positive control leak has a planted bias, and this run does not find it" in missed
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
 MEANINGS: Mapping[Decision, str] = {
-    "biased up": "seeing the test texts raises the score: the interval is above 0, and not wholly in the band",
-    "biased down": "seeing them lowers the score: the interval is below 0, and not wholly in the band",
-    "equivalent": "seeing them makes no difference that matters: the interval is wholly in the band",
-    "inconclusive": "too unsure to say: the interval holds 0, and is not wholly in the band",
+    "biased up": "seeing the test texts raises the score: interval above 0, not all of it in the band",
+    "biased down": "seeing them lowers the score: interval below 0, not all of it in the band",
+    "equivalent": "seeing them makes no difference that matters: interval wholly in the band",
+    "inconclusive": "too unsure to say: interval around 0, not all of it in the band",
 }
 OUTCOMES: Mapping[ControlOutcome, tuple[str, str]] = {
     "passed": ("✓", "equivalent"),
@@ -67,6 +67,7 @@ def render_html(report: Report) -> str:
         controls=controls,
         by_decision={mark: [one for one in judged if one.decision == mark] for mark in MARKS},
         most_named=MOST_NAMED,
+        levels=sorted({f"{one.level:.0%}" for one in report.verdicts if one.level}),
         regions=sorted({(one.region, one.unit) for one in judged or controls if one.region}),
         failures=report.failures[:MOST_FAILURES],
         spec=_as_yaml(report.record.get("spec")),
