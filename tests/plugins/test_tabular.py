@@ -188,7 +188,7 @@ def test_the_small_spec_gives_the_published_biases(tmp_path: Path) -> None:
     summary = run(spec, store=tmp_path / "small.sqlite")
     assert (summary.finished, summary.failed) == (20 * 150, 0)
     (analysis,) = analyze(tmp_path / "small.sqlite", ["summary"])
-    table = next(table for table in analysis.tables if table.title.startswith("Boost and bias by task"))
+    table = next(table for table in analysis.tables if table.title.startswith("Scores, boost and bias by task"))
     names = [column.name for column in table.columns]
     found = {str(row[names.index("task")]): row for row in table.rows}
     assert len(found) == len(table.rows) == 20
