@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from peekbench.circumstances import one_thread_pools, own_generators
 from peekbench.data import forget
 from peekbench.plan import group, make_trials
-from peekbench.provenance import describe_session
+from peekbench.provenance import code_hashes, describe_session
 from peekbench.records import Trial, TrialFailure
 from peekbench.store import Store
 from peekbench.tasks import describe_tasks
@@ -58,6 +58,8 @@ class RunSummary:
     """Trials done now."""
     failed: int
     """Trials that failed now; the store has their tracebacks, and another run tries them again."""
+    changed_code: tuple[str, ...] = ()
+    """Plugins of methods whose source files have changed since trials of the store were made."""
 
 
 def store_path(spec: ExperimentSpec) -> Path:
@@ -88,11 +90,15 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
     with Store.for_run(path, spec, tasks) as opened, own_generators(), one_thread_pools():
         trials = list(make_trials(spec))
         done = opened.done()
+        code = code_hashes(method.use for method in spec.methods)
+        changed = tuple(
+            name for name, known in code.items() if any(known != made.get(name, known) for made in _codes(opened))
+        )
         pending = [trial for trial in trials if trial not in done]
         progress.start(spec, len(trials), len(trials) - len(pending))
         finished = failed = 0
         if pending:
-            opened.add_session({**describe_session(spec.folder), "methods": _prepare(spec, progress)})
+            opened.add_session({**describe_session(spec.folder), "code": code, "methods": _prepare(spec, progress)})
             _describe_texts(spec, opened)
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
             with closing(_outcomes(spec, pending, opened, worker)) as outcomes:
@@ -102,7 +108,13 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
                         progress.advance(outcome)
                         failed += isinstance(outcome, TrialFailure)
                         finished += not isinstance(outcome, TrialFailure)
-    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed)
+    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed, changed)
+
+
+def _codes(store: Store) -> list[Mapping[str, str]]:
+    """Hashes of plugins' source files, of each session that made trials."""
+    sized = zip(store.sessions(), store.session_sizes(), strict=True)
+    return [session.get("code", {}) for session, size in sized if size]
 
 
 def _prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:

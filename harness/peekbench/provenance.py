@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import distributions, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from peekbench import plugins
 
 
 def describe_session(folder: Path) -> dict[str, Any]:
@@ -29,6 +35,24 @@ def describe_session(folder: Path) -> dict[str, Any]:
         "git": git_state(folder),
         "machine": describe_machine(),
     }
+
+
+def code_hashes(uses: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of the source files of the plugins that these uses name, by plugin."""
+    names = dict.fromkeys(plugins.split_use(use)[0] for use in uses)
+    return {name: _hash_code(import_module(plugins.load(name).module.partition(":")[0])) for name in names}
+
+
+def _hash_code(module: ModuleType) -> str:
+    """Of its file, or of all files of the package that it is."""
+    if module.__file__ is None:
+        return ""
+    file = Path(module.__file__)
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    digest = hashlib.sha256()
+    for one in files:
+        digest.update(f"{one.relative_to(file.parent).as_posix()}\0".encode() + one.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def package_versions() -> dict[str, str]:

@@ -26,7 +26,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="overtrain",
             options=Overtrain,
             method=overtrain,
-            summary="the same with more epochs of pretraining",
+            summary="as tapt, with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
             base="finetuning",
             pin=pin,

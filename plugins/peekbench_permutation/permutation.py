@@ -189,6 +189,6 @@ def _t_over_tasks(means: Sequence[float]) -> tuple[Cell, Cell]:
     """Two-sided and one-sided p of the task means against zero; nothing where they do not differ."""
     from scipy.stats import ttest_1samp
 
-    if len(means) < 2 or len(set(means)) == 1:
+    if len(means) < 2 or max(means) - min(means) < ROUNDING:
         return (None, None)
     return float(ttest_1samp(means, 0).pvalue), float(ttest_1samp(means, 0, alternative="greater").pvalue)

@@ -30,7 +30,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="few_shot",
             options=FewShot,
             method=few_shot,
-            summary="the same with train texts and their classes in the prompt; ignores unlabeled texts",
+            summary="as zero_shot, with train texts and their classes in the prompt; ignores unlabeled texts",
         ),
         entry(
             name="pretrain",
@@ -44,7 +44,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="packed",
             options=Packed,
             method=pretrain,
-            summary="the same with several texts behind one instruction",
+            summary="as pretrain, with several texts behind one instruction",
             unlabeled_options=TRAINING | {"sequence_length", "attention"},
             base="zero_shot",
         ),
@@ -52,7 +52,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="supervised",
             options=Supervised,
             method=supervised,
-            summary="the same as pretrain, then trained on the train set's answers",
+            summary="as pretrain, then trained on the train set's answers",
             unlabeled_options=frozenset({"pretrain", "pretraining"}),
         ),
     ]

@@ -19,7 +19,7 @@ def paired_t(means: Sequence[float]) -> float | None:
     """Two-sided p of Student's t over task means; None where they do not differ."""
     from scipy.stats import ttest_1samp
 
-    if len(means) < 2 or len(set(means)) == 1:
+    if len(means) < 2 or max(means) - min(means) < ROUNDING:
         return None
     return float(ttest_1samp(means, 0).pvalue)
 
@@ -34,7 +34,7 @@ def biased_tasks(tasks: Sequence[Sequence[float]], level: float) -> tuple[int, i
 
     means = [math.fsum(task) / len(task) for task in tasks]
     p = [  # without spread the t test has no answer
-        float(ttest_1samp(task, 0).pvalue) if len(set(task)) > 1 else float(mean == 0)
+        float(ttest_1samp(task, 0).pvalue) if max(task) - min(task) > ROUNDING else float(abs(mean) < ROUNDING)
         for task, mean in zip(tasks, means, strict=True)
     ]
     adjusted = false_discovery_control(p).tolist()

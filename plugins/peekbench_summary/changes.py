@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, SpecError, Table, Unit, configurations
+from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit, configurations
 from peekbench_summary.leaderboard import judge_all
 from peekbench_summary.pairing import Change, compare
 
@@ -67,13 +67,19 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
         for run in (before, after)
     ]
     told = [
-        (*(key[place] for place in varying), old, new, "no" if old == new else "yes")
+        (*(key[place] for place in varying), old or "-", new or "-", _changed(old, new))
         for key in dict.fromkeys(keys)
-        for old, new in [tuple(decision.get(key, "-") for decision in decisions)]
+        for old, new in [tuple(decision.get(key) for decision in decisions)]
     ]
     headings = (Column("before"), Column("after"), Column("changed"))
     verdicts = Table("Verdicts, before and after", (*key_columns, *headings), tuple(told))
     return Analysis("changes", (verdicts, scores))
+
+
+def _changed(old: Decision | None, new: Decision | None) -> str:
+    if old is None or new is None:
+        return "only before" if new is None else "only after"
+    return "no" if old == new else "yes"
 
 
 def _cells(change: Change) -> tuple[Cell, ...]:

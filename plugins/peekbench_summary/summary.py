@@ -89,7 +89,7 @@ def _tables(found: Configurations, verdicts: Sequence[Verdict], level: float) ->
     return [
         leaderboard(found, verdicts, level),
         _average_table(found, level),
-        _beyond_table(found, verdicts, level),
+        *([_beyond_table(found, verdicts, level)] if max(len(one.scores["bias"]) for one in found.each) > 1 else []),
         *_side_by_task(found),
     ]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from peekbench import Decision
 
 
+FEWEST = 5  # subsamples of a task from which to say how many more are needed
 NEWS = 0.001  # nats a text; a smaller change of the log loss is not worth a word
 
 
@@ -66,7 +67,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
             sentence = (
                 f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
                 f"zero, or to call smaller than {_shown(region, show)}; "
-                f"{_would_settle(further_subsamples(tasks, level, region.half_width))}."
+                f"{_would_settle(tasks, level, region.half_width)}."
             )
         else:
             verb = "raised" if decision == "biased up" else "lowered"
@@ -106,7 +107,10 @@ def beside_likelihood(verdict: Verdict, tasks: Sequence[Sequence[float]], level:
     return replace(verdict, sentence=f"{verdict.sentence} {word}")
 
 
-def _would_settle(further: int | None) -> str:
+def _would_settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> str:
+    if min(map(len, tasks)) < FEWEST:
+        return "draw more"
+    further = further_subsamples(tasks, level, region)
     if further is None:
         return f"more than {MOST:,} further subsamples of each task would be needed to settle it"
     digits = max(0, len(str(further)) - 2)

@@ -62,7 +62,7 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
         entry(
             name="classification",
             load=classification,
-            summary="the same with two classes: whether the target is above its median",
+            summary="as regression, with two classes: whether the target is above its median",
         ),
     ]
 

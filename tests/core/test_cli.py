@@ -147,6 +147,8 @@ def test_places_can_be_chosen(spec: str) -> None:
 def test_report_draws_a_picture_without_the_network(spec: str) -> None:
     peek("run", spec)
     done = peek("report", "small", "--pictures", "drawn")
+    lines = done.stdout[done.stdout.index("In short") :].splitlines()
+    assert any("toy.vote" in line and "points" in line for line in lines), "the verdicts once more, at the end"
     assert "written: drawn/01-bias-by-task" in done.stdout
     assert len(list(Path("drawn").glob("*.svg"))) > 2
     svg = Path("drawn/terminal.svg").read_text()

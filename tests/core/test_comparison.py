@@ -92,7 +92,7 @@ def test_runs_that_cannot_be_compared(make_run: Run, tmp_path: Path) -> None:
     other = make_run("other", tasks=[{"use": "toy.words", "name": "z"}])
     with pytest.raises(ResultsError, match="no task in common"):
         report_of_ranking([one, other])
-    with pytest.raises(ResultsError, match="one stands twice"):
+    with pytest.raises(ResultsError, match="one run stands twice"):
         report_of_comparison(one, one)
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,30,0.5,0.6\na,30,0.6,0.6\n")
     mixed = report_of_ranking([one, Path("scores.csv")])

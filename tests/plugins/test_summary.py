@@ -294,6 +294,18 @@ def test_the_further_subsamples_settle_about_as_often_as_promised() -> None:
     assert 0.72 < np.mean(settled) < 0.88
 
 
+def test_little_is_promised_of_few_subsamples_or_one_task(simulate: Simulate) -> None:
+    analysis = summarise(simulate(0.0, tasks=1, subsamples=4, noise=0.06))
+    assert analysis.verdicts[0].sentence.endswith("; draw more.")
+    assert not any(table.title.startswith(BEYOND) for table in analysis.tables), "one task is no sample of tasks"
+
+
+def test_differences_that_are_alike_but_for_rounding_have_no_t_test() -> None:
+    alike = [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]
+    assert paired_t(alike) is None
+    assert biased_tasks([alike, alike], 0.95) == (2, 0)
+
+
 def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
     results = simulate(0.003, subsamples=10, noise=0.03)
     (verdict,) = summarise(results).verdicts
@@ -314,12 +326,12 @@ def test_a_region_in_log_odds_is_that_in_points_where_scores_are_known() -> None
         pd.DataFrame({"task": task, "num_test": 1000, "extra": level, "test": level + noise})
         for task, level in (("a", 0.5), ("b", 0.9))
     ]
-    (even,), (both,) = (
-        table_of(summarise(tidy(frame, "made"), region_unit="log_odds"), BEYOND)
+    even, both = (
+        summarise(tidy(frame, "made"), region_unit="log_odds").verdicts[0].region
         for frame in (frames[0], pd.concat(frames))
     )
-    assert even["region"] == pytest.approx(0.01, rel=1e-3)
-    assert both["region"] == pytest.approx((0.01 + 0.0036) / 2, rel=0.01)
+    assert even == pytest.approx(0.01, rel=1e-3)
+    assert both == pytest.approx((0.01 + 0.0036) / 2, rel=0.01)
     (verdict,) = summarise(tidy(frames[0], "made"), region_unit="log_odds", region=0.08).verdicts
     assert "by less than 2.00 points (0.08 log-odds)" in verdict.sentence
     with pytest.raises(PeekbenchError, match="needs accuracies"):

@@ -66,13 +66,15 @@ def say_written(console: Console, paths: list[Path]) -> None:
 def report_on(
     path: Path, reports: Path, console: Console, allow_incomplete: bool, pictures: Path | None = None
 ) -> None:
-    from peekbench.report import draw_pictures, render_text, report_of_run, write_report
+    from peekbench.report import draw_pictures, render_in_short, render_text, report_of_run, write_report
 
     made, formats = report_of_run(path, allow_incomplete=allow_incomplete)
     render_text(made, console)
-    say_written(console, write_report(made, reports / made.name, formats))
+    written = write_report(made, reports / made.name, formats)
     if pictures is not None:
-        say_written(console, draw_pictures(made, pictures))
+        written += draw_pictures(made, pictures)
+    say_written(console, written)
+    render_in_short(made, console)
 
 
 def fail(message: str, status: int) -> NoReturn:

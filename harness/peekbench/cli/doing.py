@@ -57,6 +57,12 @@ def run(
         fail(f"interrupted; what is done is in {path}. To go on: {again}", INTERRUPTED)
     if not summary.finished and not summary.failed:
         console.print(f"nothing to do: all {summary.planned:,} trials are in {path}", highlight=False, markup=False)
+    for plugin in summary.changed_code:
+        typer.echo(
+            f"caution: the code of the plugin {plugin} has changed since trials in {path} were made, and what is "
+            "stored is not made again; to measure the new code, give the spec another name or move the store away",
+            err=True,
+        )
     report_on(path, reports, console, allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0)
     if summary.failed:
         fail(

@@ -118,5 +118,5 @@ def _fingerprints(run: Run) -> dict[str, Any]:
 
 
 def _circumstances(run: Run) -> dict[str, Any]:
-    names = ("peekbench", "python", "packages", "git", "machine", "methods")
+    names = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
     return {name: run.session[name] for name in names if name in run.session}

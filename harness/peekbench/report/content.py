@@ -171,8 +171,21 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     made = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
     record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": made}
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions, sizes), record)
+    report = replace(report, warnings=(*report.warnings, *_mixed_code(made)))
     report = replace(report, methods=methods, command=shlex.join(_command(sessions[-1])) if sessions else "")
     return report, spec.report.formats
+
+
+def _mixed_code(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A warning for each plugin of methods whose source files changed between sessions that made trials."""
+    codes = [session.get("code", {}) for session in sessions if session["trials"]]
+    names = dict.fromkeys(name for code in codes for name in code)
+    return [
+        f"The code of the plugin {name} changed while this run was made, and its numbers may be of both. Run the spec "
+        "under another name to measure the new code alone"
+        for name in names
+        if len({code[name] for code in codes if name in code}) > 1
+    ]
 
 
 def _methods_in_words(num_judged: int, num_controls: int) -> str:

@@ -36,7 +36,7 @@ def not_in_characters(report: Report) -> str:
     titles = [figure.title for figure in report.figures if not isinstance(figure, Forest)]
     if not titles:
         return ""
-    return f"Drawn where report.formats has svg or png: {'; '.join(titles)}."
+    return f"Drawn in report.html, and as pictures where report.formats has svg or png: {'; '.join(titles)}."
 
 
 def named_figures(report: Report) -> Iterator[tuple[str, Figure]]:

@@ -48,7 +48,7 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[
         Where one has holes and `allow_incomplete` is not set, or is named twice.
     """
     if len({path.absolute() for path in paths}) < len(paths):
-        raise ResultsError(f"{', '.join(map(str, paths))}: one stands twice; name different runs")
+        raise ResultsError(f"{', '.join(map(str, paths))}: one run stands twice; name two different ones")
     runs = [_open(path, allow_incomplete) for path in paths]
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]

@@ -21,7 +21,7 @@ from peekbench.report.drawing import not_in_characters
 from peekbench.report.folding import fold
 from peekbench.report.forest import ESTIMATE, ZERO, draw
 from peekbench.report.shown import ShownColumn, ShownTable, as_shown
-from peekbench.wording import counted
+from peekbench.wording import counted, signed
 
 STYLES = {
     "biased up": "bold red",
@@ -84,6 +84,33 @@ def render_top(report: Report, console: Console) -> None:
             console.print(Text(figure.note, "dim"))
 
 
+def render_in_short(report: Report, console: Console) -> None:
+    """Print the verdicts once more, a line each, where whoever waited for a long report looks: at its end."""
+    report = printable(report)
+    if not report.verdicts:
+        return
+    console.print()
+    _print_heading("In short", console)
+    for verdict in report.verdicts:
+        word, style = _decision(verdict)
+        text = Text(f"{word:<12}  ", style)
+        text.append(verdict.method, "")
+        if verdict.estimate is not None:
+            points = " points" if verdict.unit == "difference" else ""
+            ends = [signed(end, verdict.unit) for end in (verdict.low, verdict.high) if end is not None]
+            span = f" [{', '.join(ends)}]" if ends else ""
+            text.append(f"  {signed(verdict.estimate, verdict.unit)}{span}{points}", "")
+        console.print(text)
+
+
+def _decision(verdict: Verdict) -> tuple[str, str]:
+    """The word for it and its style; a control's decision is right or wrong, and no finding."""
+    if not verdict.control:
+        return verdict.decision, STYLES[verdict.decision]
+    outcome = control_outcome(verdict)
+    return outcome, {"passed": "bold green", "undecided": "bold yellow", "failed": "bold red"}[outcome]
+
+
 def _print_heading(text: str, console: Console) -> None:
     console.print(Rule(style="dim"))
     console.print(Text(text, "bold"))
@@ -95,10 +122,7 @@ def _print_verdict(verdict: Verdict, console: Console) -> None:
     grid.add_column()
     rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
     sentence = Text.assemble(verdict.sentence, (rests, "dim"))
-    style = STYLES[verdict.decision]
-    if verdict.control:  # whose decision is right or wrong, and no finding
-        style = {"passed": "bold green", "undecided": "bold yellow", "failed": "bold red"}[control_outcome(verdict)]
-    grid.add_row(Text(verdict.decision, style), sentence)
+    grid.add_row(Text(*_decision(verdict)), sentence)
     console.print(grid)
 
 
