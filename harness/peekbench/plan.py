@@ -91,7 +91,8 @@ def planned_design(
     points = (
         DesignPoint(*point, spec.design.repeats(point[1]), tuple(tasks)) for point, tasks in sorted(drawn.items())
     )
-    return PlannedDesign(tuple(method.name for method in spec.methods), tuple(points), seconds)
+    judged = tuple(method.name for method in spec.methods if not method.entry.control)
+    return PlannedDesign(judged, tuple(points), seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ class PlannedDesign:
     """What a spec asks for, as far as it is known before anything is run."""
 
     methods: tuple[str, ...]
+    """Without controls."""
     points: tuple[DesignPoint, ...]
     """Those at which a task is drawn that is scored by accuracy."""
     seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)

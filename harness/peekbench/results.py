@@ -168,7 +168,8 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
         raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of one")
     table = table.rename(columns={"accuracy": "score"}) if "score" not in table.columns else table
     if "task" not in table.columns:
-        raise ResultsError(f"{origin}: column 'task' is missing; it has {_listed(table.columns)}")
+        remedy = "; separate columns by commas" if any(";" in str(column) for column in table.columns) else ""
+        raise ResultsError(f"{origin}: column 'task' is missing; it has {_listed(table.columns)}{remedy}")
     row_numbers = table.index + 1
     if "arm" not in table.columns:
         table, row_numbers = _one_row_an_arm(table, origin)
@@ -187,8 +188,9 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     _require(result["arm"].map(is_arm), "arm", strange, result, origin, row_numbers)
     known = "is neither 'negative' nor 'positive'; leave it empty for a method of which nothing is known beforehand"
     _require(result["control"].isin(get_args(Control)), "control", known, result, origin, row_numbers)
-    alike = result.groupby("method")["control"].transform("nunique") == 1
-    _require(alike, "control", "differs between rows of one method; give all the same", result, origin, row_numbers)
+    odd = "differs from what the first row of its method has; give all rows of a method the same"
+    first = result.groupby("method")["control"].transform("first")
+    _require(result["control"] == first, "control", odd, result, origin, row_numbers)
     for arm in ("extra", "test"):
         if not (result["arm"] == arm).any():
             raise ResultsError(

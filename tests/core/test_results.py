@@ -84,6 +84,7 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,extra,test\n", "has no rows"),
         ("", "cannot be read"),
         ("method,extra,test\nm,0.1,0.2\n", "column 'task' is missing; it has 'method', 'extra', 'test'"),
+        ("task;extra;test\na;0.1;0.2\n", "it has 'task;extra;test'; separate columns by commas"),
         ("task,base,extra\na,0.1,0.2\n", "neither a column 'arm' nor the column 'test'"),
         ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is no number"),
         ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'score': inf is no number"),
@@ -98,7 +99,10 @@ def test_doses_are_arms(tmp_path: Path) -> None:
             "task,control,extra,test\na,,0.1,0.2\na,odd,0.1,0.2\n",
             "row 2, column 'control': odd is neither 'negative'",
         ),
-        ("task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n", "column 'control':  differs between rows of one"),
+        (
+            "task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n",
+            "row 2, column 'control': negative differs from what the first row",
+        ),
         ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
         (
             "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
