@@ -193,13 +193,14 @@ def _task_table(found: Configurations, level: float) -> Table:
             scores = [math.fsum(one.scores[arm][task]) / len(biases) for arm in found.arms]
             estimates = [of_one_task(one.scores[effect][task], level) for effect in found.effects]
             means = [cell for estimate in estimates for cell in (estimate.mean, *_ends(estimate))]
-            rows.append((task, *one.cells, len(biases), *scores, *means, *map(_error, estimates)))
+            error = _error(estimates[found.effects.index("bias")])
+            rows.append((task, *one.cells, len(biases), *scores, *means, error))
     score: Unit = "fraction" if found.is_accuracy else "number"
     columns = [Column("task"), *found.columns, Column("subsamples", "count")]
     columns += [Column(arm, score) for arm in found.arms]
     for effect in found.effects:
         columns += [Column(name, _difference(found)) for name in (effect, f"{effect}, low", f"{effect}, high")]
-    columns += [Column(f"se of {effect}", _spread(found)) for effect in found.effects]
+    columns.append(Column("se of bias", _spread(found)))
     title = found.title(f"Scores, boost and bias by task, {level:.0%} intervals")
     note = "Each task by itself: for further subsamples of the same data set."
     return Table(title, tuple(columns), tuple(rows), note)
