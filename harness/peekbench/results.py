@@ -25,6 +25,7 @@ column of scores for each arm: base, extra, test, mix-0.25. Other columns are le
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -45,6 +46,9 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """What stands for a number that is not known; a method may well be called so."""
 SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
+TELLING_APART = (*CONFIGURATION, "subsample", "control")
+SYNONYMS = ("accuracy",)
+CLOSE = 0.65  # model_name and model are, num_rows and num_test are not
 OF_AN_ARM = ("log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds")
 MEASURES = (*OF_AN_ARM[:3], MAJORITY, *OF_AN_ARM[3:])
 COLUMNS = ("task", *CONFIGURATION, "control", "subsample", "arm", "num_correct", "score", *MEASURES)
@@ -170,6 +174,7 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     if "task" not in table.columns:
         remedy = "; separate columns by commas" if any(";" in str(column) for column in table.columns) else ""
         raise ResultsError(f"{origin}: column 'task' is missing; it has {_listed(table.columns)}{remedy}")
+    _refuse_near_misses(table, origin)
     row_numbers = table.index + 1
     if "arm" not in table.columns:
         table, row_numbers = _one_row_an_arm(table, origin)
@@ -202,6 +207,18 @@ def tidy(table: pd.DataFrame, origin: str) -> pd.DataFrame:
     _fill_scores(result, origin, row_numbers)
     _refuse_repeats(result, origin, row_numbers)
     return result[list(COLUMNS)]
+
+
+def _refuse_near_misses(table: pd.DataFrame, origin: str) -> None:
+    """A column `model_name` left alone would pool the rows of several models as if they were one's."""
+    absent = [name for name in TELLING_APART if name not in table.columns]
+    for column in map(str, table.columns):
+        is_known = column in (*COLUMNS, *SYNONYMS) or is_arm(column)
+        if not is_known and (close := get_close_matches(column, absent, n=1, cutoff=CLOSE)):
+            raise ResultsError(
+                f"{origin}: column {column!r} means nothing here, and there is no {close[0]!r}; rename it to that, or "
+                "give it a name that is less alike"
+            )
 
 
 def _one_row_an_arm(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, Any]:

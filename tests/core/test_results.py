@@ -73,6 +73,12 @@ def test_names_are_texts_whatever_they_look_like(name: str, tmp_path: Path) -> N
     assert table["num_train"].isna().all()
 
 
+def test_other_columns_are_left_alone(tmp_path: Path) -> None:
+    plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\n"))
+    text = "task,extra,test,seed,num_rows,remark\na,0.1,0.2,7,100,model\n"
+    pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
+
+
 def test_doses_are_arms(tmp_path: Path) -> None:
     table = load_results(write(tmp_path, "task,extra,test,mix-0.25,mix-.5\na,0.1,0.2,0.3,0.4\n"))
     assert set(table["arm"]) == {"extra", "test", "mix-0.25", "mix-.5"}
@@ -84,6 +90,11 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,extra,test\n", "has no rows"),
         ("", "cannot be read"),
         ("method,extra,test\nm,0.1,0.2\n", "column 'task' is missing; it has 'method', 'extra', 'test'"),
+        (
+            "task,model_name,extra,test\na,x,0.1,0.2\n",
+            "column 'model_name' means nothing here, and there is no 'model'",
+        ),
+        ("task,n_test,extra,test\na,9,0.1,0.2\n", "'n_test' means nothing here, and there is no 'num_test'"),
         ("task;extra;test\na;0.1;0.2\n", "it has 'task;extra;test'; separate columns by commas"),
         ("task,base,extra\na,0.1,0.2\n", "neither a column 'arm' nor the column 'test'"),
         ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is no number"),
