@@ -22,7 +22,7 @@ HELD = ["torch==2.13.0"]  # constraints.txt says why
 def declared() -> list[str]:
     """Every requirement that pyproject.toml and tox.ini name.
 
-    The extras come last: where two requirements cannot both have their newest version, pip favours the one named first.
+    The extras come last: where two requirements cannot both have their newest version, pip favors the one named first.
     """
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = pyproject["project"]

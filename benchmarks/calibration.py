@@ -16,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from peekbench import FloatArray, decide, load_results
+from peekbench import load_results
+from peekbench.records import FloatArray
+from peekbench.results import decide
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
-from peekbench_bayes.gaussian import over_such_tasks, sample, summarise_cells
+from peekbench_bayes.gaussian import over_such_tasks, sample, summarize_cells
 
 AT_A_TIME = 200  # repeats
 BIASES = (0.0, 0.005, 0.01, 0.02)
@@ -42,7 +44,7 @@ def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.
 def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Generator) -> FloatArray:
     """Limits at two levels, the options' and that of verdicts: (these and other tasks' average, 4 limits, repeats)."""
     average, such = [], []
-    cells = summarise_cells(differences)
+    cells = summarize_cells(differences)
     for number, state in enumerate(sample(cells, options.difference_priors, WARM_UP + options.draws, rng)):
         if number >= WARM_UP:
             average.append(state.alone.mean(axis=(1, 2)))

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from peekbench import Context, Dataset, Folders, IntArray, load_dataset
+from peekbench import Context, Dataset, Folders, load_dataset
 from peekbench.cache import cache_folder
+from peekbench.records import IntArray
 from peekbench_lm.folder import find_model
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.pretraining import pretrain

@@ -1,7 +1,7 @@
 """Effective samples a second of `engine: bambi` against what bambi does by itself. Prints figures, asserts nothing.
 
 Each way has a process of its own, so that its peak of memory is seen. bambi by itself is the model as one would write
-it, with an interaction of task and subsample and bambi's own parametrisation, drawn from by PyMC. Seconds are of the
+it, with an interaction of task and subsample and bambi's own parametrization, drawn from by PyMC. Seconds are of the
 processor, compilation included. Takes minutes, and with many subsamples gigabytes. With
 --slices 3 it compares so many fits of `bayes.meta` with the engine's instead.
 
@@ -21,14 +21,15 @@ from pathlib import Path
 import numpy as np
 from arviz_stats.base import array_stats
 
-from peekbench import FloatArray, load_results
+from peekbench import load_results
+from peekbench.records import FloatArray
 from peekbench_bayes import Hierarchical, Meta
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.counts import lay_rows
 from peekbench_bayes.model import CountPriors, Preset
 from peekbench_bayes.reference import CHAINS, TUNE, fit_with_bambi, tabulate
 from peekbench_bayes.slices import fit_count_slices, take_slices
-from peekbench_bayes.verdict import summarise
+from peekbench_bayes.verdict import summarize
 
 BY_ITSELF = "bambi by itself"
 OURS = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
@@ -86,7 +87,7 @@ def compare_slices(arms: Arms, preset: Preset, number: int) -> None:
     for at, one in enumerate(slices):
         posterior = fit_with_bambi(one, Hierarchical(preset=preset, engine="bambi", draws=1000))
         assert posterior.log_odds is not None
-        bambi = summarise(posterior.log_odds, meta.level)
+        bambi = summarize(posterior.log_odds, meta.level)
         pairs = ((found.mean[at], bambi.mean), (found.low[at], bambi.low), (found.high[at], bambi.high))
         off = ", ".join(f"{(ours - theirs) / bambi.sd:+.3f}" for ours, theirs in pairs)
         print(f"{preset}, slice {at}: {off}; failed checks of bambi: {len(posterior.failed)}", flush=True)

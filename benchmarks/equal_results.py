@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from scipy import stats
 
-from peekbench import Context, Folders, Labeled, SourceRef, Task, load_dataset
+from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
+from peekbench.records import SourceRef
 from peekbench_finetune.methods import tapt
 from peekbench_finetune.options import Tapt
 from peekbench_lm.builtin import build_model

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from peekbench import Context, Folders, Labeled, SourceRef, Task, load_dataset
+from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
+from peekbench.records import SourceRef
 from peekbench_finetune.methods import tapt
 from peekbench_finetune.options import Pretraining, Tapt
 from peekbench_lm.builtin import build_model

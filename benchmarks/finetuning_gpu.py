@@ -28,7 +28,7 @@ def work(folder: Path, first_seed: int) -> float:
     return time.perf_counter() - started
 
 
-def utilisation() -> float:
+def utilization() -> float:
     """Share of the last second in which the GPU computed, as nvidia-smi says."""
     command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -45,7 +45,7 @@ def measure(name: str, workers: int) -> None:
             used = []
             while not running.ready():
                 running.wait(1)
-                used.append(utilisation())
+                used.append(utilization())
             seconds = max(running.get())
     an_hour = 3600 * workers * TRIALS_EACH / seconds
     busy = sum(used[len(used) // 2 :]) / max(1, len(used) - len(used) // 2)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from peekbench import FloatArray, load_results
+from peekbench import load_results
+from peekbench.records import FloatArray
 from peekbench_bayes import Hierarchical, Meta
-from peekbench_bayes.analysis import analyse
+from peekbench_bayes.analysis import analyze
 from peekbench_bayes.arrays import split
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts, lay_rows, predict_chances, predict_differences
@@ -58,7 +59,7 @@ def main() -> None:
         measure(f"calibrated, {number:,} rows", partial(fit_differences, biases[size], Hierarchical()))
     at_500 = results[results["num_test"] == 500]
     options = Hierarchical(save_posterior=False)
-    measure("bayes.hierarchical as a whole, boost and bias of n=500", partial(analyse, at_500, options=options))
+    measure("bayes.hierarchical as a whole, boost and bias of n=500", partial(analyze, at_500, options=options))
     slopes = Hierarchical(preset="random_slopes")
     measure(f"random_slopes, {len(both)} fits", lambda: [fit_counts(arms, slopes) for arms in both], times=1)
     for size in (500, 100):

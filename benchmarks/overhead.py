@@ -82,8 +82,8 @@ def trials(number: int, workers: int, folder: Path) -> None:
     """Milliseconds a trial in a run of many, its resumption, and the size of its store."""
     sys.path.append(str(TOY))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TOY), os.environ.get("PYTHONPATH")]))
-    from peekbench.execute import run
-    from peekbench.spec import parse_spec
+    from peekbench.execution.runner import run
+    from peekbench.spec.experiment import parse_spec
 
     spec = parse_spec(SPEC.format(subsamples=number, workers=workers), folder=folder)
     store = folder / f"workers-{workers}.sqlite"

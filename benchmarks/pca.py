@@ -21,11 +21,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from peekbench import ExperimentSpec, load_dataset, load_spec, run
-from peekbench.circumstances import one_thread_pools
-from peekbench.plan import make_trials
-from peekbench.records import Trial
-from peekbench.sampling import Sampler
-from peekbench.store import Store
+from peekbench.data.sampling import Sampler
+from peekbench.execution.determinism import one_thread_pools
+from peekbench.execution.planning import make_trials
+from peekbench.records.trials import Trial
+from peekbench.store.writer import Store
 
 ROOT = Path(__file__).parent.parent
 ARMS = ("base", "extra", "test")

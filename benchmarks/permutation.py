@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from peekbench import FloatArray
+from peekbench.records import FloatArray
 from peekbench_permutation import Permutation
 from peekbench_permutation.permutation import p_values
 

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
-from peekbench import FloatArray, IntArray, load_results
+from peekbench import load_results
+from peekbench.records import FloatArray, IntArray
 from peekbench_power.detection import power
 from peekbench_power.measure import OF_ALL_MODELS, biases, measured
 

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset as TorchDataset
 
-from peekbench import SourceRef, Task, load_dataset
+from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
+from peekbench.records import SourceRef
 from peekbench_lm import completions, training
 from peekbench_lm.builtin import build_model
 from peekbench_lm.completions import Completion, complete

@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
-from peekbench import FloatArray, SourceRef, Task, load_dataset
+from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
+from peekbench.records import FloatArray, SourceRef
 from peekbench_hf.tasks import TASKS
 from peekbench_lm.builtin import build_model
 from peekbench_lm.devices import choose_device

@@ -1,6 +1,6 @@
 """What the report of a large run costs: a store of 25 tasks x 4 methods x 270 subsamples, filled with made-up scores.
 
-Prints how long reading, analysing and rendering take, how large the HTML is, whether a second report of the same store
+Prints how long reading, analyzing and rendering take, how large the HTML is, whether a second report of the same store
 has the same bytes, and, where playwright and chromium are installed, how long sorting its largest table takes.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.plan import group, make_trials
-from peekbench.records import ArmResult, Trial, TrialResult
+from peekbench.execution.planning import group, make_trials
+from peekbench.records.trials import ArmResult, Trial, TrialResult
 from peekbench.report import report_of_run, write_report
-from peekbench.spec import ExperimentSpec, make_spec
-from peekbench.store import Store
+from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.store.writer import Store
 
 TASKS, SUBSAMPLES, NUM_TEST = 25, 270, 100
 METHODS = ("classic.lsa", "lsa-50", "classic.word2vec", "classic.self_training")
@@ -111,7 +111,7 @@ def main() -> None:
             write_report(report, folder / attempt, formats)
             end = time.perf_counter()
             print(
-                f"report {attempt}: {end - start:.1f} s, of which reading and analysing {middle - start:.1f} s, "
+                f"report {attempt}: {end - start:.1f} s, of which reading and analyzing {middle - start:.1f} s, "
                 f"rendering {end - middle:.1f} s",
                 flush=True,
             )

@@ -20,7 +20,7 @@ from reproduction_tables import SPECS, markdown, pick, picture, points, rows, ru
 from study_numbers import EVALUATED_MODELS, NOTEBOOKS, SAMPLED, SIZES, TABLE_1, TRAINING_RUNS, TRUNCATED
 
 from peekbench import Analysis, load_results
-from peekbench.spec import load_spec
+from peekbench.spec.experiment import load_spec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str,
     cut = {"few-shot": run("posteriors", truncated(few)), "zero-shot": run("posteriors", truncated(zero))}
     title = "Boost and bias, preset"
     fits, of_cut = (
-        {data: [rows(one, title) for one in found] for data, found in analysed.items()} for analysed in (analyses, cut)
+        {data: [rows(one, title) for one in found] for data, found in analyzed.items()} for analyzed in (analyses, cut)
     )
     body = []
     for (where, effect), (mean, sd) in NOTEBOOKS.items():

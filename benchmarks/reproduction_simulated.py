@@ -13,8 +13,8 @@ from reproduction_tables import markdown, picture, points, rows, run
 from study_numbers import PCA, PCA_SIZES, RAFT_ODDS_RATIO, RANKS, SAMPLED_COVERAGE, SHARES
 
 from peekbench import Analysis, analyze, load_results
-from peekbench.store import Store
-from peekbench.uses import AnalysisSpec, make_use
+from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench.store.writer import Store
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.model import CountPriors, DifferencePriors
@@ -40,7 +40,7 @@ the ratio of signal to noise are confounded.
 
 def asked(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
     """An analysis with options of its own."""
-    use = make_use(AnalysisSpec, name, options)
+    use = make_component(AnalysisSpec, name, options)
     found: Analysis = use.entry.analyze(results, options=use.options)
     return found
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Analysis, Figure, alt_text, analyze
-from peekbench.reanalysis import load_reanalysis
-from peekbench.wording import with_sign
+from peekbench import Analysis, analyze
+from peekbench.figures import Figure
+from peekbench.formatting import with_sign
+from peekbench.report import alt_text
+from peekbench.spec.analysis_only import load_analysis_only
 from peekbench_figures import draw
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ Row = dict[str, Any]
 
 
 def run(spec: str, results: pd.DataFrame) -> tuple[Analysis, ...]:
-    asked = load_reanalysis(SPECS / f"analysis_{spec}.yaml")
+    asked = load_analysis_only(SPECS / f"analysis_{spec}.yaml")
     return analyze(asked.only.of(results), asked.analyses)
 
 

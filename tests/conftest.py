@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 collect_ignore = ["third_party"]  # a distribution with tests of its own, which end_to_end/test_third_party.py runs
-INSTALLED = Path(__file__).parent / "installed"
-sys.path.append(str(INSTALLED))
+FIXTURES = Path(__file__).parent / "fixtures"
+sys.path.append(str(FIXTURES))
 # For the processes that tests start.
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(INSTALLED), os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FIXTURES), os.environ.get("PYTHONPATH")]))
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def simulate() -> Callable[..., Any]:
         import numpy as np
         import pandas as pd
 
-        from peekbench.results import tidy
+        from peekbench.results.table import tidy
 
         rng = np.random.default_rng(seed)
         rows = []
@@ -92,7 +92,7 @@ def make_raw() -> Callable[..., dict[str, Any]]:
 @pytest.fixture
 def make_spec(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> Callable[..., Any]:
     """The same as an `ExperimentSpec`."""
-    from peekbench.spec import make_spec as validate
+    from peekbench.spec.experiment import make_spec as validate
 
     def make(**parts: Any) -> Any:
         return validate(make_raw(**parts), folder=tmp_path)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench_bayes.analysis import analyse
+from peekbench_bayes.analysis import analyze
 from peekbench_bayes.arrays import Effect
 from peekbench_bayes.meta import analyse_slices
 from peekbench_bayes.model import CountPriors, DifferencePriors, Preset
@@ -24,7 +24,7 @@ class Hierarchical(Options):
     """fast: a Gibbs sampler for calibrated, nested Laplace for the others. bambi: MCMC, for printed and random_slopes;
     needs peekbench[bayes]. both: compares the two."""
     sampler: Literal["nutpie", "pymc", "bambi"] = "nutpie"
-    """What draws with the engine bambi. nutpie, pymc: of bambi's model with its effects centred hierarchically, which
+    """What draws with the engine bambi. nutpie, pymc: of bambi's model with its effects centerd hierarchically, which
     mixes better. bambi: of the model as bambi writes it, by PyMC; slow."""
     effects: tuple[Effect, ...] = Field(default=("bias", "boost"), min_length=1)
     """What to fit; boost is left out where there is no base arm."""
@@ -114,7 +114,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="hierarchical",
             options=Hierarchical,
-            analyze=analyse,
+            analyze=analyze,
             summary="Bayesian hierarchical models: bias and boost with shrinkage over tasks, and a verdict",
         ),
         AnalyzerEntry(

@@ -8,11 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, SpecError, Table, Unit
+from peekbench import Analysis, Column, Table
+from peekbench.errors import SpecError
+from peekbench.records import Cell, Unit
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.verdict import judge, summarise
+from peekbench_bayes.verdict import judge, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from peekbench_bayes import Hierarchical
 
 
-def analyse(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
+def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     """Fit each method at each design point, all its language models together, and judge its bias.
 
     Raises
@@ -74,17 +76,17 @@ def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
         start = (*arms.cells, arms.effect, posterior.engine)
         log_odds: tuple[Cell, ...] = (None,) * 4
         if posterior.log_odds is not None:
-            found = summarise(posterior.log_odds, options.level)
+            found = summarize(posterior.log_odds, options.level)
             log_odds = (found.mean, found.low, found.high, found.sd)
         such: tuple[Cell, ...] = (None, None)
         if posterior.such_tasks is not None:
-            found = summarise(posterior.such_tasks, options.level)
+            found = summarize(posterior.such_tasks, options.level)
             such = (found.low, found.high)
-        found = summarise(posterior.average, options.level)
+        found = summarize(posterior.average, options.level)
         average = (found.mean, found.low, found.high, found.sd, found.positive)
         rows.append((*start, "all" if len(arms.models) > 1 else arms.models[0], *average, *such, *log_odds))
         for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
-            found = summarise(posterior.by_model[:, :, number], options.level)
+            found = summarize(posterior.by_model[:, :, number], options.level)
             rows.append((*start, model, found.mean, found.low, found.high, found.sd, found.positive, *(None,) * 6))
     spread: Unit = "spread" if unit == "difference" else "number"
     columns = (
@@ -115,7 +117,7 @@ def _task_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarch
     for arms, posterior in fits:
         observed = np.nanmean(arms.cell_means, axis=0).tolist()
         for number, task in enumerate(arms.tasks):
-            found = summarise(posterior.by_task[:, :, number], options.level)
+            found = summarize(posterior.by_task[:, :, number], options.level)
             rows.append(
                 (task, *arms.cells, arms.effect, observed[number], found.mean, found.low, found.high, found.positive)
             )
@@ -129,7 +131,7 @@ def _spread_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierar
     rows = []
     for arms, posterior in fits:
         for name, draws in posterior.spreads.items():
-            found = summarise(draws, options.level)
+            found = summarize(draws, options.level)
             rows.append((*arms.cells, arms.effect, posterior.engine, name, found.mean, found.low, found.high))
     columns = (*keys, Column("effect"), Column("engine"), Column("standard deviation"))
     numbers = (Column(name, "number") for name in ("mean", "mean, low", "mean, high"))

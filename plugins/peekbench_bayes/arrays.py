@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from peekbench import Cell, Column, SpecError, plain_cell
+from peekbench import Column
+from peekbench.errors import SpecError
+from peekbench.records import Cell
+from peekbench.results import plain_cell
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 Effect: TypeAlias = Literal["bias", "boost"]
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.diagnostics import check_chains, check_dispersion
-from peekbench_bayes.gaussian import Cells, State, over_such_tasks, sample, summarise_cells
+from peekbench_bayes.gaussian import Cells, State, over_such_tasks, sample, summarize_cells
 from peekbench_bayes.posterior import Check, Posterior
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import Hierarchical
 
 ENGINE = "Gibbs"
@@ -26,7 +26,7 @@ def fit_differences(arms: Arms, options: Hierarchical) -> Posterior:
     import numpy as np
 
     rng = np.random.default_rng(options.seed)
-    cells = summarise_cells(np.repeat(arms.difference[None], options.chains, axis=0))
+    cells = summarize_cells(np.repeat(arms.difference[None], options.chains, axis=0))
     states = list(sample(cells, options.difference_priors, WARM_UP + options.draws, rng))[WARM_UP:]
     theta, mu, alone = (_stack(states, name) for name in ("theta", "mu", "alone"))
     variance, tau_task, tau_cell = (_stack(states, name) for name in ("variance", "tau_task", "tau_cell"))

@@ -3,7 +3,7 @@
     printed         right ~ arm + model + (1 | task) + (1 | task:subsample)
     random_slopes   right ~ arm + model + (1 | task) + (1 | task:arm) + (1 | task:subsample)
 
-on the logit scale. The study's published analyses fitted the second. Predictors are centred, so that the intercept's
+on the logit scale. The study's published analyses fitted the second. Predictors are centerd, so that the intercept's
 prior is that of the average log-odds, as in bambi.
 """
 
@@ -22,7 +22,7 @@ from peekbench_bayes.posterior import Check, Posterior
 if TYPE_CHECKING:
     import numpy as np
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import Hierarchical
 
 ENGINE = "nested Laplace"

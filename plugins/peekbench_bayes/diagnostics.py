@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from peekbench_bayes.posterior import Check
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0

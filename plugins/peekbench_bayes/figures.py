@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Axis, Curve, Curves, Densities, Forest, Interval, Sample, Unit, thinned
+from peekbench.figures import Axis, Curve, Curves, Densities, Forest, Interval, Sample, downsample
+from peekbench.records import Unit
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.verdict import summarise
+from peekbench_bayes.verdict import summarize
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 AVERAGE = "average of these tasks"
 ALL_MODELS = "all models"
@@ -33,10 +34,10 @@ def forest(fits: Sequence[Fit], preset: str, level: float, region: float, unit: 
         observed = np.nanmean(arms.cell_means, axis=0).tolist()
         intervals = []
         for number, task in enumerate(arms.tasks):
-            found = summarise(posterior.by_task[:, :, number], level)
+            found = summarize(posterior.by_task[:, :, number], level)
             intervals.append(Interval(task, found.mean, found.low, found.high, raw=observed[number]))
         if len(arms.tasks) > 1:
-            found = summarise(posterior.average, level)
+            found = summarize(posterior.average, level)
             intervals.append(Interval(AVERAGE, found.mean, found.low, found.high, is_average=True))
         groups.append((arms.label, tuple(intervals)))
     if not groups:
@@ -105,7 +106,7 @@ def implied(
         samples = [
             Sample(
                 f"{arms.label}, {arms.effect}" if several else arms.label,
-                thinned(simulated[name]),
+                downsample(simulated[name]),
                 float(observed[name][0]),
             )
             for arms, simulated, observed in found
@@ -141,7 +142,7 @@ def recovered(
         samples, curves = [], []
         for effect, draws in by_effect.items():
             label = f"true bias {show.format(effect * scale)}"
-            samples.append(Sample(label, thinned(draws.mean(axis=0)), effect))
+            samples.append(Sample(label, downsample(draws.mean(axis=0)), effect))
             depth = np.abs(2 * (draws < effect).mean(axis=0) - 1)  # level of the central interval that just holds it
             held = (depth[:, None] <= levels).mean(axis=0)
             curves.append(Curve(label, tuple(levels.tolist()), tuple(held.tolist())))
@@ -161,4 +162,4 @@ def recovered(
 
 
 def _sample(label: str, draws: FloatArray) -> Sample:
-    return Sample(label, thinned(draws))
+    return Sample(label, downsample(draws))

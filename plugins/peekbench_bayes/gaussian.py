@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes.model import DifferencePriors
 
-GRID = 40  # values of tau; neighbours differ by a quarter, and a draw is spread over the cell
+GRID = 40  # values of tau; neighbors differ by a quarter, and a draw is spread over the cell
 SPAN = (1e-3, 4.0)  # of the grid, in units of the prior's scale
 TINY = 1e-8  # added to variances, so that differences that are all the same do not run away
 
@@ -63,7 +63,7 @@ class State:
     """(n_chains,)"""
 
 
-def summarise_cells(differences: FloatArray) -> Cells:
+def summarize_cells(differences: FloatArray) -> Cells:
     """Of differences of shape (n_chains, n_models, n_tasks, n_subsamples), NaN where there is none."""
     import numpy as np
 

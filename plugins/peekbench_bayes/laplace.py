@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from peekbench import FloatArray, IntArray
+    from peekbench.records import FloatArray, IntArray
 
 MAX_STEPS = 60
 CONVERGED = 1e-6  # largest change of an effect, log-odds
@@ -158,7 +158,7 @@ def _on_grid(rows: Rows, center: FloatArray, axes: FloatArray, start: Mode) -> M
 def find_mode(rows: Rows, log_sd: FloatArray, start: Mode | None = None) -> Mode:
     """Newton's method, for all points (n_points, n_sds) together.
 
-    It starts from the modes of `start`, each of which is for an equal number of neighbouring points.
+    It starts from the modes of `start`, each of which is for an equal number of neighboring points.
     """
     import numpy as np
 
@@ -293,8 +293,8 @@ def weights(mode: Mode) -> FloatArray:
     import numpy as np
 
     chances = np.exp(mode.log_density - mode.log_density.max())
-    normalised: FloatArray = chances / chances.sum()
-    return normalised
+    normalized: FloatArray = chances / chances.sum()
+    return normalized
 
 
 def importance(rows: Rows, mode: Mode, draws: Draws) -> FloatArray:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
-from peekbench import Analysis, Cell, Column, Decision, Table, Unit, counted, decide
+from peekbench import Analysis, Column, Table
+from peekbench.formatting import pluralize
+from peekbench.records import Cell, Decision, Unit
+from peekbench.results import decide
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_slices, take_slices
@@ -13,7 +16,7 @@ from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_sli
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import Meta
 
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -46,7 +49,7 @@ def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         conclusions.append((*start, *(said[decision] / options.num_slices for decision in DECISIONS)))
     is_accuracy = all(arms.num_test for arms in parts)
     unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "change"
-    of = f"of {counted(options.num_slices, 'slice')}, preset {options.preset}"
+    of = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
     size = f"{options.limit * 100:g} points" if unit == "difference" else f"{options.limit:g}"
     first = (*keys, Column("effect"))

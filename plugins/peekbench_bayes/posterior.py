@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Table, Unit
+from peekbench import Analysis, Column, Table
+from peekbench.records import Cell, Unit
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.counts import lay_rows, predict_chances
 from peekbench_bayes.figures import axis_of, implied
-from peekbench_bayes.gaussian import Cells, summarise_cells
+from peekbench_bayes.gaussian import Cells, summarize_cells
 from peekbench_bayes.laplace import Draws, Rows
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import PriorCheck
     from peekbench_bayes.model import DifferencePriors
 
@@ -137,7 +138,7 @@ def _imply(arms: Arms, options: PriorCheck) -> Implied:
 
     rng = np.random.default_rng(options.seed)
     if options.preset == "calibrated":
-        observed = summarise_cells(arms.difference[None])
+        observed = summarize_cells(arms.difference[None])
         cells = simulate_cells(observed.count[0], options.difference_priors, options.num_draws, rng)
         return Implied(arms, _describe(cells), _describe(observed))
     rows = lay_rows(arms, options.preset, options.count_priors)
@@ -234,4 +235,4 @@ def _describe_counts(rows: Rows, right: FloatArray) -> dict[str, FloatArray]:
     differences = np.moveaxis(scores[..., 1::2] - scores[..., 0::2], 3, 1)
     cells = (by_row[..., 0::2] + by_row[..., 1::2]) / 2
     found = (np.nanmean(cells, axis=(1, 2)), np.nanmin(cells, axis=(1, 2)), np.nanmax(cells, axis=(1, 2)))
-    return {**_describe(summarise_cells(differences)), **dict(zip(ACCURACIES, found, strict=True))}
+    return {**_describe(summarize_cells(differences)), **dict(zip(ACCURACIES, found, strict=True))}

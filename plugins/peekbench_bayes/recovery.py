@@ -6,11 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit, decide
+from peekbench import Analysis, Column, Table
+from peekbench.errors import SpecError
+from peekbench.records import Cell, Decision, Unit
+from peekbench.results import decide
 from peekbench_bayes.arrays import Arms, split
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.figures import recovered
-from peekbench_bayes.gaussian import Cells, sample, summarise_cells
+from peekbench_bayes.gaussian import Cells, sample, summarize_cells
 from peekbench_bayes.prior_check import draw_cells
 from peekbench_bayes.slices import CHAINS_AT_A_TIME, draw_averages
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import Recovery
     from peekbench_bayes.model import DifferencePriors
 
@@ -132,7 +135,7 @@ def estimate_components(arms: Arms, priors: DifferencePriors, rng: np.random.Gen
     """Posterior means of the standard deviations, given the results."""
     import numpy as np
 
-    cells = summarise_cells(np.repeat(arms.difference[None], CHAINS, axis=0))
+    cells = summarize_cells(np.repeat(arms.difference[None], CHAINS, axis=0))
     states = list(sample(cells, priors, WARM_UP + DRAWS, rng))[WARM_UP:]
     single = np.mean([np.sqrt(state.variance) for state in states], axis=(0, 1))
     task, cell = (float(np.mean([getattr(state, name) for state in states])) for name in ("tau_task", "tau_cell"))

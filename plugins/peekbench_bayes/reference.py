@@ -2,7 +2,7 @@
 
 All are part of the extra `bayes`. The reference fits the binomial models of `counts` by MCMC. bambi's own form of them
 mixes badly: the intercept and the level of the tasks move against each other. So unless the sampler `bambi` is asked
-for, the same model is drawn from with its effects centred hierarchically: subsamples around their task, tasks around
+for, the same model is drawn from with its effects centerd hierarchically: subsamples around their task, tasks around
 the intercept, and what differs by task and arm around the effect.
 """
 
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench import SpecError
+from peekbench.errors import SpecError
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.counts import SPREADS, conclude, lay_rows
 from peekbench_bayes.diagnostics import check_chains
@@ -26,7 +26,7 @@ from peekbench_bayes.posterior import Check, Posterior
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes import Hierarchical
     from peekbench_bayes.laplace import Rows
 
@@ -62,7 +62,8 @@ def build_in_bambi(table: pd.DataFrame, preset: Preset, priors: CountPriors) -> 
         terms["1|task_arm"] = group(priors.slope_sd)
     terms["1|pair"] = group(priors.pair_sd)
     right = " + ".join(f"({name})" if "|" in name else name for name in terms if name != "Intercept")
-    # A subsample has hundreds of answers: its effect is known better than it varies, which speaks against non-centring.
+    # A subsample has hundreds of answers: its effect is known better than it varies,
+    # which speaks against non-centering.
     return bambi.Model(f"p(right, trials) ~ {right}", table, family="binomial", priors=terms, noncentered=False)
 
 
@@ -90,7 +91,7 @@ def tabulate(rows: Rows) -> pd.DataFrame:
 
 
 def build_centered(rows: Rows, preset: Preset, priors: CountPriors) -> Any:
-    """The same as a `pymc.Model`, centred hierarchically."""
+    """The same as a `pymc.Model`, centerd hierarchically."""
     import numpy as np
     import pymc as pm
 

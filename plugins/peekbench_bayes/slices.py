@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.counts import lay_rows
-from peekbench_bayes.gaussian import Cells, sample, summarise_cells
+from peekbench_bayes.gaussian import Cells, sample, summarize_cells
 from peekbench_bayes.laplace import Mode, Rows, differentiate, find_mode, offsets_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
     from peekbench_bayes.model import CountPriors, DifferencePriors, Preset
 
 AT_A_TIME = 10  # slices, so that the arrays stay in the processor's cache
@@ -74,7 +74,7 @@ def fit_difference_slices(
 
     parts = []
     for at in range(0, len(slices), CHAINS_AT_A_TIME):
-        cells = summarise_cells(np.stack([one.difference for one in slices[at : at + CHAINS_AT_A_TIME]]))
+        cells = summarize_cells(np.stack([one.difference for one in slices[at : at + CHAINS_AT_A_TIME]]))
         there = cells.count > 0
         number = there.sum(axis=(1, 2))
         states = itertools.islice(sample(cells, priors, SLICE_WARM_UP + draws, rng), SLICE_WARM_UP, None)

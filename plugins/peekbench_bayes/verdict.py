@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict, counted, decide
+from peekbench import Verdict
+from peekbench.formatting import ScoreWords, pluralize
+from peekbench.results import decide
 from peekbench_bayes.arrays import Arms
 from peekbench_bayes.posterior import Posterior
 
 if TYPE_CHECKING:
-    from peekbench import Decision, FloatArray
+    from peekbench.records import Decision, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Summary:
     positive: float
 
 
-def summarise(draws: FloatArray, level: float) -> Summary:
+def summarize(draws: FloatArray, level: float) -> Summary:
     """Of draws of any shape."""
     import numpy as np
 
@@ -46,7 +48,7 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
         return Verdict(
             arms.label, "bias", decision, sentence, mean, low, high, level,
             region=region,
-            basis=f"{counted(len(arms.tasks), 'task')}, {counted(len(differences), 'trial')}, a posterior",
+            basis=f"{pluralize(len(arms.tasks), 'task')}, {pluralize(len(differences), 'trial')}, a posterior",
             unit="difference" if arms.num_test else "change",
         )  # fmt: skip
 
@@ -56,10 +58,10 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
             f"{len(differences):,} trials."
         )
         return conclude("equivalent", sentence, 0.0, 0.0, 0.0)
-    found = summarise(posterior.average, level)
+    found = summarize(posterior.average, level)
     show = ScoreWords(bool(arms.num_test))
-    span = f"({level:.0%} interval {show.signed(found.low)} to {show.signed(found.high)})"
-    estimate = f"{show.signed(found.mean)}{show.unit} {span}"
+    span = f"({level:.0%} interval {show.format_signed(found.low)} to {show.format_signed(found.high)})"
+    estimate = f"{show.format_signed(found.mean)}{show.unit} {span}"
     if posterior.failed:
         sentence = f"{arms.label}: no conclusion, because {_faults(posterior)}. The fit says {estimate}."
         return conclude("inconclusive", sentence, found.mean, found.low, found.high)
@@ -78,7 +80,9 @@ def judge(arms: Arms, posterior: Posterior, *, level: float, region: float) -> V
     text = f"{arms.label}: {said} The probability of a bias above zero is {_percent(found.positive)}."
     if len(arms.models) > 1:
         means = posterior.by_model.mean(axis=(0, 1)).tolist()
-        by_model = ", ".join(f"{show.signed(mean)} with {name}" for name, mean in zip(arms.models, means, strict=True))
+        by_model = ", ".join(
+            f"{show.format_signed(mean)} with {name}" for name, mean in zip(arms.models, means, strict=True)
+        )
         text += f" It is {by_model}."
     return conclude(decision, text, found.mean, found.low, found.high)
 

@@ -14,7 +14,7 @@ from peekbench_classic.words import count_word2vec_words, count_words
 class Lsa(Options):
     num_components: int = Field(default=10, ge=1)
     """Dimensions that the truncated SVD keeps; fewer where the texts do not span as many."""
-    regularisation: float = Field(default=1.0, gt=0)
+    regularization: float = Field(default=1.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 
 
@@ -24,8 +24,8 @@ class SelfTraining(Options):
     unlabeled_weight: float = Field(default=0.5, gt=0)
     """Weight of one unlabeled text beside a train text's 1."""
     temperature: float = Field(default=0.5, gt=0)
-    """Soft labels are the predicted probabilities to the power of 1/temperature, normalised: below 1 sharpens them."""
-    regularisation: float = Field(default=10.0, gt=0)
+    """Soft labels are the predicted probabilities to the power of 1/temperature, normalized: below 1 sharpens them."""
+    regularization: float = Field(default=10.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 
 
@@ -36,7 +36,7 @@ class Word2Vec(Options):
     """Words to either side that count as a word's context."""
     epochs: int = Field(default=20, ge=1)
     """Passes over the texts."""
-    regularisation: float = Field(default=10.0, gt=0)
+    regularization: float = Field(default=10.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 
 

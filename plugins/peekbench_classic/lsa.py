@@ -30,7 +30,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
     svd = TruncatedSVD(num_components, random_state=context.seed).fit(matrix)
     # Unit length, as customary after an SVD of texts: the cosine counts, not how many known words a text has.
     embed = make_pipeline(vectorizer, svd, Normalizer(copy=False))
-    classifier = LogisticRegression(C=options.regularisation, max_iter=1000)
+    classifier = LogisticRegression(C=options.regularization, max_iter=1000)
     classifier.fit(embed.transform(train.inputs), train.labels)
     return Predictor(
         lambda inputs: classifier.predict_proba(embed.transform(inputs)),

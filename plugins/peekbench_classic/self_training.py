@@ -26,7 +26,7 @@ def self_training(
     texts = () if unlabeled is None else unlabeled
     vectorizer = fit_tfidf([*train.inputs, *texts])
     known = vectorizer.transform(train.inputs)
-    classifier = LogisticRegression(C=options.regularisation, max_iter=1000).fit(known, train.labels)
+    classifier = LogisticRegression(C=options.regularization, max_iter=1000).fit(known, train.labels)
     if unlabeled is None:
         return Predictor(lambda inputs: classifier.predict_proba(vectorizer.transform(inputs)))
 
@@ -40,7 +40,7 @@ def self_training(
         soft = (soft / soft.max(axis=1, keepdims=True)) ** (1 / options.temperature)
         soft /= soft.sum(axis=1, keepdims=True)
         weights = np.concatenate([np.ones(len(train.labels)), options.unlabeled_weight * soft.T.ravel()])
-        classifier = LogisticRegression(C=options.regularisation, max_iter=1000).fit(rows, labels, weights)
+        classifier = LogisticRegression(C=options.regularization, max_iter=1000).fit(rows, labels, weights)
     entropy = -np.sum(soft * np.log(np.maximum(soft, 1e-12)), axis=1)
     return Predictor(
         lambda inputs: classifier.predict_proba(vectorizer.transform(inputs)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench.records import FloatArray
 from peekbench_classic.words import WORD2VEC_WORDS, too_few_words
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
                 means[row] = mean / np.linalg.norm(mean)
         return means
 
-    classifier = LogisticRegression(C=options.regularisation, max_iter=1000)
+    classifier = LogisticRegression(C=options.regularization, max_iter=1000)
     classifier.fit(embed(train.inputs), train.labels)
     return Predictor(
         lambda inputs: classifier.predict_proba(embed(inputs)), {"vocabulary": float(len(embedding.wv.key_to_index))}

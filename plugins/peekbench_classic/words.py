@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import DataError, Folders, Options, TokenCounts
+from peekbench import DataError, Folders, Options
+from peekbench.records import TokenCounts
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer

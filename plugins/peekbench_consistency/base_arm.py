@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Cell, Column, Table, Unit, counted
+from peekbench import Column, Table
+from peekbench.formatting import pluralize
+from peekbench.records import Cell, Unit
 from peekbench_consistency.findings import UNKNOWN, Finding, Rows, holm, joined, listed, shown_p
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 MOSTLY = 0.8  # share of equal base arms from which those that differ are the odd ones
 
@@ -119,7 +121,9 @@ def _size_finding(rows: Rows, found: Comparison, p: FloatArray, size: int, refer
     )
     named = [f"{found.tasks[i]} {rows.difference(sign * found.differences[i])}" for i in differing]
     tasks = (
-        f"; {len(named)} of {counted(len(found.tasks), 'task')} differ by themselves: {listed(named)}" if named else ""
+        f"; {len(named)} of {pluralize(len(found.tasks), 'task')} differ by themselves: {listed(named)}"
+        if named
+        else ""
     )
     return Finding(
         "fault",
@@ -195,7 +199,7 @@ def by_method(rows: Rows, shared: bool | None, level: float) -> list[Finding]:
                         "fault",
                         "a shared base arm differs here and there",
                         joined(f"{one} and {other}", rows.place(**cells)),
-                        f"equal in all but {count} of {counted(len(difference), 'trial')}; {listed(tasks)}",
+                        f"equal in all but {count} of {pluralize(len(difference), 'trial')}; {listed(tasks)}",
                         "these trials were run with other settings, or their rows are mixed up; run them again",
                     )
                 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from peekbench import signed
+from peekbench.formatting import format_signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ class Rows:
 
     def difference(self, value: float) -> str:
         """What two scores differ by, as reports write it."""
-        return signed(value, "difference") + " points" if self.is_accuracy else signed(value, "number")
+        return format_signed(value, "difference") + " points" if self.is_accuracy else format_signed(value, "number")
 
 
 def arrange(results: pd.DataFrame) -> Rows:

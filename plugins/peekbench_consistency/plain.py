@@ -7,7 +7,7 @@ from itertools import combinations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from peekbench import counted
+from peekbench.formatting import pluralize
 from peekbench_consistency.findings import BLOCK, CONFIGURATION, Finding, Rows, cells_of, holm, listed, shown_p
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def no_better_than_guessing(rows: Rows, majority: Mapping[str, float]) -> list[F
                 "note",
                 "no better than the commonest class",
                 rows.place(**cells_of(key, CONFIGURATION)),
-                f"{len(named)} of {counted(rows.wide['task'].nunique(), 'task')}: {listed(named)}",
+                f"{len(named)} of {pluralize(rows.wide['task'].nunique(), 'task')}: {listed(named)}",
                 "accuracy shows little there; look at macro-F1 or log loss too",
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peekbench import counted
+from peekbench.formatting import pluralize
 from peekbench_consistency.findings import BLOCK, Finding, Rows, cells_of, joined, listed, shown_p
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def copied_blocks(rows: Rows) -> list[Finding]:
                 "doubt",
                 "two names, the same results",
                 where,
-                f"all rows are the same in {len(tasks)} of {counted(rows.wide['task'].nunique(), 'task')}: "
+                f"all rows are the same in {len(tasks)} of {pluralize(rows.wide['task'].nunique(), 'task')}: "
                 f"{listed(tasks)}",
                 "if these methods do the same there, all is well; else one was run or read in the other's place",
             )
@@ -104,7 +104,7 @@ def _shift_finding(rows: Rows, blocks: pd.DataFrame, row: Any) -> Finding:
         "fault",
         "rows repeat within a task" if inside else "rows of one stand in another's place",
         one if inside else f"{one} = {other}",
-        f"{row.met} of {counted(row.size, 'row')} are the same {row.shift} further on, {shown_p(row.p)}",
+        f"{row.met} of {pluralize(row.size, 'row')} are the same {row.shift} further on, {shown_p(row.p)}",
         "each subsample should be a draw of its own: find the rows written twice, and remove or run them again",
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from peekbench import Context, Dataset, FloatArray, Inputs, Labeled, Predictor, SourceRef, Task, load_dataset
+from peekbench import Context, Dataset, Inputs, Labeled, Predictor, Task, load_dataset
+from peekbench.records import FloatArray, SourceRef
 from peekbench_controls.null import classify
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from peekbench import DataSourceEntry, TaskGroupEntry, hookimpl
+from peekbench import DataSourceEntry, hookimpl
+from peekbench.plugins import TaskGroupEntry
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_docstrings.source import DocstringOptions, facts, load
 

@@ -17,7 +17,7 @@ class Recipe:
     """What `import` calls it; empty for the standard library."""
     distribution: str
     """What package indices call it; empty for the standard library."""
-    licence: str
+    license: str
     instruction: str
     classes: Mapping[str, tuple[str, ...]]
     """Class name to modules and subpackages, as paths below the package's folder. Those that a version of the package
@@ -39,7 +39,7 @@ STDLIB = Recipe(
     title="the Python standard library",
     package="",
     distribution="",
-    licence="PSF-2.0",
+    license="PSF-2.0",
     instruction="The text is from the documentation of Python's standard library. Answer with its subject.",
     classes={
         "concurrency": (
@@ -79,7 +79,7 @@ NUMPY = Recipe(
     title="NumPy",
     package="numpy",
     distribution="numpy",
-    licence="BSD-3-Clause",
+    license="BSD-3-Clause",
     instruction="The text is from the documentation of NumPy. Answer with its subject.",
     classes={
         "array functions": (
@@ -112,7 +112,7 @@ SCIPY = Recipe(
     title="SciPy",
     package="scipy",
     distribution="scipy",
-    licence="BSD-3-Clause",
+    license="BSD-3-Clause",
     instruction="The text is from the documentation of SciPy. Answer with its subject.",
     classes={
         "interpolation and integration": ("differentiate", "integrate", "interpolate"),
@@ -131,7 +131,7 @@ PANDAS = Recipe(
     title="pandas",
     package="pandas",
     distribution="pandas",
-    licence="BSD-3-Clause",
+    license="BSD-3-Clause",
     instruction="The text is from the documentation of pandas. Answer with its subject.",
     classes={
         "arrays and data types": ("arrays", "core/array_algos", "core/arrays", "core/dtypes"),
@@ -156,7 +156,7 @@ SKLEARN = Recipe(
     title="scikit-learn",
     package="sklearn",
     distribution="scikit-learn",
-    licence="BSD-3-Clause",
+    license="BSD-3-Clause",
     instruction="The text is from the documentation of scikit-learn. Answer with its subject.",
     classes={
         "clustering and mixtures": ("cluster", "mixture"),

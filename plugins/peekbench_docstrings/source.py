@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from peekbench import DataError, Dataset, Folders, Options, TaskFacts, hash_rows, read_cached, write_cached
+from peekbench import DataError, Dataset, Folders, Options
+from peekbench.cache import read_cached, write_cached
+from peekbench.data import hash_rows
+from peekbench.records import TaskFacts
 
 if TYPE_CHECKING:
     from peekbench_docstrings.recipes import Recipe
@@ -74,7 +77,7 @@ def facts(folders: Folders, recipe: Recipe) -> TaskFacts:
     """What there is to say without making the task."""
     from statistics import quantiles
 
-    nothing = TaskFacts(num_classes=len(recipe.classes), licence=recipe.licence)
+    nothing = TaskFacts(num_classes=len(recipe.classes), license=recipe.license)
     try:
         content = read_cached(_kept(recipe, locate(recipe), DocstringOptions(), folders))
     except DataError:  # it is not installed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from peekbench import PainterEntry, hookimpl
+from peekbench import hookimpl
+from peekbench.plugins import RendererEntry
 from peekbench_figures.drawing import draw
 
 __all__ = ["draw"]
 
 
 @hookimpl
-def peekbench_painters() -> list[PainterEntry]:
-    return [PainterEntry(name="figures", paint=draw, summary="figures with matplotlib, colour-blind safe")]
+def peekbench_renderers() -> list[RendererEntry]:
+    return [RendererEntry(name="figures", paint=draw, summary="figures with matplotlib, color-blind safe")]

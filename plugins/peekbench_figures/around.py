@@ -10,7 +10,7 @@ from peekbench_figures.scale import name_of
 from peekbench_figures.style import SMALL, TEXT
 
 if TYPE_CHECKING:
-    from peekbench import Axis
+    from peekbench.figures import Axis
 
 MOST_LINES = 4
 OWN = "(own scale)"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench_figures.around import Headings, name_below
 from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
 from peekbench_figures.scale import (
-    centred,
+    centerd,
     factor,
     have_own,
     in_words,
@@ -26,7 +26,7 @@ from peekbench_figures.style import FAINT, INK, SMALL, TEXT, Look, look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from peekbench import Curve, Curves
+    from peekbench.figures import Curve, Curves
 
 MOST_ACROSS = 4
 PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7, 4: 1.6}  # inches, by the number of panels side by side
@@ -72,7 +72,7 @@ class Frame:
 
 
 def curves(figure: Curves, *, is_alone: bool) -> Page:
-    """Panels, up to four side by side, each line in the same colour, dash and mark everywhere."""
+    """Panels, up to four side by side, each line in the same color, dash and mark everywhere."""
     page = Page()
     if is_alone:
         page.title(figure.title)
@@ -106,8 +106,8 @@ def _frame(figure: Curves) -> Frame:
     if figure.is_diagonal_drawn:
         x_ends = limits([*x_values, *y_values], figure.x)
         y_ends = [x_ends] * len(by_panel)
-    elif figure.is_centred:
-        y_ends = centred(by_panel, figure.y)
+    elif figure.is_centered:
+        y_ends = centerd(by_panel, figure.y)
     across = math.ceil(len(figure.panels) / (math.ceil(len(figure.panels) / MOST_ACROSS) or 1)) or 1
     height = PANEL_HEIGHT[across]
     shown = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
@@ -152,12 +152,12 @@ def _draw_curve(axes: Axes, curve: Curve, figure: Curves, how: Look, number: int
     x, y = np.array(curve.x) * factor(figure.x), np.array(curve.y) * factor(figure.y)
     if curve.low:
         low, high = np.array(curve.low) * factor(figure.y), np.array(curve.high) * factor(figure.y)
-        axes.fill_between(x, low, high, color=how.colour, alpha=0.18, lw=0, zorder=1.5)
-        for edge in (low, high):  # to tell bands apart without colours
-            axes.plot(x, edge, color=how.colour, ls=how.dash, lw=0.6, alpha=0.7, zorder=1.6)
+        axes.fill_between(x, low, high, color=how.color, alpha=0.18, lw=0, zorder=1.5)
+        for edge in (low, high):  # to tell bands apart without colors
+            axes.plot(x, edge, color=how.color, ls=how.dash, lw=0.6, alpha=0.7, zorder=1.6)
     every = max(1, math.ceil(len(x) / MOST_MARKERS))
     marked = (number % every, every)  # lines that lie upon each other show both marks
-    axes.plot(x, y, color=how.colour, ls=how.dash, marker=how.marker, markevery=marked, zorder=3, **LINE)
+    axes.plot(x, y, color=how.color, ls=how.dash, marker=how.marker, markevery=marked, zorder=3, **LINE)
 
 
 def _draw_key(page: Page, looks: dict[str, Look]) -> None:
@@ -180,7 +180,7 @@ def _draw_key(page: Page, looks: dict[str, Look]) -> None:
         axes.set_ylim(-1, 1)
         for at, text, how in line:
             places = [at, at + SWATCH / 2, at + SWATCH]
-            axes.plot(places, [0, 0, 0], color=how.colour, ls=how.dash, marker=how.marker, markevery=[1], **LINE)
+            axes.plot(places, [0, 0, 0], color=how.color, ls=how.dash, marker=how.marker, markevery=[1], **LINE)
             page.text(at + SWATCH + 0.06, page.bottom + line_height(TEXT) / 2, text)
         page.bottom += line_height(TEXT) + 0.03
     page.bottom += 0.05

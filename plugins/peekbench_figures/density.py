@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
 FEWEST = 10  # values of which a density is drawn; fewer are dots
 REACH = 3.0  # bandwidths beyond the outermost values that are looked at

@@ -9,12 +9,15 @@ import warnings
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from peekbench import Curves, Densities, Forest, PeekbenchError, Violins, alt_text
+from peekbench import PeekbenchError
+from peekbench.figures import Curves, Densities, Forest, Violins
+from peekbench.report import alt_text
 from peekbench_figures.style import rc
 from peekbench_figures.svg import tidy
 
 if TYPE_CHECKING:
-    from peekbench import Figure, Form
+    from peekbench.figures import Figure
+    from peekbench.plugins import Form
     from peekbench_figures.page import Page
 
 NOT_IN_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f]")

@@ -10,7 +10,7 @@ from peekbench_figures.style import BLUE, INK, RED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from peekbench import Interval, Sample
+    from peekbench.figures import Interval, Sample
 
 
 def draw_interval(axes: Axes, y: float, half: float, one: Interval, scale: float) -> None:
@@ -67,7 +67,7 @@ def draw_density(
     axes.plot([values.mean()], [foot], "o", ms=3.6, color=INK, mew=0, zorder=4)
 
 
-def _rgb(colour: str) -> tuple[float, float, float]:
+def _rgb(color: str) -> tuple[float, float, float]:
     from matplotlib.colors import to_rgb
 
-    return to_rgb(colour)
+    return to_rgb(color)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from peekbench import signed
+from peekbench.formatting import format_signed
 from peekbench_figures.around import Headings, name_below
 from peekbench_figures.density import ends as density_ends
 from peekbench_figures.marks import draw_density, draw_interval, draw_violin
@@ -18,7 +18,7 @@ from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from peekbench import Axis, Densities, Forest, Interval, Violins
+    from peekbench.figures import Axis, Densities, Forest, Interval, Violins
 
 WIDEST_LABEL = 2.0  # inches
 MOST_COLUMNS = 5  # side by side
@@ -74,7 +74,7 @@ def forest(figure: Forest, *, is_alone: bool) -> Page:
 
 
 def _signed(value: float, figure: Forest) -> str:
-    return signed(value, figure.unit).replace("-", "\N{MINUS SIGN}")
+    return format_signed(value, figure.unit).replace("-", "\N{MINUS SIGN}")
 
 
 def violins(figure: Violins, *, is_alone: bool) -> Page:

@@ -12,7 +12,7 @@ from peekbench_figures.style import FAINT, INK, REGION, SMALL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from peekbench import Axis
+    from peekbench.figures import Axis
 
 ROOM = 0.04  # of the axis, beyond its outermost value
 NEAR = 1.0  # lengths of the longest range from zero
@@ -33,7 +33,7 @@ def name_of(axis: Axis) -> str:
 
 
 def factor(axis: Axis) -> float:
-    """What values are multiplied with to be drawn: fractions become points or per cent."""
+    """What values are multiplied with to be drawn: fractions become points or percent."""
     return 100.0 if axis.unit in ("difference", "fraction", "spread") else 1.0
 
 
@@ -61,7 +61,7 @@ def shared(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, f
     return [together if number in sharing else ends for number, ends in enumerate(own)]
 
 
-def centred(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
+def centerd(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
     """Ends for each of several axes of the same length, around their own values; zero is there where it is near.
 
     Where one axis for all would be little longer, they share it; panels that would squeeze the others have their own.

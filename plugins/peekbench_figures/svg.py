@@ -1,4 +1,4 @@
-"""What matplotlib writes, made fit for a page: small, described, in the page's own text colour."""
+"""What matplotlib writes, made fit for a page: small, described, in the page's own text color."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from peekbench_figures.style import BLUE, FONTS, INK
 
 CLASS = "peekbench-figure"
-# By itself in a browser, on a dark ground the picture gets light ink; in a page, the page says, of the main colour too.
+# By itself in a browser, on a dark ground the picture gets light ink; in a page, the page says, of the main color too.
 ALONE = (
     f"<style>.{CLASS} {{ color: #1a1a1a; }} "
     f"@media (prefers-color-scheme: dark) {{ .{CLASS} {{ color: #e6e6e6; }} }}</style>\n"

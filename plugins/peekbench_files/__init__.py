@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from peekbench import DataSourceEntry, TaskGroupEntry, hookimpl
+from peekbench import DataSourceEntry, hookimpl
+from peekbench.plugins import TaskGroupEntry
 from peekbench_files.options import FileOptions
 from peekbench_files.source import load
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Literal
 
-from peekbench import DataError, Dataset, Folders, counted, group_duplicates, hash_rows, keep_first
+from peekbench import DataError, Dataset, Folders
+from peekbench.data import group_duplicates, hash_rows, keep_first
+from peekbench.formatting import pluralize
 from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import Row, read
@@ -42,7 +44,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     }
     if len(set(labels)) < 2:
         raise DataError(
-            f"{path}: {counted(len(labels), 'row')} of {counted(len(set(labels)), 'class', 'classes')} by column "
+            f"{path}: {pluralize(len(labels), 'row')} of {pluralize(len(set(labels)), 'class', 'classes')} by column "
             f"{options.label!r}; classification needs rows of two or more"
         )
     return Dataset(

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from peekbench import FloatArray, IntArray
+from peekbench.records import FloatArray, IntArray
+from peekbench_lm.forward_context import computing
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Pooling
-from peekbench_lm.situation import computing
 from peekbench_lm.training import Batch, Recipe, Trained, derive, fitting, train
 from peekbench_lm.vocabulary import used_rows
 

@@ -6,7 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, SpecError, Task
+from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench.errors import SpecError
+from peekbench.records import FloatArray
 from peekbench_finetune.classification import Classifier
 from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
 from peekbench_lm.folder import find_model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from peekbench import DataSourceEntry, TaskGroupEntry, hookimpl
+from peekbench import DataSourceEntry, hookimpl
+from peekbench.plugins import TaskGroupEntry
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.source import facts, load_dataset, load_task, pin_dataset, pin_task
 from peekbench_hf.tasks import TASKS

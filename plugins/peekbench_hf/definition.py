@@ -77,7 +77,7 @@ class HubTask:
     """Longer texts are left out."""
     drop_missing: bool = False
     """Rows without a text or a label are left out; otherwise they are an error."""
-    licence: str = "see its card"
+    license: str = "see its card"
     """As the dataset's card on the Hub says, where that has been looked up."""
     citation: str = ""
     """Key in `references.bib`."""

@@ -16,7 +16,16 @@ from pathlib import Path
 
 from peekbench import DataError
 from peekbench_hf.definition import CONVERSION, HubFiles, Place, WebFile
-from peekbench_hub.client import FULL_SHA, TIMEOUT, GoneError, download, list_files, not_cached, resolve, unreachable
+from peekbench_hub.client import (
+    FULL_SHA,
+    TIMEOUT,
+    NotFoundError,
+    download,
+    list_files,
+    not_cached,
+    resolve,
+    unreachable,
+)
 
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
 
@@ -48,7 +57,7 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
 
     Raises
     ------
-    GoneError
+    NotFoundError
         Where repository, revision or files do not exist.
     DataError
         Where the Hub cannot be asked, or asks for an account.
@@ -61,7 +70,7 @@ def locate(place: Place, revision: str, cache: Path) -> Located:
     files = list_files("dataset", place.repository, sha, cache, sought)
     chosen = place.choose(files)
     if not chosen:
-        raise GoneError(f"{sought}: no such file; {_instead(place, files)}")
+        raise NotFoundError(f"{sought}: no such file; {_instead(place, files)}")
     _check_shards(sought, chosen)
     origin = f"{place.files} in the dataset repository {place.repository}, commit {sha}"
     fetch = partial(download, "dataset", place.repository, sha, chosen, origin)
@@ -73,7 +82,7 @@ def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
 
     Raises
     ------
-    GoneError
+    NotFoundError
         Where they are not there.
     DataError
         Where some of them are missing.
@@ -87,14 +96,14 @@ def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
         if chosen := place.choose(inside):
             _check_shards(str(folder), chosen)
             return _from_disk(place, [folder / name for name in chosen], f"{place}, in a local mirror")
-    raise GoneError(f"{folders[-1] / place.files}: no such file")
+    raise NotFoundError(f"{folders[-1] / place.files}: no such file")
 
 
 def _from_disk(place: Place, paths: list[Path], origin: str) -> Located:
     try:
         states = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     except FileNotFoundError as error:
-        raise GoneError(f"{error.filename}: no such file") from error
+        raise NotFoundError(f"{error.filename}: no such file") from error
     return Located(place, origin, "", repr(states), lambda: paths)
 
 
@@ -139,6 +148,6 @@ def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
             )
         except OSError as error:
             if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
-                raise GoneError(f"{place}: no such file") from error
+                raise NotFoundError(f"{place}: no such file") from error
             raise unreachable(place.address, error) from error
     return _from_disk(place, [folder / name], place.address)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
-from peekbench import read_cached, replacing, write_cached
+from peekbench.cache import read_cached, replacing, write_cached
 from peekbench_hf.rows import Rows, measure
 
 if TYPE_CHECKING:

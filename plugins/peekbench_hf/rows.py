@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peekbench import DataError, counted, group_duplicates, keep_first
+from peekbench import DataError
+from peekbench.data import group_duplicates, keep_first
+from peekbench.formatting import pluralize
 from peekbench_hf.definition import HubTask
 from peekbench_hf.reading import Columns
 
@@ -125,7 +127,7 @@ def _say_missing(missing: pa.ChunkedArray, task: HubTask, label: str) -> str:
     first = pc.index(missing, True).as_py()
     columns = " or ".join(map(repr, (*task.text, label)))
     return (
-        f"row {first + 1}: nothing in column {columns}; so it is in {counted(pc.sum(missing).as_py(), 'row')}. Leave "
+        f"row {first + 1}: nothing in column {columns}; so it is in {pluralize(pc.sum(missing).as_py(), 'row')}. Leave "
         "them out with `drop_missing: true` in hf.dataset, or mend the data"
     )
 
@@ -160,7 +162,7 @@ def _classes(
     if codes.null_count:
         stray = pc.filter(labels, codes.is_null())[0].as_py()
         raise DataError(
-            f"column {label!r} has a label that is no class in {counted(codes.null_count, 'row')}, the first "
+            f"column {label!r} has a label that is no class in {pluralize(codes.null_count, 'row')}, the first "
             f"{stray!r}; the labels are {', '.join(map(repr, values))}. Name every label in class_names"
         )
     names = keys if task.classes is None else tuple(task.classes[key] for key in keys)

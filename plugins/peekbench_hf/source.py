@@ -10,12 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from peekbench import DataError, Dataset, Folders, TaskFacts, UnavailableError, read_cached, write_cached
+from peekbench import DataError, Dataset, Folders
+from peekbench.cache import read_cached, write_cached
+from peekbench.errors import UnavailableError
+from peekbench.records import TaskFacts
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.hub import Located, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.prepared import Prepared, find, prepare
-from peekbench_hub.client import GoneError
+from peekbench_hub.client import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 FORM = 1  # of what is kept; raise it where the same record and files would give other rows
@@ -69,7 +72,7 @@ def facts(folders: Folders, task: HubTask) -> TaskFacts:
         num_classes=known.get("num_classes", len(task.classes or ()) or None),
         num_rows=known.get("num_rows", task.num_rows),
         characters=tuple(known["characters"]) if known else None,
-        licence=task.licence,
+        license=task.license,
         class_names=tuple(dict.fromkeys((task.classes or {}).values())),
         instruction=task.instruction,
         details={"from": " or ".join(map(str, task.places)), "citation": task.citation, "note": task.note},
@@ -106,7 +109,7 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> Located:
             if mirror is not None:
                 return locate_in_mirror(place, mirror, options.revision)
             return locate(place, options.revision, folders.cache)
-        except GoneError as error:
+        except NotFoundError as error:
             sought.append(str(error))
         except UnavailableError as error:
             raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
@@ -151,7 +154,7 @@ def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -
     try:
         columns = read(located.fetch(), task.text, label)
         rows = make_rows(columns, task, label, options.drop_duplicates)
-    except GoneError as error:
+    except NotFoundError as error:
         raise DataError(f"{_use(task)}: {error}; try again, or set `revision` to a commit that has it") from error
     except UnavailableError as error:
         raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
@@ -161,7 +164,7 @@ def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -
         "from": located.origin,
         "repository": place.repository if isinstance(place, HubFiles) else "",
         "revision": located.revision,
-        "licence": task.licence,
+        "license": task.license,
         "citation": task.citation,
         "note": task.note,
     }

@@ -69,7 +69,7 @@ TASKS: tuple[HubTask, ...] = (
         label="label",
         classes={"0": "not clickbait", "1": "clickbait"},
         instruction="The text is a headline. Answer with whether it is clickbait.",
-        licence="apache-2.0",
+        license="apache-2.0",
     ),
     HubTask(
         name="climate_fever",
@@ -171,7 +171,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a sentence from financial news. Answer with its sentiment as an investor sees it.",
         num_rows=2_264,
         citation="malo2014good",
-        licence="cc-by-nc-sa-3.0",
+        license="cc-by-nc-sa-3.0",
     ),
     HubTask(
         name="frenk_hate_en",
@@ -189,7 +189,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a comment on a news post. Answer with what the comment is about.",
         max_characters=SHORT,
         citation="ljubesic2019frenk",
-        licence="other",
+        license="other",
     ),
     HubTask(
         name="hyperpartisan_news_detection",
@@ -221,7 +221,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a sentence. Answer with whether it describes the motion of something.",
         num_rows=23_559,
         citation="manotas2020limit",
-        licence="cc-by-sa-4.0",
+        license="cc-by-sa-4.0",
     ),
     HubTask(
         name="massive",
@@ -251,7 +251,7 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a request to a voice assistant. Answer with its scenario.",
         num_rows=11_514,
         citation="fitzgerald2023massive",
-        licence="cc-by-4.0",
+        license="cc-by-4.0",
     ),
     HubTask(
         name="movie_rationales",

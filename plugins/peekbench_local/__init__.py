@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from peekbench import ExecutorEntry, Options, hookimpl
+from peekbench import Options, hookimpl
+from peekbench.plugins import ExecutorEntry
 from peekbench_local.processes import execute
 
 

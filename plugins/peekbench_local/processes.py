@@ -21,12 +21,13 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, cast
 
-from peekbench import THREADS_VARIABLE, Trial, TrialFailure, WorkItem
+from peekbench.plugins import THREADS_VARIABLE
+from peekbench.records import Trial, TrialFailure, WorkItem
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from peekbench import Outcome
+    from peekbench.plugins import Outcome
     from peekbench_local import Local
 
     Work = Callable[[WorkItem], Sequence[Outcome]]

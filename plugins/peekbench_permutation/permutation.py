@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, SpecError, Table, Unit, configurations
+from peekbench import Analysis, Column, Table
+from peekbench.errors import SpecError
+from peekbench.records import Cell, Unit
+from peekbench.results import configurations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from peekbench import FloatArray, IntArray
+    from peekbench.records import FloatArray, IntArray
     from peekbench_permutation import Permutation
 
 BATCH = 512  # resamples at a time
@@ -59,7 +62,7 @@ def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
     unit: Unit = "difference" if found.is_accuracy else "change"
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
-    for one in found.each:
+    for one in found.configurations:
         tests = _test_configuration(one.scores["bias"], one.num_test if found.is_accuracy else None, options)
         two_sided = adjust([test.two_sided for test in tests])
         greater = adjust([test.greater for test in tests])

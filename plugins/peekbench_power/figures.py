@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Axis, Curve, Curves, Unit, counted
+from peekbench.figures import Axis, Curve, Curves
+from peekbench.formatting import pluralize
+from peekbench.records import Unit
 from peekbench_power.designs import detectable
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.noise import Measured, Noise
@@ -64,7 +66,7 @@ def detectable_curves(found: Sequence[Found], options: Power, is_accuracy: bool)
             points = [(number, detectable(noise, tasks, number, num_test, wanted)) for number in options.subsamples]
             known = [(float(number), bias) for number, bias in sorted(points) if bias is not None]
             curves.append(Curve(_line(num_test), tuple(x for x, _ in known), tuple(y for _, y in known)))
-        panels.append((f"{_heading(label, num_train, found)}, {counted(tasks, 'task')}", tuple(curves)))
+        panels.append((f"{_heading(label, num_train, found)}, {pluralize(tasks, 'task')}", tuple(curves)))
     if not any(curve.x for _, curves in panels for curve in curves):
         return ()
     title = f"Minimum detectable bias by number of subsamples, {options.power:.0%} power, {options.size:.0%} two-sided"

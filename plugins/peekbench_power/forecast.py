@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, DesignPoint, PeekbenchError, PlannedDesign, Table
+from peekbench import Analysis, Column, PeekbenchError, Table
+from peekbench.records import Cell, DesignPoint, PlannedDesign
 from peekbench_power.designs import enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.noise import Noise

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Table, Unit
+from peekbench import Analysis, Column, Table
+from peekbench.records import Cell, Unit
 from peekbench_power.designs import Plan, cheapest, detectable, enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.figures import detectable_curves, power_curves

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from peekbench import AuditEntry, MethodEntry, hookimpl
+from peekbench import MethodEntry, hookimpl
+from peekbench.plugins import AuditEntry
 from peekbench_lm.provision import pin
 from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
 from peekbench_prompting.methods import count_tokens, few_shot, prefetch, pretrain, supervised, zero_shot

@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from peekbench import IntArray, Labeled, SpecError, Task
+from peekbench import Labeled, Task
+from peekbench.errors import SpecError
+from peekbench.records import IntArray
 from peekbench_prompting.prompts import Prompt, Prompts
 
 Example: TypeAlias = tuple[str, str]

@@ -17,7 +17,7 @@ from peekbench_prompting.orders import (
     Shard,
     compare,
     make_shards,
-    neighbour_scores,
+    neighbor_scores,
     same_label,
     shared_words,
 )
@@ -133,17 +133,17 @@ def exchangeability(tasks: Mapping[str, Dataset], *, options: Exchangeability, c
             tokens=tokens[name],
             model=compare(scores[name], mine.seed),
             reference=compare(reference[name], mine.seed) if reference else None,
-            words=_compare_neighbours(mine, shared_words, mine.texts),
-            labels=_compare_neighbours(mine, same_label, mine.labels),
+            words=_compare_neighbors(mine, shared_words, mine.texts),
+            labels=_compare_neighbors(mine, same_label, mine.labels),
         )
         for name, mine in rows.items()
     }
     return report(found, options, limit)
 
 
-def _compare_neighbours(rows: Rows, alike: Callable[[Sequence[Any]], Likeness], values: Sequence[Any]) -> Preference:
-    """Whether neighbours are more alike in the published order than in random ones."""
-    return compare(neighbour_scores(rows.shards, [alike(values[rows.of(shard)]) for shard in rows.shards]), rows.seed)
+def _compare_neighbors(rows: Rows, alike: Callable[[Sequence[Any]], Likeness], values: Sequence[Any]) -> Preference:
+    """Whether neighbors are more alike in the published order than in random ones."""
+    return compare(neighbor_scores(rows.shards, [alike(values[rows.of(shard)]) for shard in rows.shards]), rows.seed)
 
 
 def _rows(name: str, dataset: Dataset, options: Exchangeability, seed: int) -> Rows:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Table
+from peekbench import Analysis, Column, Table
+from peekbench.records import Cell
 
 if TYPE_CHECKING:
     from peekbench_prompting.exchangeability import Exchangeability, Found
@@ -42,10 +43,10 @@ def report(found: Mapping[str, Found], options: Exchangeability, limit: int) -> 
 def order_stands_out(one: Found, alpha: float) -> bool:
     """Whether the published order is one that a model may prefer that has never seen it.
 
-    The two looks at neighbours count as one (Bonferroni).
+    The two looks at neighbors count as one (Bonferroni).
     """
-    neighbours = 2 * min(one.words.p_exact, one.labels.p_exact) <= alpha
-    return neighbours or (one.reference is not None and one.reference.p_exact <= alpha)
+    neighbors = 2 * min(one.words.p_exact, one.labels.p_exact) <= alpha
+    return neighbors or (one.reference is not None and one.reference.p_exact <= alpha)
 
 
 def _order_cells(name: str, one: Found) -> tuple[Cell, ...]:
@@ -83,12 +84,12 @@ def _order_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability) -> 
         Column("task"),
         Column("tokens a text", "number"),
         Column("repeated", "fraction"),
-        Column("p, words of neighbours", "p_value"),
-        Column("p, labels of neighbours", "p_value"),
+        Column("p, words of neighbors", "p_value"),
+        Column("p, labels of neighbors", "p_value"),
         Column(f"p, {options.reference or 'reference'}", "p_value"),
     )
     note = (
-        "Small p: the published order is no random one. Neighbours share more words or labels than in random orders of "
+        "Small p: the published order is no random one. Neighbors share more words or labels than in random orders of "
         "the same shards, or the reference model prefers it too. A model may then prefer it without having seen it: "
         "its preference is inconclusive. Large p are no proof that the order is random. Tokens: the median. Repeated: "
         "texts that stand there a second time; to exchange equal texts changes nothing."

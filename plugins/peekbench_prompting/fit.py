@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peekbench import Context, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench.records import FloatArray
 from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
 from peekbench_lm.folder import find_model
-from peekbench_lm.model import LanguageModel, Loan, borrow
+from peekbench_lm.model import LanguageModel, Lease, borrow
 from peekbench_lm.training import derive
 from peekbench_prompting.examples import Questions, choose_examples
 from peekbench_prompting.methods import check_causal
@@ -42,7 +43,7 @@ def fit_few_shot(train: Labeled, task: Task, options: FewShot, context: Context)
 
 
 @contextmanager
-def fitting_model(options: Prompting, context: Context, metrics: dict[str, float]) -> Iterator[Loan]:
+def fitting_model(options: Prompting, context: Context, metrics: dict[str, float]) -> Iterator[Lease]:
     """A model to fit, for as long as somebody refers to the loan; computes reproducibly.
 
     Raises
@@ -67,7 +68,7 @@ def make_prompts(
     return Prompts(model.tokenizer, task, model.limit(options.context_length), examples, options.chat_template)
 
 
-def make_predictor(loan: Loan, questions: Questions, options: Prompting, metrics: dict[str, float]) -> Predictor:
+def make_predictor(loan: Lease, questions: Questions, options: Prompting, metrics: dict[str, float]) -> Predictor:
     """What asks the model, as it is when texts come, for their classes.
 
     Parameters

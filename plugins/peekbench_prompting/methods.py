@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Context, Folders, Inputs, Labeled, Predictor, PromptFrame, SpecError, Task, TokenCounts
+from peekbench import Context, Folders, Inputs, Labeled, Predictor, Task
+from peekbench.data import PromptFrame
+from peekbench.errors import SpecError
+from peekbench.records import TokenCounts
 from peekbench_lm.installed import check_four_bits, check_installed
 from peekbench_lm.provision import prefetch as prefetch_model
 

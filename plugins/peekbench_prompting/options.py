@@ -11,19 +11,19 @@ from peekbench_lm.names import DeviceName, Held, Precision
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
-Normalisation: TypeAlias = Literal["mean", "sum"]
+Normalization: TypeAlias = Literal["mean", "sum"]
 PriorCorrection: TypeAlias = Literal["none", "content_free"]
 
 
 class Scoring(Options):
     """How a class's probability comes from those of its name's tokens as the answer."""
 
-    normalisation: Normalisation = "mean"
-    """A name's score: the mean of its tokens' log-probabilities, or their sum, which favours short names. The scores'
-    exponentials are normalised over the classes."""
+    normalization: Normalization = "mean"
+    """A name's score: the mean of its tokens' log-probabilities, or their sum, which favors short names. The scores'
+    exponentials are normalized over the classes."""
     prior_correction: PriorCorrection = "none"
     """content_free: divide by the probabilities of a text that says nothing (contextual calibration, Zhao et al. 2021,
-    arXiv 2102.09690), so that no class is favoured for its name alone."""
+    arXiv 2102.09690), so that no class is favored for its name alone."""
     batch_size: int = Field(default=32, ge=1)
     """Texts that are classified at once; numbers depend on it by rounding alone."""
     precision: Precision = "fp32"

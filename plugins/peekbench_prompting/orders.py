@@ -1,6 +1,6 @@
 """Orders of a task's rows: which rows are shuffled among themselves, how, and whether the published order stands out.
 
-Nothing here knows where an order's score comes from: a language model's log likelihood, or how alike neighbours are.
+Nothing here knows where an order's score comes from: a language model's log likelihood, or how alike neighbors are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAME = 1e-9  # relative difference below which two sums are one
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Neighbouring rows, which are shuffled among themselves."""
+    """Neighboring rows, which are shuffled among themselves."""
 
     first: int
     orders: tuple[Order, ...]
@@ -80,7 +80,7 @@ def compare(scores: Scores, seed: Sequence[int]) -> Preference:
     return Preference(float(differences.mean()), p_t, (1 + as_high) / (1 + DRAWS))
 
 
-def neighbour_scores(shards: Sequence[Shard], alike: Sequence[Likeness]) -> Scores:
+def neighbor_scores(shards: Sequence[Shard], alike: Sequence[Likeness]) -> Scores:
     """How alike the rows are that stand beside each other in each order.
 
     Parameters

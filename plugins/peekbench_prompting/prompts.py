@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peekbench import DataError, SpecError, Task, frame_prompt
+from peekbench import DataError, Task
+from peekbench.data import frame_prompt
+from peekbench.errors import SpecError
 from peekbench_prompting.answers import Answers, find_answers
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peekbench import FloatArray
+from peekbench.records import FloatArray
 from peekbench_lm.continuations import computes_trees, score_continuations
 from peekbench_prompting.answers import Answers
 from peekbench_prompting.prompts import Prompt, Prompts
@@ -53,7 +53,7 @@ class Scorer:
             self._num_by_tree += len(rows) * computes_trees(self._model, stems, answers.tokens)
             batch_size, precision = self._scoring.batch_size, self._scoring.precision
             scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, precision)
-            if self._scoring.normalisation == "mean":
+            if self._scoring.normalization == "mean":
                 scores[rows] /= [len(tokens) for tokens in answers.tokens]
         return scores
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from peekbench import SpecError
+from peekbench.errors import SpecError
 from peekbench_lm.names import Held, Optimizer, Precision
 from peekbench_lm.options import Lora, RecipeOptions
 from peekbench_prompting.options import Prompting, Weights

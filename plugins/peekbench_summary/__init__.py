@@ -8,7 +8,7 @@ from peekbench import AnalyzerEntry, Options, hookimpl
 from peekbench_summary.changes import contrast
 from peekbench_summary.leaderboard import rank
 from peekbench_summary.region import RegionUnit
-from peekbench_summary.summary import summarise
+from peekbench_summary.summary import summarize
 
 
 class Summary(Options):
@@ -27,7 +27,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="summary",
             options=Summary,
-            analyze=summarise,
+            analyze=summarize,
             sees_controls=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
         ),

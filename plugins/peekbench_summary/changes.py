@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Analysis, Cell, Column, Decision, SpecError, Table, Unit, configurations
+from peekbench import Analysis, Column, Table
+from peekbench.errors import SpecError
+from peekbench.records import Cell, Decision, Unit
+from peekbench.results import configurations
 from peekbench_summary.leaderboard import judge_all
 from peekbench_summary.pairing import Change, compare
 
@@ -35,13 +38,13 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
     before, after = (configurations(results[results[RUN] == name]) for name in names)
     if before.is_accuracy != after.is_accuracy:
         raise SpecError(f"only one of {names[0]} and {names[1]} is scored by accuracy; compare runs of one kind")
-    keys = [one.key for run in (before, after) for one in run.each]
+    keys = [one.key for run in (before, after) for one in run.configurations]
     varying = [place for place in range(4) if place == 0 or len({key[place] for key in keys}) > 1]
     key_columns = [
         (Column("method"), Column("model"), Column("num_train", "count"), Column("num_test", "count"))[place]
         for place in varying
     ]
-    pairs = [(old, new) for old in before.each for new in after.each if old.key == new.key]
+    pairs = [(old, new) for old in before.configurations for new in after.configurations if old.key == new.key]
     kinds = [
         what for what in ("extra", "boost", "bias")
         if all(what in (*run.arms, *run.effects) for run in (before, after))
@@ -63,7 +66,10 @@ def contrast(results: pd.DataFrame, *, options: Summary) -> Analysis:
         NOTE.format(level=options.level),
     )
     decisions = [
-        {one.key: verdict.decision for one, verdict in zip(run.each, judge_all(run, options, {}), strict=True)}
+        {
+            one.key: verdict.decision
+            for one, verdict in zip(run.configurations, judge_all(run, options, {}), strict=True)
+        }
         for run in (before, after)
     ]
     told = [

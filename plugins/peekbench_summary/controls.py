@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from peekbench import Cell, Column, Configurations, Control, Table, Unit, Verdict, control_outcome
+from peekbench import Column, Table, Verdict
+from peekbench.records import Cell, Control, Unit
+from peekbench.results import Configurations, control_outcome
 from peekbench_summary.estimates import of_these_tasks
 
 NOTE = (
@@ -56,7 +58,7 @@ def controls_table(found: Configurations, verdicts: Sequence[Verdict], level: fl
         One for each configuration, in their order.
     """
     rows = []
-    for one, verdict in zip(found.each, verdicts, strict=True):
+    for one, verdict in zip(found.configurations, verdicts, strict=True):
         cells: list[Cell] = []
         for effect in found.effects:
             estimate = of_these_tasks(list(one.scores[effect].values()), level)

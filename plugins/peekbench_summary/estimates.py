@@ -80,7 +80,7 @@ def _of_parts(total: float, parts: Sequence[Part], num_tasks: int, level: float)
     return interval(total / num_tasks, math.sqrt(variance) / num_tasks, degrees, level)
 
 
-def of_such_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:
+def of_other_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:
     """Mean of task means, the tasks a sample: what other tasks like these would show. A paired t over tasks."""
     return of_one_task([math.fsum(task) / len(task) for task in tasks], level)
 

@@ -6,26 +6,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from peekbench import (
-    Axis,
-    Cell,
-    Configuration,
-    Configurations,
-    Curve,
-    Curves,
-    Forest,
-    Interval,
-    Sample,
-    Violins,
-    thinned,
-)
+from peekbench.figures import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
+from peekbench.records import Cell
+from peekbench.results import Configuration, Configurations
 from peekbench_summary.estimates import Estimate, of_one_task, of_these_tasks
 
 AVERAGE = "average of these tasks"
 DOSE = re.compile(r"mix-(\S+) - extra")
 FIRST = 5  # subsamples; with fewer the interval is wider than anything to come
 STEPS = 16  # of the interval's progress
-MOST_VALUES = 100  # of a violin
+MAX_VALUES = 100  # of a violin
 
 
 def axis_of(found: Configurations, effect: str, region: float = 0.0) -> Axis:
@@ -38,7 +28,7 @@ def axis_of(found: Configurations, effect: str, region: float = 0.0) -> Axis:
 def forests(found: Configurations, level: float, region: float) -> tuple[Forest, ...]:
     """One forest, or none where single subsamples give no interval."""
     groups: list[tuple[str, tuple[Interval, ...]]] = []
-    for one in found.each:
+    for one in found.configurations:
         tasks = one.scores["bias"]
         estimates = [(task, of_one_task(values, level), False) for task, values in tasks.items()]
         if len(tasks) > 1:
@@ -53,7 +43,7 @@ def forests(found: Configurations, level: float, region: float) -> tuple[Forest,
     if not groups:
         return ()
     score = "accuracy" if found.is_accuracy else "score"
-    what = "Bias of controls by task" if found.each[0].control else "Bias by task"
+    what = "Bias of controls by task" if found.configurations[0].control else "Bias by task"
     title = f"{what}: {score} of test minus {score} of extra, {level:.0%} intervals"
     note = "Intervals are for further subsamples of the same data sets."
     axis = axis_of(found, "bias")
@@ -62,7 +52,7 @@ def forests(found: Configurations, level: float, region: float) -> tuple[Forest,
 
 def violins(found: Configurations) -> tuple[Violins, ...]:
     """Differences of single subsamples, a figure for the bias and one for the boost; none where there is one each."""
-    if max(len(values) for one in found.each for values in one.scores["bias"].values()) < 2:
+    if max(len(values) for one in found.configurations for values in one.scores["bias"].values()) < 2:
         return ()
     what = {"bias": ("test", "extra"), "boost": ("extra", "base")}
     return tuple(
@@ -72,9 +62,9 @@ def violins(found: Configurations) -> tuple[Violins, ...]:
             tuple(
                 (
                     one.label,
-                    tuple(Sample(task, thinned(values, MOST_VALUES)) for task, values in one.scores[effect].items()),
+                    tuple(Sample(task, downsample(values, MAX_VALUES)) for task, values in one.scores[effect].items()),
                 )
-                for one in found.each
+                for one in found.configurations
             ),
             "How wide a violin is says how much single differences vary, not how sure their mean is.",
         )
@@ -86,7 +76,7 @@ def violins(found: Configurations) -> tuple[Violins, ...]:
 def progress(found: Configurations, level: float, region: float) -> tuple[Curves, ...]:
     """The average bias with its interval after so many subsamples of each task; none where there are few."""
     panels = []
-    for one in found.each:
+    for one in found.configurations:
         tasks = list(one.scores["bias"].values())
         most = max(map(len, tasks))
         if most < 2 * FIRST:
@@ -99,7 +89,7 @@ def progress(found: Configurations, level: float, region: float) -> tuple[Curves
     title = found.title(f"The average bias as subsamples accrue, {level:.0%} intervals")
     x = Axis("subsamples of each task", "count", is_log=True)
     note = "A look back. Who stops drawing as soon as an interval pleases gets intervals that are too short."
-    return (Curves(title, x, axis_of(found, "bias", region), tuple(panels), note, is_centred=True),)
+    return (Curves(title, x, axis_of(found, "bias", region), tuple(panels), note, is_centered=True),)
 
 
 def doses(found: Configurations, level: float, region: float) -> tuple[Curves, ...]:
@@ -108,7 +98,7 @@ def doses(found: Configurations, level: float, region: float) -> tuple[Curves, .
     if not shares:
         return ()
     panels = []
-    for one in found.each:
+    for one in found.configurations:
         nothing = Estimate(0.0, 0.0, 0.0, 0.0)
         points = {0.0: nothing, **{float(share): _average(one, effect, level) for share, effect in shares.items()}}
         points[1.0] = _average(one, "bias", level)
@@ -129,7 +119,7 @@ def sizes(found: Configurations, level: float, region: float) -> tuple[Curves, .
     if "num_test" not in names:
         return ()
     panels: dict[str, dict[str, dict[float, Estimate]]] = {}
-    for one in found.each:
+    for one in found.configurations:
         if one.num_test is None:
             return ()
         cells = dict(zip(names, one.cells, strict=True))
@@ -159,7 +149,7 @@ def _families(one: Configuration, level: float) -> dict[str, Estimate] | None:
 
 def has_families(found: Configurations) -> bool:
     """Whether each task has one size of its own, so that lines over sizes say more than what is at each size."""
-    return len(found.each) > 1 and all(one.num_test and _families(one, 0.5) for one in found.each)
+    return len(found.configurations) > 1 and all(one.num_test and _families(one, 0.5) for one in found.configurations)
 
 
 def _heading(cells: Mapping[str, Cell], *, with_model: bool) -> str:

@@ -9,22 +9,14 @@ from itertools import combinations, groupby
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from peekbench import (
-    Analysis,
-    Cell,
-    Column,
-    Configuration,
-    Configurations,
-    Table,
-    Unit,
-    Verdict,
-    configurations,
-    counted,
-)
+from peekbench import Analysis, Column, Table, Verdict
+from peekbench.formatting import pluralize
+from peekbench.records import Cell, Unit
+from peekbench.results import Configuration, Configurations, configurations
 from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import of_these_tasks
-from peekbench_summary.finer import LOG_LIKELIHOOD, finer_scores
 from peekbench_summary.pairing import compare
+from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD, finer_scores
 from peekbench_summary.region import region_of
 from peekbench_summary.verdict import beside_likelihood, judge
 
@@ -56,9 +48,11 @@ def judge_all(found: Configurations, options: Summary, finer: Mapping[str, Confi
     finer
         The same configurations in finer scores, by name, as far as there are any.
     """
-    likelihoods = {one.key: one.scores["bias"] for one in finer[LOG_LIKELIHOOD].each} if LOG_LIKELIHOOD in finer else {}
+    likelihoods = (
+        {one.key: one.scores["bias"] for one in finer[LOG_LIKELIHOOD].configurations} if LOG_LIKELIHOOD in finer else {}
+    )
     verdicts = []
-    for one in found.each:
+    for one in found.configurations:
         region = region_of(one.scores, options.region_unit, options.region, found.is_accuracy)
         tasks = list(one.scores["bias"].values())
         verdict = judge(one.label, tasks, level=options.level, region=region, is_accuracy=found.is_accuracy)
@@ -96,7 +90,7 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
             verdict,
             tuple(cell for cell, column in zip(one.cells, found.columns, strict=True) if column.unit == "count"),
         )
-        for one, verdict in zip(found.each, verdicts, strict=True)
+        for one, verdict in zip(found.configurations, verdicts, strict=True)
     ]
     places = {sizes: place for place, sizes in enumerate(dict.fromkeys(entrant.sizes for entrant in entrants))}
     entrants.sort(key=lambda entrant: (places[entrant.sizes], -entrant.mean("extra")))
@@ -118,10 +112,10 @@ def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float
 
 def _basis(found: Configurations) -> str:
     """How many tasks and trials, of whatever row."""
-    tasks = [len(one.scores["test"]) for one in found.each]
-    trials = [sum(map(len, one.scores["test"].values())) for one in found.each]
+    tasks = [len(one.scores["test"]) for one in found.configurations]
+    trials = [sum(map(len, one.scores["test"].values())) for one in found.configurations]
     return " and ".join(
-        counted(most, noun) if least == most else f"{least:,} to {counted(most, noun)}"
+        pluralize(most, noun) if least == most else f"{least:,} to {pluralize(most, noun)}"
         for least, most, noun in ((min(tasks), max(tasks), "task"), (min(trials), max(trials), "trial"))
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peekbench import Configuration
+from peekbench.results import Configuration
 from peekbench_summary.estimates import Estimate, of_change, of_these_tasks
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from peekbench import SpecError
+from peekbench.errors import SpecError
 
 RegionUnit: TypeAlias = Literal["score", "log_odds"]
 DEFAULTS: dict[RegionUnit, float] = {"score": 0.005, "log_odds": 0.04}

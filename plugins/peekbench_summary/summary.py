@@ -6,23 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench import (
-    Analysis,
-    Cell,
-    Column,
-    Configurations,
-    Figure,
-    Table,
-    Unit,
-    Verdict,
-    configurations,
-)
-from peekbench_summary.baselines import compare, paired_t, sign_flips
+from peekbench import Analysis, Column, Table, Verdict
+from peekbench.figures import Figure
+from peekbench.records import Cell, Unit
+from peekbench.results import Configurations, configurations
 from peekbench_summary.controls import controls_table, unlike_what_is_known
-from peekbench_summary.estimates import Estimate, of_one_task, of_such_tasks, of_these_tasks
+from peekbench_summary.estimates import Estimate, of_one_task, of_other_tasks, of_these_tasks
 from peekbench_summary.figures import doses, forests, has_families, one_region, progress, sizes, violins
-from peekbench_summary.finer import finer_scores, finer_tables
 from peekbench_summary.leaderboard import judge_all, leaderboard
+from peekbench_summary.probabilistic_scores import finer_scores, finer_tables
+from peekbench_summary.significance_tests import compare, paired_t, sign_flips
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +33,7 @@ OTHERS = (
 )
 
 
-def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
+def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
     """Means, standard errors, intervals, and a verdict on each configuration's bias."""
     everything = configurations(results)
     found, controls = everything.without_controls(), everything.controls()
@@ -65,7 +58,7 @@ def summarise(results: pd.DataFrame, *, options: Summary) -> Analysis:
 
 def _figures(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
     """On methods of which nothing is known beforehand; none where there is none."""
-    if not found.each:
+    if not found.configurations:
         return []
     region = one_region([verdict.region for verdict in verdicts])
     figures: list[Figure] = [*forests(found, level, region), *sizes(found, level, region), *doses(found, level, region)]
@@ -76,7 +69,7 @@ def _figures(found: Configurations, verdicts: Sequence[Verdict], level: float) -
 
 def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
     """What must be seen of them: biases by task, and how they grow with the dose."""
-    if not controls.each:
+    if not controls.configurations:
         return []
     region = one_region([verdict.region for verdict in verdicts])
     return [*forests(controls, level, region), *doses(controls, level, region)]
@@ -84,12 +77,16 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
 
 def _tables(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
     """On the same."""
-    if not found.each:
+    if not found.configurations:
         return []
     return [
         leaderboard(found, verdicts, level),
         _average_table(found, level),
-        *([_beyond_table(found, verdicts, level)] if max(len(one.scores["bias"]) for one in found.each) > 1 else []),
+        *(
+            [_beyond_table(found, verdicts, level)]
+            if max(len(one.scores["bias"]) for one in found.configurations) > 1
+            else []
+        ),
         *_side_by_task(found),
     ]
 
@@ -104,12 +101,12 @@ def _spread(found: Configurations) -> Unit:
 
 def _average_table(found: Configurations, level: float) -> Table:
     """Boost, bias and doses on average; intervals for further subsamples and, of several tasks, for others."""
-    several = any(len(one.scores["bias"]) > 1 for one in found.each)
+    several = any(len(one.scores["bias"]) > 1 for one in found.configurations)
     rows = []
-    for one in found.each:
+    for one in found.configurations:
         for effect in found.effects:
             tasks = list(one.scores[effect].values())
-            these, others = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
+            these, others = of_these_tasks(tasks, level), of_other_tasks(tasks, level)
             rows.append((*one.cells, effect, these.mean, *_ends(these), _error(these), *(_ends(others) * several)))
     unit = _difference(found)
     columns = [
@@ -133,7 +130,7 @@ def _beyond_table(found: Configurations, verdicts: Sequence[Verdict], level: flo
     """Each verdict with the tests over tasks, so that a disagreement is seen."""
     rows = []
     too_few = set()
-    for one, verdict in zip(found.each, verdicts, strict=True):
+    for one, verdict in zip(found.configurations, verdicts, strict=True):
         means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
         tests = (paired_t(means), sign_flips(means))
         least = (0.0, 2.0 ** (1 - len(means)))  # p that each test can come to
@@ -175,20 +172,20 @@ def _least_p(number: int) -> str:
 
 def _side_by_task(found: Configurations) -> list[Table]:
     """Tasks by configurations, where there are several and not too many."""
-    if not 1 < len(found.each) <= MOST_SIDE_BY_SIDE:
+    if not 1 < len(found.configurations) <= MOST_SIDE_BY_SIDE:
         return []
-    tasks = dict.fromkeys(task for one in found.each for task in one.scores["bias"])
+    tasks = dict.fromkeys(task for one in found.configurations for task in one.scores["bias"])
     rows = []
     for task in tasks:
-        biases = [one.scores["bias"].get(task, ()) for one in found.each]
+        biases = [one.scores["bias"].get(task, ()) for one in found.configurations]
         rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
-    columns = (Column("task"), *(Column(one.label, _difference(found)) for one in found.each))
+    columns = (Column("task"), *(Column(one.label, _difference(found)) for one in found.configurations))
     return [Table(found.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")]
 
 
 def _task_table(found: Configurations, level: float) -> Table:
     rows = []
-    for one in found.each:
+    for one in found.configurations:
         for task, biases in one.scores["bias"].items():
             scores = [math.fsum(one.scores[arm][task]) / len(biases) for arm in found.arms]
             estimates = [of_one_task(one.scores[effect][task], level) for effect in found.effects]

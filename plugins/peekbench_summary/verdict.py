@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peekbench import ScoreWords, Verdict, counted, decide
-from peekbench_summary.baselines import biased_tasks
-from peekbench_summary.estimates import Estimate, of_such_tasks, of_these_tasks
-from peekbench_summary.further import MOST, further_subsamples
+from peekbench import Verdict
+from peekbench.formatting import ScoreWords, pluralize
+from peekbench.results import decide
+from peekbench_summary.estimates import Estimate, of_other_tasks, of_these_tasks
 from peekbench_summary.region import Region
+from peekbench_summary.sample_size import MOST, further_subsamples
+from peekbench_summary.significance_tests import biased_tasks
 
 if TYPE_CHECKING:
-    from peekbench import Decision
+    from peekbench.records import Decision
 
 
 FEWEST = 5  # subsamples of a task from which to say how many more are needed
@@ -40,7 +42,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     tasks
         Bias of each subsample, one sequence a task; fractions.
     """
-    these, such = of_these_tasks(tasks, level), of_such_tasks(tasks, level)
+    these, such = of_these_tasks(tasks, level), of_other_tasks(tasks, level)
     trials = sum(map(len, tasks))
     where = "on this task" if len(tasks) == 1 else f"on average over these {len(tasks)} tasks"
     show = ScoreWords(is_accuracy)
@@ -51,22 +53,22 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in {where}."
     elif not these.has_interval:
         sentence = (
-            f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because a task "
-            "has one subsample only; draw more."
+            f"{label}: a bias of {show.format_signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because "
+            "a task has one subsample only; draw more."
         )
     else:
-        span = f"({level:.0%} interval {show.signed(these.low)} to {show.signed(these.high)})"
+        span = f"({level:.0%} interval {show.format_signed(these.low)} to {show.format_signed(these.high)})"
         decision = of_estimate(these, region.half_width)
         if decision == "equivalent":
             but = ", though not zero" if these.low > 0 or these.high < 0 else ""
             sentence = (
                 f"{label}: seeing the test texts changed {show.noun} by less than {_shown(region, show)} {where}{but}: "
-                f"{show.signed(these.mean)}{show.unit} {span}."
+                f"{show.format_signed(these.mean)}{show.unit} {span}."
             )
         elif decision == "inconclusive":
             sentence = (
-                f"{label}: a bias of {show.signed(these.mean)}{show.unit} {where} {span}: too unsure to tell from "
-                f"zero, or to call smaller than {_shown(region, show)}; "
+                f"{label}: a bias of {show.format_signed(these.mean)}{show.unit} {where} {span}: too unsure to tell "
+                f"from zero, or to call smaller than {_shown(region, show)}; "
                 f"{_would_settle(tasks, level, region.half_width)}."
             )
         else:
@@ -82,7 +84,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     return Verdict(
         label, "bias", decision, sentence, these.mean, low, high, level,
         region=region.half_width,
-        basis=f"{counted(len(tasks), 'task')}, {counted(trials, 'trial')}",
+        basis=f"{pluralize(len(tasks), 'task')}, {pluralize(trials, 'trial')}",
         unit="difference" if is_accuracy else "change",
     )  # fmt: skip
 
@@ -115,7 +117,7 @@ def _would_settle(tasks: Sequence[Sequence[float]], level: float, region: float)
         return f"more than {MOST:,} further subsamples of each task would be needed to settle it"
     digits = max(0, len(str(further)) - 2)
     rounded = math.ceil(further / 10**digits) * 10**digits
-    return f"about {counted(rounded, 'further subsample')} of each task would probably settle it"
+    return f"about {pluralize(rounded, 'further subsample')} of each task would probably settle it"
 
 
 def _beyond(
@@ -125,10 +127,11 @@ def _beyond(
     if len(tasks) < 2:
         return ""
     means = [sum(task) / len(task) for task in tasks]
-    span = f"from {show.signed(min(means))} to {show.signed(max(means))}"
+    span = f"from {show.format_signed(min(means))} to {show.format_signed(max(means))}"
     text = f" Task by task it runs {span}, {_one_by_one(tasks, level)}"
     if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
-        text += f"; for other tasks like these the interval is {show.signed(such.low)} to {show.signed(such.high)}"
+        ends = f"{show.format_signed(such.low)} to {show.format_signed(such.high)}"
+        text += f"; for other tasks like these the interval is {ends}"
     return text + "."
 
 

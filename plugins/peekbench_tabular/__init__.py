@@ -7,7 +7,7 @@ from functools import partial
 from pydantic import Field, model_validator
 
 from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
-from peekbench_tabular.methods import pca, screening, standardise
+from peekbench_tabular.methods import pca, screening, standardize
 from peekbench_tabular.synthetic import classification, regression
 
 
@@ -43,10 +43,10 @@ class Screening(Options):
     """Features to keep: those that vary most among the unlabeled rows."""
 
 
-class Standardise(Options):
+class Standardize(Options):
     penalty: float = Field(default=0.0, ge=0)
     """L2 penalty of the linear model, as scikit-learn's `Ridge(alpha)` and `LogisticRegression(C=1 / penalty)`; at 0,
-    standardisation changes no prediction of a linear regression with more train rows than features. Classification has
+    standardization changes no prediction of a linear regression with more train rows than features. Classification has
     0.000001 at the least, because classes may be separable."""
 
 
@@ -87,9 +87,9 @@ def peekbench_methods() -> list[MethodEntry]:
             unlabeled_options=frozenset({"num_features"}),
         ),
         entry(
-            name="standardise",
-            options=Standardise,
-            method=standardise,
+            name="standardize",
+            options=Standardize,
+            method=standardize,
             summary="features scaled by the unlabeled rows, then a linear model with a penalty or none",
         ),
     ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from peekbench import FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Inputs, Labeled, Predictor, Task
+from peekbench.records import FloatArray
 
 LEAST_PENALTY = 1e-6  # of logistic regression, whose weights have no limit where classes are separable
 
 
 def fit_linear(train: Labeled, task: Task, basis: FloatArray | None = None, penalty: float = 0.0) -> Predictor:
-    """Fit a linear model with an intercept, which is not penalised, on `train.inputs @ basis`.
+    """Fit a linear model with an intercept, which is not penalized, on `train.inputs @ basis`.
 
-    What is done to all rows alike before `basis`, such as centring, the intercept makes up for.
+    What is done to all rows alike before `basis`, such as centering, the intercept makes up for.
 
     Parameters
     ----------

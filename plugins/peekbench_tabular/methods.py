@@ -1,6 +1,6 @@
 """Three unsupervised steps before a linear model; with no unlabeled rows, the first two are the linear model alone.
 
-Why each has the bias that it has is told in docs/methods.md. Source of the question for screening and standardisation:
+Why each has the bias that it has is told in docs/methods.md. Source of the question for screening and standardization:
 Moscovich and Rosset (2022), https://doi.org/10.1111/rssb.12537
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peekbench import Context, DataError, FloatArray, Inputs, Labeled, Predictor, Task
+from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
+from peekbench.records import FloatArray
 from peekbench_tabular.linear import column_means, fit_linear
 
 if TYPE_CHECKING:
-    from peekbench_tabular import Pca, Screening, Standardise
+    from peekbench_tabular import Pca, Screening, Standardize
 
 USUAL_PENALTY = 1.0  # of logistic regression after principal components or screening: scikit-learn's default
 
@@ -59,8 +60,8 @@ def screening(
     return fit_linear(train, task, np.eye(num_features)[:, order[: options.num_features]], penalty)
 
 
-def standardise(
-    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Standardise, context: Context
+def standardize(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Standardize, context: Context
 ) -> Predictor:
     """Features scaled to a standard deviation of 1 among the unlabeled rows (in the base arm, train), then a linear
     model with a penalty."""

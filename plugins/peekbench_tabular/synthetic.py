@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peekbench import Dataset, FloatArray, Folders
+from peekbench import Dataset, Folders
+from peekbench.records import FloatArray
 
 if TYPE_CHECKING:
     from peekbench_tabular import Synthetic

@@ -48,10 +48,11 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     import pandas as pd
 
     from peekbench import analyze
-    from peekbench.records import Column, Draw, Table, Trial, TrialFailure
+    from peekbench.records.analysis import Column, Table
+    from peekbench.records.trials import Draw, Trial, TrialFailure
     from peekbench.report import report_of_table
-    from peekbench.report.content import MethodFacts
-    from peekbench.results import tidy
+    from peekbench.report.build.run_report import MethodFacts
+    from peekbench.results.table import tidy
 
     rng = np.random.default_rng(0)
     rows: list[Any] = []
@@ -94,7 +95,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of the report's file."""
-    from peekbench.report.html import render_html
+    from peekbench.report.render.html import render_html
 
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render_html(make_report()), encoding="utf-8")

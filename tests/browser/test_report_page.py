@@ -49,17 +49,17 @@ OUTSIDE = """
 FAINT = """
 () => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const rgba = (colour) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+  const rgba = (color) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
     return canvas.getImageData(0, 0, 1, 1).data;
   };
-  const luminance = (colour) => [...rgba(colour)].slice(0, 3).map((part) => part / 255)
+  const luminance = (color) => [...rgba(color)].slice(0, 3).map((part) => part / 255)
     .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
   const ground = (one) => {
     for (; one; one = one.parentElement) {
-      const colour = getComputedStyle(one).backgroundColor;
-      if (rgba(colour)[3] > 0) return colour;
+      const color = getComputedStyle(one).backgroundColor;
+      if (rgba(color)[3] > 0) return color;
     }
   };
   const faint = [];

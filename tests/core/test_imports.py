@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ QUICKSTART, QUICKSTART_LM = (
 def modules_after(*arguments: str) -> set[str]:
     """Top-level modules that are loaded once a command has ended."""
     code = (
-        "import sys; from peekbench.cli import app\n"
+        "import sys; from peekbench.cli.app import app\n"
         f"sys.argv = ['peekbench', *{arguments!r}]\n"
         "try: app()\n"
         "except SystemExit as exit: assert not exit.code, exit.code\n"
@@ -43,8 +45,7 @@ def test_validate_imports_no_heavy_library(command: list[str]) -> None:
 
 
 def test_the_packages_public_names_are_all_there() -> None:
-    import peekbench
-
+    peekbench: Any = import_module("peekbench")
     for name in peekbench.__all__:
         assert getattr(peekbench, name) is not None
     assert set(dir(peekbench)) == set(peekbench.__all__)

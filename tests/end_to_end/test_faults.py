@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from peekbench.errors import StoreError
-from peekbench.records import Trial
-from peekbench.store import Store
+from peekbench.records.trials import Trial
+from peekbench.store.writer import Store
 
 WAITING = 60.0
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from peekbench.effects import paired_scores
-from peekbench.results import load_results
+from peekbench.results.paired_effects import paired_scores
+from peekbench.results.table import load_results
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -91,7 +91,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 
 def test_the_spec_in_the_readme_is_valid(tmp_path: Path) -> None:
-    from peekbench.spec import parse_spec
+    from peekbench.spec.experiment import parse_spec
 
     (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
     assert [arm.name for arm in parse_spec(text, folder=tmp_path).arms] == ["base", "extra", "test", "mix-0.25"]

@@ -11,20 +11,20 @@ import pytest
 from asked_bayes import ask, bias_of, binomial, rows
 from scipy.stats import t as student_t
 
-from peekbench.effects import decide
 from peekbench.errors import DataError, SpecError
-from peekbench.results import tidy
+from peekbench.results.decisions import decide
+from peekbench.results.table import tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench.uses import AnalysisSpec, make_use
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.diagnostics import check_chains, check_weights
-from peekbench_bayes.gaussian import sample, summarise_cells
+from peekbench_bayes.gaussian import sample, summarize_cells
 from peekbench_bayes.model import DifferencePriors
-from peekbench_bayes.verdict import summarise
+from peekbench_bayes.verdict import summarize
 
 if TYPE_CHECKING:
-    from peekbench import FloatArray
+    from peekbench.records import FloatArray
 
     Simulate = Callable[..., pd.DataFrame]
 
@@ -35,7 +35,7 @@ def test_intervals_of_known_differences_hold_as_often_as_they_say() -> None:
     noise = np.array([0.09, 0.03])[:, None] * np.exp(rng.normal(0, 0.4, (2, 20)))
     truth = rng.normal(0.01, 0.01, (250, 1, 20)) + rng.normal(0, 0.005, (250, 2, 20))
     data = truth[..., None] + noise[..., None] * rng.standard_normal((250, 2, 20, 15))
-    states = list(sample(summarise_cells(data), DifferencePriors(), 220, rng))[60:]
+    states = list(sample(summarize_cells(data), DifferencePriors(), 220, rng))[60:]
     for name, true in (
         ("alone", truth.mean(axis=(1, 2))),
         ("theta", truth),
@@ -54,7 +54,7 @@ def test_sampler_is_right_where_the_answer_is_known() -> None:
     """With one model, next to no differences between tasks and many subsamples, the mean is the pooled one."""
     rng = np.random.default_rng(1)
     data = 0.02 + 0.05 * rng.standard_normal((1, 10, 400))
-    states = list(sample(summarise_cells(np.repeat(data[None], 8, axis=0)), DifferencePriors(), 500, rng))[100:]
+    states = list(sample(summarize_cells(np.repeat(data[None], 8, axis=0)), DifferencePriors(), 500, rng))[100:]
     average = np.array([state.alone.mean(axis=(1, 2)) for state in states])
     assert average.mean() == pytest.approx(data.mean(), abs=1e-4)
     assert average.std() == pytest.approx(0.05 / np.sqrt(4000), rel=0.06)
@@ -207,7 +207,7 @@ def test_such_tasks_are_judged_as_a_paired_t_over_tasks_does() -> None:
     table = pd.DataFrame({"task": np.repeat([f"t{number}" for number in range(30)], 40), "extra": 0.5})
     fit = fit_differences(bias_of(tidy(table.assign(test=0.5 + difference.ravel()), "noisy")), Hierarchical())
     assert fit.such_tasks is not None
-    found, means = summarise(fit.such_tasks, 0.89), difference.mean(axis=1)
+    found, means = summarize(fit.such_tasks, 0.89), difference.mean(axis=1)
     assert found.mean == pytest.approx(means.mean(), abs=0.0005)
     half = student_t.ppf(0.945, 29) * means.std(ddof=1) / np.sqrt(30)
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
@@ -215,6 +215,6 @@ def test_such_tasks_are_judged_as_a_paired_t_over_tasks_does() -> None:
 
 @pytest.mark.parametrize("name", ["hierarchical", "meta"])
 def test_contract(simulate: Simulate, name: str) -> None:
-    spec = make_use(AnalysisSpec, f"bayes.{name}", {"draws": 100})
+    spec = make_component(AnalysisSpec, f"bayes.{name}", {"draws": 100})
     check_analyzer(spec.entry, spec.options, simulate(0.01, subsamples=10))
     check_module_light("peekbench_bayes")

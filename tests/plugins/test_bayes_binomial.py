@@ -14,13 +14,13 @@ import pytest
 from asked_bayes import ask, bias_of, binomial, rows
 
 from peekbench.errors import SpecError
-from peekbench.results import load_results, tidy
+from peekbench.results.table import load_results, tidy
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.arrays import split
 from peekbench_bayes.counts import fit_counts, lay_rows
 from peekbench_bayes.laplace import approximate, weights
 from peekbench_bayes.model import CountPriors
-from peekbench_bayes.verdict import summarise
+from peekbench_bayes.verdict import summarize
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -34,7 +34,7 @@ def test_binomial_models_recover_what_was_simulated(preset: Any, slope_sd: float
     results = binomial(0.15, slope_sd)
     fit = fit_counts(bias_of(results), Hierarchical(preset=preset, draws=250))
     assert fit.log_odds is not None
-    effect = summarise(fit.log_odds, 0.99)
+    effect = summarize(fit.log_odds, 0.99)
     assert effect.low < 0.15 < effect.high
     assert effect.sd == pytest.approx(np.sqrt(2 / 20) * slope_sd if slope_sd else 0.0048, rel=0.4)
     sds = {name: float(draws.mean()) for name, draws in fit.spreads.items()}
@@ -94,7 +94,7 @@ def test_published_accuracies_give_the_published_effect(published: Path, num_tes
     )
     fit = fit_counts(truncated, Hierarchical(preset=preset))
     assert fit.log_odds is not None
-    found, (mean, low, high) = summarise(fit.log_odds, 0.89), TABLE[num_test, preset]
+    found, (mean, low, high) = summarize(fit.log_odds, 0.89), TABLE[num_test, preset]
     assert (found.mean, found.low, found.high) == pytest.approx((mean, low, high), abs=0.0009)
 
 
@@ -143,7 +143,7 @@ def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
 
     arms = bias_of(binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
     options = Hierarchical(preset=preset, draws=250)
-    fast, reference = (summarise(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
+    fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
         (reference.mean, reference.low, reference.high), abs=0.2 * fast.sd
     )

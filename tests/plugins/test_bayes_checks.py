@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import halfnorm, norm
 
 from peekbench.errors import DataError, SpecError
-from peekbench.records import Analysis, Table
+from peekbench.records.analysis import Analysis, Table
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer
-from peekbench.uses import AnalysisSpec, make_use
 from peekbench_bayes.arrays import split
 from peekbench_bayes.model import DifferencePriors
 from peekbench_bayes.prior_check import QUANTILES, draw_cells, simulate_cells
@@ -28,7 +28,7 @@ TINY = {"task_sd": 1e-6, "cell_sd": 1e-6, "residual_sd": 1e-6}
 
 
 def ask(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, f"bayes.{name}", options)
+    spec = make_component(AnalysisSpec, f"bayes.{name}", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -85,7 +85,7 @@ def test_prior_effect_of_the_binomials_is_in_points(simulate: Simulate) -> None:
     small = {"intercept_sd": 0.001, "task_sd": 0.001, "pair_sd": 0.001, "effect_sd": 0.4}
     results = simulate(0.0, subsamples=10, num_test=2000)
     (row,) = rows(ask("prior_check", results, preset="printed", num_draws=10_000, count_priors=small).tables[0])
-    half = norm.ppf(QUANTILES, scale=0.4) / 2  # arms are centred: the effect lies half on either side of even odds
+    half = norm.ppf(QUANTILES, scale=0.4) / 2  # arms are centerd: the effect lies half on either side of even odds
     assert [row[name] for name in NAMES] == pytest.approx(np.tanh(half / 2), abs=0.01)
 
 
@@ -209,5 +209,5 @@ def test_presets_that_recovery_lacks_are_refused(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize(("name", "options"), [("prior_check", {}), ("recovery", {"num_data_sets": 20, "draws": 100})])
 def test_contract(simulate: Simulate, name: str, options: dict[str, Any]) -> None:
-    spec = make_use(AnalysisSpec, f"bayes.{name}", options)
+    spec = make_component(AnalysisSpec, f"bayes.{name}", options)
     check_analyzer(spec.entry, spec.options, simulate(0.01, subsamples=10))

@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from peekbench import Analysis, Curves, Densities, Forest
-from peekbench.records import Table
-from peekbench.uses import AnalysisSpec, make_use
+from peekbench import Analysis
+from peekbench.figures import Curves, Densities, Forest
+from peekbench.records.analysis import Table
+from peekbench.spec.components import AnalysisSpec, make_component
 
 Simulate = Callable[..., Any]
 
 
 def ask(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, name, options)
+    spec = make_component(AnalysisSpec, name, options)
     return spec.entry.analyze(results, options=spec.options)
 
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from asked_bayes import bias_of, binomial, rows
 
-from peekbench.records import Table
-from peekbench.uses import AnalysisSpec, make_use
+from peekbench.records.analysis import Table
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_bayes import Hierarchical
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.model import CountPriors, DifferencePriors
 from peekbench_bayes.slices import fit_count_slices, fit_difference_slices, mixture_quantile, take_slices
-from peekbench_bayes.verdict import summarise
+from peekbench_bayes.verdict import summarize
 
 
 def test_slices_keep_one_subsample_of_each_task_and_model() -> None:
@@ -40,7 +40,7 @@ def test_slices_are_fitted_as_each_alone_would_be(preset: Any, slope_sd: float) 
     for number, one in enumerate(slices):
         draws = fit_counts(one, Hierarchical(preset=preset)).log_odds
         assert draws is not None
-        alone = summarise(draws, 0.89)
+        alone = summarize(draws, 0.89)
         expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.12 * alone.sd)
         assert (found.mean[number], found.low[number], found.high[number]) == expected
 
@@ -58,7 +58,7 @@ def test_calibrated_slices_are_fitted_as_each_alone_would_be() -> None:
     slices = list(take_slices(arms, 4, np.random.default_rng(1)))
     found = fit_difference_slices(slices, DifferencePriors(), 2000, 0.89, np.random.default_rng(2))
     for number, one in enumerate(slices):
-        alone = summarise(fit_differences(one, Hierarchical(draws=1000)).average, 0.89)
+        alone = summarize(fit_differences(one, Hierarchical(draws=1000)).average, 0.89)
         assert found.mean[number] == pytest.approx(np.nanmean(one.difference), abs=1e-12)
         expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.1 * alone.sd)
         assert (found.mean[number], found.low[number], found.high[number]) == expected
@@ -77,7 +77,7 @@ def test_meta_counts_what_slices_conclude() -> None:
 
 
 def ask_meta(results: pd.DataFrame, **options: Any) -> tuple[Table, ...]:
-    spec = make_use(AnalysisSpec, "bayes.meta", options)
+    spec = make_component(AnalysisSpec, "bayes.meta", options)
     return spec.entry.analyze(results, options=spec.options).tables
 
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from peekbench.errors import DataError
-from peekbench.records import Draw, Folders, Labeled, Trial, TrialResult, WorkItem
-from peekbench.spec import make_spec
+from peekbench.execution.worker import Worker
+from peekbench.records.data import Folders, Labeled
+from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import make_spec
 from peekbench.testing import check_method, make_case
-from peekbench.uses import MethodSpec, make_use
-from peekbench.worker import Worker
 
 METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 
@@ -28,7 +29,7 @@ def test_methods_keep_their_contract(use: str) -> None:
 
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     base, extra = case.predict(None), case.predict(case.unlabeled)
     labels = _labels_of(case.test)
@@ -39,7 +40,7 @@ def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: P
 
 @pytest.mark.parametrize("use", METHODS)
 def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     for text in ("a ! 1", "好,坏", ""):
         wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
@@ -58,7 +59,7 @@ def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None
     ],
 )
 def test_what_counts_as_a_word_is_said_for_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
     with pytest.raises(DataError, match=message):
@@ -68,7 +69,7 @@ def test_what_counts_as_a_word_is_said_for_each_method(use: str, text: str, mess
 @pytest.mark.parametrize("use", METHODS)
 def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp_path: Path) -> None:
     """Where the unlabeled texts have words, there is nothing to learn, but something to answer."""
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     wordless = replace(case, train=Labeled(tuple("a !" for _ in case.train.inputs), case.train.labels))
     assert wordless.predict(case.unlabeled) == pytest.approx(1 / 3, abs=1e-6)
@@ -76,7 +77,7 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
 
 @pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
 def test_tokens_are_counted_as_the_method_makes_them(use: str, expected: list[int], tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     assert spec.entry.count_tokens is not None
     counted = spec.entry.count_tokens(
         ["It has 12 words.", "a b"], options=spec.options, folders=Folders(tmp_path, tmp_path)
@@ -90,7 +91,7 @@ def _labels_of(texts: Any) -> Any:
 
 
 def test_lsa_clips_components_to_what_the_texts_span(tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, "classic.lsa", {"num_components": 10_000})
+    spec = make_component(MethodSpec, "classic.lsa", {"num_components": 10_000})
     case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
     assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
 
@@ -98,7 +99,7 @@ def test_lsa_clips_components_to_what_the_texts_span(tmp_path: Path) -> None:
 def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> None:
     entropies = []
     for temperature in (0.25, 1.0):
-        spec = make_use(MethodSpec, "classic.self_training", {"temperature": temperature})
+        spec = make_component(MethodSpec, "classic.self_training", {"temperature": temperature})
         case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
         entropies.append(case.fit(case.unlabeled).metrics["soft_label_entropy"])
     assert entropies[0] < entropies[1]
@@ -106,14 +107,14 @@ def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> No
 
 def test_self_training_at_no_temperature_to_speak_of_has_hard_labels(tmp_path: Path) -> None:
     """Probabilities to the power of 100,000 are no numbers any more; their shares still are."""
-    spec = make_use(MethodSpec, "classic.self_training", {"temperature": 1e-5})
+    spec = make_component(MethodSpec, "classic.self_training", {"temperature": 1e-5})
     case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
     assert case.fit(case.unlabeled).metrics["soft_label_entropy"] == pytest.approx(0, abs=1e-3)
     case.predict(case.unlabeled)
 
 
 def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, "classic.word2vec")
+    spec = make_component(MethodSpec, "classic.word2vec")
     case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
     strange = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
     assert np.allclose(strange, strange[0])
@@ -124,9 +125,9 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
 def test_numbers_do_not_depend_on_the_hash_seed(use: str) -> None:
     code = f"""
 import json, tempfile, pathlib
-from peekbench.uses import MethodSpec, make_use
+from peekbench.uses import MethodSpec, make_component
 from peekbench.testing import make_case
-spec = make_use(MethodSpec, {use!r})
+spec = make_component(MethodSpec, {use!r})
 with tempfile.TemporaryDirectory() as folder:
     case = make_case({use!r}, spec.entry, spec.options, pathlib.Path(folder))
     print(json.dumps(case.predict(case.unlabeled).tolist()))

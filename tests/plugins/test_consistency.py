@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from peekbench.execute import run
-from peekbench.records import Analysis
-from peekbench.results import load_results, tidy
+from peekbench.execution.runner import run
+from peekbench.records.analysis import Analysis
+from peekbench.results.table import load_results, tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench.uses import AnalysisSpec, make_use
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
 
 def look(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, "consistency", options)
+    spec = make_component(AnalysisSpec, "consistency", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -271,6 +271,6 @@ def test_a_run_gives_the_share_of_the_commonest_class(make_spec: Any) -> None:
 
 
 def test_contract(simulate: Simulate) -> None:
-    spec = make_use(AnalysisSpec, "consistency")
+    spec = make_component(AnalysisSpec, "consistency")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
     check_module_light("peekbench_consistency")

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from peekbench.errors import DataError
-from peekbench.records import Dataset, Draw, Labeled, Trial, TrialResult, WorkItem
-from peekbench.spec import make_spec
+from peekbench.execution.worker import Worker
+from peekbench.records.data import Dataset, Labeled
+from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import make_spec
 from peekbench.testing import check_method, make_case
-from peekbench.uses import MethodSpec, make_use
-from peekbench.worker import Worker
 
 
 @pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
@@ -22,7 +23,7 @@ def test_controls_keep_their_contract(use: str) -> None:
 
 @pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
 def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use)
+    spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     wordless = replace(case, train=Labeled(tuple("a ! 好,坏" for _ in case.train.inputs), case.train.labels))
     for unlabeled in (None, case.unlabeled):
@@ -74,7 +75,7 @@ def test_leak_has_the_bias_that_is_planted(share: float, tmp_path: Path) -> None
 
 
 def test_leak_and_null_share_their_base_arm(tmp_path: Path) -> None:
-    null, leak = (make_use(MethodSpec, use) for use in ("controls.null", "controls.leak"))
+    null, leak = (make_component(MethodSpec, use) for use in ("controls.null", "controls.leak"))
     assert null.base_key() == leak.base_key()
     both = run(["controls.null", "controls.leak"], tmp_path, num_subsamples=3)
     assert (both["controls.null"][0][:, 0] == both["controls.leak"][0][:, 0]).all()
@@ -82,7 +83,7 @@ def test_leak_and_null_share_their_base_arm(tmp_path: Path) -> None:
 
 def test_leak_knows_the_share_it_is_told(tmp_path: Path) -> None:
     for share, most in ((0.0, 0), (0.25, 15), (1.0, 60)):
-        spec = make_use(MethodSpec, "controls.leak", {"share": share})
+        spec = make_component(MethodSpec, "controls.leak", {"share": share})
         case = make_case("controls.leak", spec.entry, spec.options, tmp_path)
         certain = case.fit(case.unlabeled).predict(case.unlabeled).max(axis=1) == 1
         assert certain.sum() == most
@@ -94,7 +95,7 @@ def test_leak_knows_nothing_of_texts_that_stand_under_two_labels(tmp_path: Path)
     texts = [f"word{row % 40} other{row % 6}" for row in range(240)]  # every 120th is the same
     labels = np.random.default_rng(0).integers(0, 2, 240).tolist()
     texts[:60], labels[:60] = [f"single{row} word{row}" for row in range(60)], [row % 2 for row in range(60)]
-    spec = make_use(MethodSpec, "controls.leak", {"share": 1.0})
+    spec = make_component(MethodSpec, "controls.leak", {"share": 1.0})
     dataset = Dataset(texts, labels, ("zero", "one"))
     case = make_case("controls.leak", spec.entry, spec.options, tmp_path, dataset)
     of_text: dict[str, set[int]] = {}

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from peekbench import plugins
-from peekbench.data import check, hash_rows
-from peekbench.design import Design
-from peekbench.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.data.loading import check, hash_rows
+from peekbench.data.sampling import check_sizes
 from peekbench.errors import DataError
-from peekbench.records import Dataset, Folders
-from peekbench.sampling import check_sizes
+from peekbench.plugins import registry
+from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.records.data import Dataset, Folders
+from peekbench.spec.design import Design
 from peekbench_docstrings import source
 from peekbench_docstrings.extract import extract
 from peekbench_docstrings.names import telling_names, without_names
@@ -33,7 +33,7 @@ SMALL = Recipe(
     title="the small package",
     package="small",
     distribution="small",
-    licence="free",
+    license="free",
     instruction="",
     classes={"air": ("air", "wind/_gust"), "water": ("water",)},
     aliases=frozenset({"sm"}),
@@ -285,7 +285,7 @@ def test_options(folders: Folders) -> None:
 
 
 def test_registered_with_a_group_of_all() -> None:
-    offers = plugins.load("docstrings").offers["data source"]
+    offers = registry.load("docstrings").offers["data source"]
     tasks = {name for name, entry in offers.items() if isinstance(entry, DataSourceEntry)}
     group = offers["all"]
     assert isinstance(group, TaskGroupEntry)
@@ -301,4 +301,4 @@ def test_facts_are_what_is_known_without_making_a_task(folders: Folders, recipe:
     assert known.characters[0] == pytest.approx(lengths[len(lengths) // 4], abs=1)
     assert known.characters[1] == pytest.approx(lengths[3 * len(lengths) // 4], abs=1)
     unknown = facts(Folders(tmp_path, tmp_path / "empty"), recipe)
-    assert (unknown.num_classes, unknown.num_rows, unknown.licence) == (known.num_classes, None, known.licence)
+    assert (unknown.num_classes, unknown.num_rows, unknown.license) == (known.num_classes, None, known.license)

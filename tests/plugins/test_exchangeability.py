@@ -17,17 +17,18 @@ from small_models import save_model
 from torch.nn.functional import log_softmax
 from typer.testing import CliRunner
 
-from peekbench import Analysis, Context, DataError, Dataset, Folders, SpecError
-from peekbench.cli import app
+from peekbench import Analysis, Context, DataError, Dataset, Folders
+from peekbench.cli.app import app
+from peekbench.errors import SpecError
+from peekbench.spec.components import AuditSpec, make_component
 from peekbench.testing import check_module_light
-from peekbench.uses import AuditSpec, make_use
 from peekbench_lm.likelihood import log_likelihoods, windows
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.pretraining import pretrain
 from peekbench_lm.training import Recipe
 from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
 from peekbench_prompting.findings import NONE, PREFERS, SUSPECT
-from peekbench_prompting.orders import compare, make_shards, neighbour_scores, same_label, shared_words
+from peekbench_prompting.orders import compare, make_shards, neighbor_scores, same_label, shared_words
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)
@@ -41,7 +42,7 @@ WORDS = (
 # The test
 
 
-def test_shards_are_neighbours_and_their_orders_are_permutations() -> None:
+def test_shards_are_neighbors_and_their_orders_are_permutations() -> None:
     shards = make_shards(23, 5, 40, [1])
     assert [shard.first for shard in shards] == [0, 5, 10, 15, 19]
     for shard in shards:
@@ -102,11 +103,11 @@ def test_a_small_preference_in_every_shard_is_found() -> None:
     assert compare(scores, [0]).p_exact > 0.99, "only a preference for the published order counts"
 
 
-def test_neighbours_are_as_alike_as_their_words_and_labels() -> None:
+def test_neighbors_are_as_alike_as_their_words_and_labels() -> None:
     (shard,) = make_shards(3, 1, 6, [0])
     words = shared_words(["a b", "B c", "x"])
     assert words.tolist() == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
-    scores = neighbour_scores([shard], [words])
+    scores = neighbor_scores([shard], [words])
     for order, score in zip(shard.orders, scores[0], strict=True):
         middle = order.tolist()[1]
         assert score == pytest.approx(0 if middle == 2 else 1 / 3)
@@ -251,13 +252,13 @@ def test_an_untouched_model_prefers_no_order(untouched: Path) -> None:
     assert min(cell(found, "p, exact", row=row) for row in range(5)) > 0.01
 
 
-def test_a_model_that_has_never_seen_texts_may_prefer_an_order_in_which_neighbours_are_alike(train_on: Any) -> None:
+def test_a_model_that_has_never_seen_texts_may_prefer_an_order_in_which_neighbors_are_alike(train_on: Any) -> None:
     """What the test takes for granted fails here: the audit has to notice."""
     model = train_on(tuple(make_related_texts(400, 0)), epochs=8)
     unseen = make_related_texts(160, 1)
     found = ask(model, {"related": make_dataset(unseen)})
     assert cell(found, "p, exact") < 0.001
-    assert cell(found, "p, words of neighbours", 1) < 0.001
+    assert cell(found, "p, words of neighbors", 1) < 0.001
     assert cell(found, "finding") == SUSPECT
     assert "The order of related is not random" in found.warnings[0]
     at_random = np.random.default_rng(0).permutation(unseen).tolist()
@@ -266,7 +267,7 @@ def test_a_model_that_has_never_seen_texts_may_prefer_an_order_in_which_neighbou
 
 def test_labels_in_stretches_are_noticed(untouched: Path) -> None:
     found = ask(untouched, {"runs": make_dataset(make_texts(160, 0), [row // 3 % 2 for row in range(160)])})
-    assert cell(found, "p, labels of neighbours", 1) < 0.001
+    assert cell(found, "p, labels of neighbors", 1) < 0.001
     assert "The order of runs is not random" in found.warnings[0]
 
 
@@ -327,7 +328,7 @@ def test_what_cannot_be_audited_is_refused_before_any_work(untouched: Path, tmp_
         ask(save_model("bert", tmp_path), {"a": make_dataset(make_texts(60, 0))})
     for row in ("no field", "{text} {other}", "{text", "{label}"):
         with pytest.raises(SpecError, match="row"):
-            make_use(AuditSpec, "prompting.exchangeability", {"model": "gpt2", "row": row})
+            make_component(AuditSpec, "prompting.exchangeability", {"model": "gpt2", "row": row})
 
 
 def test_the_command_audits_a_specs_tasks(untouched: Path, make_raw: Any) -> None:

@@ -12,23 +12,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from peekbench import (
-    Analysis,
-    Axis,
-    Curve,
-    Curves,
-    Densities,
-    Figure,
-    Forest,
-    Form,
-    Interval,
-    PeekbenchError,
-    Sample,
-    Violins,
-    thinned,
-    write_report,
-)
-from peekbench.report.content import Report
+from peekbench import Analysis, PeekbenchError
+from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
+from peekbench.plugins import Form
+from peekbench.report import write_report
+from peekbench.report.build.run_report import Report
 from peekbench.testing import check_module_light
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
@@ -63,7 +51,7 @@ def forest(tasks: list[str] = TASKS, headings: list[str] = CONFIGURATIONS) -> Fo
 
 def samples(labels: list[str], **how: Any) -> tuple[Sample, ...]:
     rng = np.random.default_rng(1)
-    return tuple(Sample(label, thinned(rng.normal(0.01, 0.03, 60)), **how) for label in labels)
+    return tuple(Sample(label, downsample(rng.normal(0.01, 0.03, 60)), **how) for label in labels)
 
 
 def violins(tasks: list[str] = TASKS, headings: list[str] = CONFIGURATIONS) -> Violins:
@@ -146,7 +134,7 @@ def test_no_text_touches_another_or_leaves_the_picture(figure: Figure) -> None:
 
 
 @each_kind
-def test_every_axis_is_labelled_with_its_unit(figure: Figure) -> None:
+def test_every_axis_is_labeled_with_its_unit(figure: Figure) -> None:
     with drawn(figure) as picture:
         texts = " ".join(text.get_text() for text in picture.texts)
     assert "accuracy points" in texts
@@ -207,7 +195,7 @@ def test_fewer_than_ten_values_are_dots() -> None:
 
 def test_the_density_of_a_spread_ends_at_zero_and_long_tails_do_not_stretch_the_axis() -> None:
     spreads = np.abs(np.random.default_rng(3).standard_t(1.5, 2000)) / 100
-    sample = Sample("x", thinned(spreads))
+    sample = Sample("x", downsample(spreads))
     with drawn(Densities("d", Axis("a", "spread"), (("", (sample,)),), 0.89)) as picture:
         (axes,) = picture.axes
         curve = max(axes.lines, key=lambda line: len(line.get_xdata()))
@@ -250,7 +238,7 @@ def test_centred_panels_have_one_length_numbers_of_their_own_and_zero_where_it_i
         (heading, (Curve("a", x, (y, y + 0.01), (y - wide, y), (y + wide, y + 0.02)),))
         for heading, y, wide in (("near", 0.02, 0.05), ("far", 1.5, 0.01), ("none", 0.0, 0.0))
     )
-    figure = Curves("c", Axis("x", "count"), POINTS, panels, is_centred=True)
+    figure = Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)
     with drawn(figure) as picture:
         limits = [axes.get_ylim() for axes in picture.axes]
         for (low, high), (_, (curve,)), axes in zip(limits, panels, picture.axes, strict=True):
@@ -266,7 +254,7 @@ def test_centred_panels_share_one_axis_where_that_is_little_longer() -> None:
         (heading, (Curve("a", x, (middle, middle), (middle - half,) * 2, (middle + half,) * 2),))
         for heading, middle, half in (("wide", 0.0, 0.03), ("narrow", -0.015, 0.01))
     )
-    with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centred=True)) as picture:
+    with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)) as picture:
         assert len({axes.get_ylim() for axes in picture.axes}) == 1
         assert [any(label.get_text() for label in axes.get_yticklabels()) for axes in picture.axes] == [True, False]
         assert "begin at different values" not in " ".join(text.get_text() for text in picture.texts)
@@ -356,7 +344,7 @@ def test_nothing_to_draw_is_drawn(figure: Figure) -> None:
         assert b"<svg" in draw(empty, "svg")
 
 
-def test_lines_beyond_the_colours_look_different() -> None:
+def test_lines_beyond_the_colors_look_different() -> None:
     labels = [f"line {number}" for number in range(18)]
     with drawn(curves(labels, ["panel"])) as picture:
         looks = [

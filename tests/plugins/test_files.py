@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from peekbench import load_dataset, plugins
-from peekbench.data import fingerprint
-from peekbench.entries import DataSourceEntry
+from peekbench import load_dataset
+from peekbench.data.loading import fingerprint
 from peekbench.errors import DataError
-from peekbench.records import Dataset, Folders
+from peekbench.plugins import registry
+from peekbench.plugins.entries import DataSourceEntry
+from peekbench.records.data import Dataset, Folders
 from peekbench_files.options import FileOptions
 from peekbench_files.source import load
 
@@ -232,7 +233,7 @@ def test_options_survive_the_store() -> None:
 def test_the_plugins_name_alone_will_do(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(CSV)
     assert load_dataset("files", {"path": "rows.csv"}, folder=tmp_path).labels == (1, 0, 1)
-    assert plugins.find("files", "data source", DataSourceEntry).options is FileOptions
+    assert registry.find("files", "data source", DataSourceEntry).options is FileOptions
     assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
 
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 from small_models import KINDS, SENTENCES, save_model
 
-from peekbench import Dataset, PeekbenchError, SpecError, load_results, run
-from peekbench.spec import ExperimentSpec, load_spec, make_spec
+from peekbench import Dataset, PeekbenchError, load_results, run
+from peekbench.errors import SpecError
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench.uses import MethodSpec, make_use
 from peekbench_finetune.classification import pool
 from peekbench_lm import installed
 from peekbench_lm.layout import Step
@@ -37,7 +38,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
-    spec = make_use(MethodSpec, use, {"model": str(folder), **QUICK, **options})
+    spec = make_component(MethodSpec, use, {"model": str(folder), **QUICK, **options})
     return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
 
 
@@ -82,15 +83,15 @@ def test_every_kind_of_model_is_pretrained_and_finetuned(name: str, tmp_path: Pa
 
 def test_defaults_are_the_studys(folder: Path, tmp_path: Path) -> None:
     """arXiv 2410.00179, section 4: BERT two epochs and [CLS], GPT-2 one epoch and the last token."""
-    spec = make_use(MethodSpec, "finetune.tapt", {"model": str(folder)})
+    spec = make_component(MethodSpec, "finetune.tapt", {"model": str(folder)})
     case = make_case(spec.use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
     metrics = case.fit(case.unlabeled).metrics
     assert ("pretraining_loss_2" in metrics) == ("bert" in folder.name)
     assert "pretraining_loss_3" not in metrics
     pooling = "cls" if "bert" in folder.name else "last"
-    same = make_use(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": pooling}})
+    same = make_component(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": pooling}})
     assert np.array_equal(case.predict(None), case.predict(None, options=same.options))
-    other = make_use(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": "mean"}})
+    other = make_component(MethodSpec, "finetune.tapt", {"model": str(folder), "classification": {"pooling": "mean"}})
     assert not np.array_equal(case.predict(None), case.predict(None, options=other.options))
     kept = spec.raw_options()
     assert (kept["context_length"], kept["pretraining"]["batch_size"], kept["classification"]["batch_size"]) == (
@@ -190,9 +191,9 @@ def test_missing_libraries_are_named_before_any_work(folder: Path, monkeypatch: 
 
 def test_options_that_do_not_fit_are_told_with_their_place() -> None:
     with pytest.raises(SpecError, match=r"pretraining.*epochs"):
-        make_use(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"epochs": 0}})
+        make_component(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"epochs": 0}})
     with pytest.raises(SpecError, match="model"):
-        make_use(MethodSpec, "finetune.tapt", {})
+        make_component(MethodSpec, "finetune.tapt", {})
 
 
 @pytest.mark.parametrize(

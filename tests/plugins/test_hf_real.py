@@ -9,9 +9,9 @@ import pytest
 from loopback_hub import LoopbackHub
 
 from peekbench import load_dataset
-from peekbench.execute import run
-from peekbench.results import load_results
-from peekbench.spec import make_spec
+from peekbench.execution.runner import run
+from peekbench.results.table import load_results
+from peekbench.spec.experiment import make_spec
 from peekbench_hf.definition import HubFiles
 from peekbench_hf.tasks import TASKS
 

@@ -18,8 +18,8 @@ from loopback_hub import LoopbackHub
 
 import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
-from peekbench.entries import DataSourceEntry
-from peekbench.plugins import find
+from peekbench.plugins.entries import DataSourceEntry
+from peekbench.plugins.registry import find
 from peekbench_hf.definition import HubTask, WebFile
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.source import load_task

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from peekbench import Analysis, SpecError, Table
-from peekbench.results import tidy
+from peekbench import Analysis, Table
+from peekbench.errors import SpecError
+from peekbench.results.table import tidy
 from peekbench_summary import Summary
 from peekbench_summary.changes import contrast
 from peekbench_summary.estimates import of_change
 from peekbench_summary.leaderboard import rank, tie_letters
-from peekbench_summary.summary import summarise
+from peekbench_summary.summary import summarize
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
@@ -57,12 +58,12 @@ def test_methods_stand_in_the_order_of_their_honest_score() -> None:
 
 def test_tasks_by_methods() -> None:
     results = scores({"one": 0.0, "two": 0.1})
-    (table,) = [table for table in summarise(results, options=Summary()).tables if "tasks by methods" in table.title]
+    (table,) = [table for table in summarize(results, options=Summary()).tables if "tasks by methods" in table.title]
     by_task = results[results["method"] == "two"].pivot(index=["task", "subsample"], columns="arm", values="score")
     means = (by_task["test"] - by_task["extra"]).groupby("task").mean()
     assert [column.name for column in table.columns] == ["task", "one", "two"]
     assert [row["two"] for row in rows(table)] == pytest.approx(means.tolist())
-    alone = summarise(results[results["method"] == "one"], options=Summary())
+    alone = summarize(results[results["method"] == "one"], options=Summary())
     assert not any("tasks by methods" in table.title for table in alone.tables)
 
 

@@ -18,12 +18,12 @@ from peekbench_lm.adapters import MARK, put_adapters
 from peekbench_lm.checkpointing import set_checkpointing
 from peekbench_lm.completions import Completion, complete, make_batch
 from peekbench_lm.folder import find_model
+from peekbench_lm.forward_context import computing
 from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import Step, count_shared
 from peekbench_lm.model import LanguageModel, borrow
 from peekbench_lm.names import Held
-from peekbench_lm.quantised import compute_by_precision
-from peekbench_lm.situation import computing
+from peekbench_lm.quantized import compute_by_precision
 from peekbench_lm.tokens import encode
 from peekbench_lm.training import Recipe, _backward
 

@@ -15,11 +15,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError
 from peekbench_lm import builtin
+from peekbench_lm.forward_context import computing
 from peekbench_lm.layout import GROUP_COST, Step, group_lengths
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.names import Kind
 from peekbench_lm.pretraining import pretrain
-from peekbench_lm.situation import computing
 from peekbench_lm.training import Recipe
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ RECIPE = Recipe(2, 8, 1e-3, "linear", 0.01, 1.0)
 # Layout
 
 
-def test_groups_cost_as_little_as_any_cut_into_neighbours() -> None:
+def test_groups_cost_as_little_as_any_cut_into_neighbors() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         lengths = sorted(generator.integers(1, 300, size=8).tolist())
@@ -119,7 +119,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["opt", "xlnet", "convbert", "modernbert"])
 def test_models_of_other_builds_are_computed_right_or_refused(name: str, tmp_path: Path) -> None:
-    """OPT passes its body by, XLNet sees the tokens behind, ConvBERT padding; ModernBERT looks at neighbours only."""
+    """OPT passes its body by, XLNet sees the tokens behind, ConvBERT padding; ModernBERT looks at neighbors only."""
     kind: Kind = "masked" if name in ("convbert", "modernbert") else "causal"
     tokenizer = builtin.train_tokenizer(kind, SENTENCES, 400)
     tokenizer.save_pretrained(tmp_path)

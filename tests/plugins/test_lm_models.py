@@ -12,7 +12,8 @@ import torch
 from loopback_hub import LoopbackHub
 from small_models import farthest, some_texts, weights
 
-from peekbench import DataError, Folders, SpecError
+from peekbench import DataError, Folders
+from peekbench.errors import SpecError
 from peekbench_lm import builtin, corpus
 from peekbench_lm.devices import choose_device, reproducibly
 from peekbench_lm.folder import describe_model, find_model, pin_model

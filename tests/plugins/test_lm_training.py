@@ -16,11 +16,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from peekbench import PeekbenchError
 from peekbench_lm import builtin
 from peekbench_lm.devices import is_out_of_memory
+from peekbench_lm.forward_context import computing
 from peekbench_lm.head import summed_loss
 from peekbench_lm.layout import Step
 from peekbench_lm.model import LanguageModel
 from peekbench_lm.pretraining import NO_TARGET, mask, mean_loss, pretrain
-from peekbench_lm.situation import computing
 from peekbench_lm.training import Batch, Recipe, train
 
 CPU = torch.device("cpu")

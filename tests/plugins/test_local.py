@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from peekbench import THREADS_VARIABLE, WorkItem
-from peekbench.records import Draw, Trial, TrialFailure
+from peekbench.plugins import THREADS_VARIABLE
+from peekbench.records import WorkItem
+from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench_local import Local
 from peekbench_local.processes import _Worker, execute
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
-from peekbench.records import Analysis, Table
-from peekbench.results import load_results, tidy
+from peekbench.records.analysis import Analysis, Table
+from peekbench.results.table import load_results, tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench.uses import AnalysisSpec, make_use
 from peekbench_permutation import Permutation
 from peekbench_permutation.permutation import adjust, p_values
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def ask(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, "permutation", options)
+    spec = make_component(AnalysisSpec, "permutation", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -155,6 +155,6 @@ def test_log_losses_are_tested_at_random_with_better_as_up(simulate: Simulate) -
 
 
 def test_contract(simulate: Simulate) -> None:
-    spec = make_use(AnalysisSpec, "permutation")
+    spec = make_component(AnalysisSpec, "permutation")
     check_analyzer(spec.entry, spec.options, simulate(0.01, subsamples=30))
     check_module_light("peekbench_permutation")

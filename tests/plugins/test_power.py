@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from peekbench import Curves, DesignPoint, PeekbenchError, PlannedDesign
-from peekbench.execute import run
-from peekbench.records import Analysis, Table
-from peekbench.results import load_results, tidy
+from peekbench import PeekbenchError
+from peekbench.execution.runner import run
+from peekbench.figures import Curves
+from peekbench.records import DesignPoint, PlannedDesign
+from peekbench.records.analysis import Analysis, Table
+from peekbench.results.table import load_results, tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench.uses import AnalysisSpec, make_use
 from peekbench_power.designs import cheapest, detectable, enough
 from peekbench_power.detection import Wanted, minimum_detectable, power
 from peekbench_power.forecast import TYPICAL
@@ -28,7 +30,7 @@ USUAL = Wanted(power=0.8, size=0.05)
 
 
 def assess(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, "power", options)
+    spec = make_component(AnalysisSpec, "power", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -208,7 +210,7 @@ def test_a_pilots_store_is_enough(make_spec: Any) -> None:
 
 
 def test_forecast_before_anything_is_run() -> None:
-    spec = make_use(AnalysisSpec, "power", {"biases": [0.01]})
+    spec = make_component(AnalysisSpec, "power", {"biases": [0.01]})
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, tuple("abcde")))
     design = PlannedDesign(("mine",), points, {("mine", 50, 100): 2.0})
@@ -225,7 +227,7 @@ def test_forecast_before_anything_is_run() -> None:
 
 
 def test_forecast_counts_the_tasks_of_each_size_and_wants_accuracies() -> None:
-    spec = make_use(AnalysisSpec, "power")
+    spec = make_component(AnalysisSpec, "power")
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, ("a",)))
     found = rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
@@ -252,6 +254,6 @@ def test_curves_are_those_of_the_tables() -> None:
 
 
 def test_contract(simulate: Simulate) -> None:
-    spec = make_use(AnalysisSpec, "power")
+    spec = make_component(AnalysisSpec, "power")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
     check_module_light("peekbench_power")

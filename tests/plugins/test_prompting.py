@@ -13,11 +13,14 @@ from prompted import INSTRUCTION, WHO, byte_level, task_of
 from small_models import SENTENCES, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from peekbench import Dataset, FloatArray, Labeled, SpecError, Task, render_prompt
-from peekbench.spec import load_spec
+from peekbench import Dataset, Labeled, Task
+from peekbench.data import render_prompt
+from peekbench.errors import SpecError
+from peekbench.records import FloatArray
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import load_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench.uses import MethodSpec, make_use
 from peekbench_lm.model import LanguageModel
 from peekbench_prompting.examples import Questions, choose_examples
 from peekbench_prompting.options import FewShot, ZeroShot
@@ -41,7 +44,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model("gpt2", tmp_path_factory.mktemp("gpt2"), positions=512)
 
 
-def plainly(folder: Path, texts: Sequence[str], task: Task, normalisation: str = "mean") -> FloatArray:
+def plainly(folder: Path, texts: Sequence[str], task: Task, normalization: str = "mean") -> FloatArray:
     """Class probabilities by one forward pass for each text and class, written with transformers alone."""
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     network: Any = AutoModelForCausalLM.from_pretrained(folder)
@@ -56,7 +59,7 @@ def plainly(folder: Path, texts: Sequence[str], task: Task, normalisation: str =
             with torch.no_grad():
                 said = network(torch.tensor([ids])).logits[0].double().log_softmax(-1)
             each = [said[place - 1, ids[place]].item() for place in range(stem, len(ids))]
-            scores[row, label] = np.mean(each) if normalisation == "mean" else np.sum(each)
+            scores[row, label] = np.mean(each) if normalization == "mean" else np.sum(each)
     odds = np.exp(scores - scores.max(1, keepdims=True))
     return np.asarray(odds / odds.sum(1, keepdims=True))
 
@@ -70,29 +73,29 @@ ABOUT_WHOM = Dataset(
 
 
 def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
-    spec = make_use(MethodSpec, use, {"model": str(folder), **options})
+    spec = make_component(MethodSpec, use, {"model": str(folder), **options})
     return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
 
 
-@pytest.mark.parametrize("normalisation", ["mean", "sum"])
-def test_scores_are_those_of_the_plain_computation(normalisation: str, folder: Path, tmp_path: Path) -> None:
-    case = case_of("prompting.zero_shot", folder, tmp_path, scoring={"normalisation": normalisation, "batch_size": 4})
+@pytest.mark.parametrize("normalization", ["mean", "sum"])
+def test_scores_are_those_of_the_plain_computation(normalization: str, folder: Path, tmp_path: Path) -> None:
+    case = case_of("prompting.zero_shot", folder, tmp_path, scoring={"normalization": normalization, "batch_size": 4})
     texts = [*case.test[:7], case.test[0] * 3]
     found = case.fit(None).predict(texts)
-    wanted = plainly(folder, texts, case.task, normalisation)
+    wanted = plainly(folder, texts, case.task, normalization)
     assert np.abs(np.log(found) - np.log(wanted)).max() < 1e-4
     assert np.ptp(wanted, axis=1).min() > 1e-3, "classes can be told apart"
 
 
-@pytest.mark.parametrize("normalisation", ["mean", "sum"])
-def test_scores_of_stories_are_those_of_the_plain_computation(normalisation: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalization", ["mean", "sum"])
+def test_scores_of_stories_are_those_of_the_plain_computation(normalization: str, tmp_path: Path) -> None:
     folder = ROOT.parent / "shared" / "data" / "models" / "stories260K"
     if not folder.is_dir():
         pytest.skip("the model stories260K is not beside the repository")
-    case = case_of("prompting.zero_shot", folder, tmp_path, scoring={"normalisation": normalisation})
+    case = case_of("prompting.zero_shot", folder, tmp_path, scoring={"normalization": normalization})
     texts = list(case.test[:4])
     found = case.fit(None).predict(texts)
-    assert np.abs(np.log(found) - np.log(plainly(folder, texts, case.task, normalisation))).max() < 1e-4
+    assert np.abs(np.log(found) - np.log(plainly(folder, texts, case.task, normalization))).max() < 1e-4
 
 
 def test_content_free_texts_say_what_names_alone_are_worth(gpt2: Path, tmp_path: Path) -> None:
@@ -232,7 +235,7 @@ def test_tokens_are_counted_as_prompts_have_them(gpt2: Path, tmp_path: Path) -> 
 def test_defaults_are_the_studys() -> None:
     """arXiv 2410.00179, section 9."""
     options = ZeroShot(model="x")
-    assert (options.context_length, options.scoring.normalisation, options.scoring.prior_correction) == (
+    assert (options.context_length, options.scoring.normalization, options.scoring.prior_correction) == (
         512,
         "mean",
         "none",

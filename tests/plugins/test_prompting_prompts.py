@@ -10,7 +10,9 @@ from prompted import INSTRUCTION, NAMES, TOKENIZERS, byte_level, sentence_piece,
 from small_models import SENTENCES
 from tokenizers import normalizers
 
-from peekbench import DataError, SpecError, frame_prompt, render_prompt
+from peekbench import DataError
+from peekbench.data import frame_prompt, render_prompt
+from peekbench.errors import SpecError
 from peekbench_prompting.answers import find_answers
 from peekbench_prompting.prompts import DATE, Prompts
 

@@ -14,15 +14,16 @@ import pytest
 import torch
 from small_models import SENTENCES, save_model
 
-from peekbench import Dataset, Folders, PeekbenchError, SpecError, load_results, run
-from peekbench.spec import load_spec, make_spec
+from peekbench import Dataset, Folders, PeekbenchError, load_results, run
+from peekbench.errors import SpecError
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench.uses import MethodSpec, make_use
 from peekbench_lm import completions, installed
 from peekbench_lm.completions import Completion, make_batch
+from peekbench_lm.forward_context import computing
 from peekbench_lm.model import LanguageModel
-from peekbench_lm.situation import computing
 from peekbench_prompting import training
 from peekbench_prompting.fit import make_prompts
 from peekbench_prompting.methods import prefetch
@@ -72,7 +73,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def case_of(use: str, model: Path | str, tmp_path: Path, **options: Any) -> Case:
-    spec = make_use(MethodSpec, use, {"model": str(model), **QUICK, **options})
+    spec = make_component(MethodSpec, use, {"model": str(model), **QUICK, **options})
     return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
 
 
@@ -101,8 +102,8 @@ def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: P
 
 def test_the_base_arm_is_zero_shot_and_shared(folder: Path, tmp_path: Path) -> None:
     options = {"model": str(folder), **QUICK}
-    plain = make_use(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
-    uses = [make_use(MethodSpec, use, options) for use in USES]
+    plain = make_component(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
+    uses = [make_component(MethodSpec, use, options) for use in USES]
     assert [use.base_key() == plain.base_key() for use in uses] == [True, True, False]
     zero = make_case(plain.use, plain.entry, plain.options, tmp_path, ABOUT_WHOM).predict(None)
     for use in USES[:2]:
@@ -245,7 +246,7 @@ def test_memory_that_runs_out_is_recorded(folder: Path, tmp_path: Path, monkeypa
 @needs_bitsandbytes
 @pytest.mark.parametrize("use", USES)
 def test_four_bits_and_the_defaults_are_trained_for_real(use: str, folder: Path, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use, {"model": str(folder)})
+    spec = make_component(MethodSpec, use, {"model": str(folder)})
     kept = spec.raw_options()
     assert kept["weights"] == "nf4"
     assert kept["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
@@ -268,7 +269,7 @@ def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> 
 
 
 def prefetched(use: str, model: Path, options: dict[str, Any], tmp_path: Path) -> Mapping[str, Any]:
-    method = make_use(MethodSpec, use, {"model": str(model), **options})
+    method = make_component(MethodSpec, use, {"model": str(model), **options})
     assert isinstance(method.options, Prompting)
     return prefetch(options=method.options, folders=Folders(tmp_path, tmp_path))
 
@@ -310,11 +311,11 @@ def test_a_model_that_fills_in_masks_is_refused_before_any_work(tmp_path: Path) 
 
 
 def test_what_is_left_of_a_sequences_options_is_as_before() -> None:
-    options = make_use(MethodSpec, "prompting.packed", {"model": "x", "pretraining": {"epochs": 2}}).options
+    options = make_component(MethodSpec, "prompting.packed", {"model": "x", "pretraining": {"epochs": 2}}).options
     assert isinstance(options, Packed)
     assert (options.pretraining.epochs, options.pretraining.batch_size) == (2, 1)
     with pytest.raises(SpecError, match="sequence_length: 256 is less than context_length, 512"):
-        make_use(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
+        make_component(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
 
 
 def test_texts_in_chats_are_not_packed_into_the_reply(tmp_path: Path) -> None:
@@ -345,7 +346,7 @@ def test_a_token_at_the_instructions_end_is_not_put_between_texts(folder: Path) 
 
 def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
     with pytest.raises(SpecError, match="four bits cannot be trained; give `lora`, or write `weights: fp32`"):
-        make_use(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
+        make_component(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
 
 
 def test_a_really_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:

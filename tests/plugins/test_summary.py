@@ -12,24 +12,27 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from peekbench import Control, PeekbenchError, Unit, control_outcome, signed
-from peekbench.effects import paired_scores
-from peekbench.figures import Forest
-from peekbench.records import Analysis, Table
-from peekbench.results import load_results, tidy
+from peekbench import PeekbenchError
+from peekbench.formatting import format_signed
+from peekbench.records import Control, Unit
+from peekbench.records.analysis import Analysis, Table
+from peekbench.records.figures import Forest
+from peekbench.results import control_outcome
+from peekbench.results.paired_effects import paired_scores
+from peekbench.results.table import load_results, tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench.uses import AnalysisSpec, make_use
-from peekbench_summary.baselines import biased_tasks, paired_t, sign_flips
 from peekbench_summary.controls import SENTENCES, judge_control
-from peekbench_summary.estimates import of_one_task, of_such_tasks, of_these_tasks
-from peekbench_summary.further import further_subsamples
+from peekbench_summary.estimates import of_one_task, of_other_tasks, of_these_tasks
 from peekbench_summary.region import Region
+from peekbench_summary.sample_size import further_subsamples
+from peekbench_summary.significance_tests import biased_tasks, paired_t, sign_flips
 from peekbench_summary.verdict import judge, of_estimate
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
-# Table 1 of arXiv 2410.00179, m=100: mean boost and bias in per cent.
+# Table 1 of arXiv 2410.00179, m=100: mean boost and bias in percent.
 TABLE_1 = {
     ("bert", 50): ("6.2", "-0.08"), ("bert", 100): ("6.1", "-0.37"), ("bert", 200): ("4.1", "0.33"),
     ("bert", 500): ("6.1", "-0.16"), ("gpt2", 50): ("2.2", "-0.05"), ("gpt2", 100): ("2.5", "0.03"),
@@ -37,8 +40,8 @@ TABLE_1 = {
 }  # fmt: skip
 
 
-def summarise(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, "summary", options)
+def summarize(results: pd.DataFrame, **options: Any) -> Analysis:
+    spec = make_component(AnalysisSpec, "summary", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -57,7 +60,7 @@ BEYOND = "Would other tasks like these show a bias too?"
 
 
 def test_table_1_follows_from_the_published_accuracies(published: Path) -> None:
-    found = table_of(summarise(load_results(published / "few_shot")), AVERAGES)
+    found = table_of(summarize(load_results(published / "few_shot")), AVERAGES)
     means = {(row["model"], row["num_test"], row["effect"]): row["mean"] * 100 for row in found}
     for (model, num_test), (boost, bias) in TABLE_1.items():
         assert f"{means[model, num_test, 'boost']:.1f}" == boost
@@ -77,7 +80,7 @@ def test_means_and_errors_by_hand() -> None:
         ),
         "by hand",
     )
-    analysis = summarise(table)
+    analysis = summarize(table)
     scores = rows(analysis.tables[0])
     assert scores[0]["base"] == pytest.approx(0.45)
     assert scores[0]["test"] == pytest.approx(0.6)
@@ -109,7 +112,7 @@ def test_intervals_cover_what_they_should() -> None:
         estimate = of_one_task(fixed[0], 0.9)
         one += estimate.low <= task_biases[0] <= estimate.high
         sampled = [list(rng.normal(bias, 0.03, 12)) for bias in rng.normal(0.01, 0.02, 6)]
-        estimate = of_such_tasks(sampled, 0.9)
+        estimate = of_other_tasks(sampled, 0.9)
         such += estimate.low <= 0.01 <= estimate.high
     for hits in (these, such, one):
         assert 0.87 < hits / repeats < 0.93
@@ -117,7 +120,7 @@ def test_intervals_cover_what_they_should() -> None:
 
 @pytest.mark.parametrize(("bias", "decision"), [(0.03, "biased up"), (-0.03, "biased down"), (0.0, "equivalent")])
 def test_verdicts_find_what_was_planted(bias: float, decision: str, simulate: Simulate) -> None:
-    (verdict,) = summarise(simulate(bias, subsamples=150, num_test=2000)).verdicts
+    (verdict,) = summarize(simulate(bias, subsamples=150, num_test=2000)).verdicts
     assert verdict.decision == decision
     assert verdict.low is not None
     assert verdict.high is not None
@@ -126,16 +129,16 @@ def test_verdicts_find_what_was_planted(bias: float, decision: str, simulate: Si
 
 
 def test_few_noisy_subsamples_are_inconclusive(simulate: Simulate) -> None:
-    (verdict,) = summarise(simulate(0.0, subsamples=4, noise=0.06)).verdicts
+    (verdict,) = summarize(simulate(0.0, subsamples=4, noise=0.06)).verdicts
     assert verdict.decision == "inconclusive"
 
 
 def test_a_small_sure_bias_is_equivalent_but_said_not_to_be_zero(simulate: Simulate) -> None:
     results = simulate(0.003, subsamples=400, num_test=4000, noise=0.005)
-    (verdict,) = summarise(results).verdicts
+    (verdict,) = summarize(results).verdicts
     assert verdict.decision == "equivalent"
     assert "though not zero" in verdict.sentence
-    (strict,) = summarise(results, region=0.001).verdicts
+    (strict,) = summarize(results, region=0.001).verdicts
     assert strict.decision == "biased up"
 
 
@@ -145,23 +148,23 @@ def test_zero_is_written_as_in_tables(offset: float) -> None:
     units: dict[bool, Unit] = {True: "difference", False: "number"}
     for is_accuracy, unit in units.items():
         verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=is_accuracy)
-        assert f"a bias of {signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
+        assert f"a bias of {format_signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
         assert verdict.low is not None
-        assert f"interval {signed(verdict.low, unit)} to " in verdict.sentence
+        assert f"interval {format_signed(verdict.low, unit)} to " in verdict.sentence
 
 
 def test_opposite_biases_do_not_hide_in_the_average(simulate: Simulate) -> None:
     bias = {"task0": 0.05, "task1": -0.05, "task2": 0.05, "task3": -0.05, "task4": 0.0}
-    (verdict,) = summarise(simulate(bias, subsamples=200, num_test=2000)).verdicts
+    (verdict,) = summarize(simulate(bias, subsamples=200, num_test=2000)).verdicts
     assert "it runs from -5." in verdict.sentence or "it runs from -4." in verdict.sentence
     assert "to +5." in verdict.sentence or "to +4." in verdict.sentence
     assert ", clear of zero in 4 of 5 (2 up, 2 down);" in verdict.sentence
 
 
 def test_tasks_biased_by_themselves_are_counted_at_a_false_discovery_rate(simulate: Simulate) -> None:
-    (none,) = summarise(simulate(0.0, tasks=8)).verdicts
+    (none,) = summarize(simulate(0.0, tasks=8)).verdicts
     assert ", clear of zero in none of 8" in none.sentence
-    (all_of_them,) = summarise(simulate(-0.05, tasks=8, subsamples=100)).verdicts
+    (all_of_them,) = summarize(simulate(-0.05, tasks=8, subsamples=100)).verdicts
     assert ", clear of zero in 8 of 8 (8 down)." in all_of_them.sentence
     tasks = np.random.default_rng(0).normal(size=(1000, 50))
     assert sum(biased_tasks(tasks.tolist(), 0.95)) < 5  # of which one by one 50 would be told from zero
@@ -170,7 +173,7 @@ def test_tasks_biased_by_themselves_are_counted_at_a_false_discovery_rate(simula
 
 def test_what_other_tasks_may_show_is_said_where_it_differs(simulate: Simulate) -> None:
     bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
-    (verdict,) = summarise(simulate(bias, subsamples=100, num_test=2000)).verdicts
+    (verdict,) = summarize(simulate(bias, subsamples=100, num_test=2000)).verdicts
     assert verdict.decision == "biased up"
     assert "for other tasks like these the interval is -" in verdict.sentence
 
@@ -199,14 +202,14 @@ def test_exact_zero_is_said_to_be_exact(simulate: Simulate) -> None:
     results.loc[results["arm"] == "test", ["score", "num_correct"]] = results.loc[
         results["arm"] == "extra", ["score", "num_correct"]
     ].to_numpy()
-    (verdict,) = summarise(results).verdicts
+    (verdict,) = summarize(results).verdicts
     assert verdict.decision == "equivalent"
     assert "exactly 0 in all 200 trials" in verdict.sentence
     assert (verdict.estimate, verdict.low, verdict.high) == (0, 0, 0)
 
 
 def test_one_subsample_gives_no_interval_and_no_conclusion(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.2, subsamples=1))
+    analysis = summarize(simulate(0.2, subsamples=1))
     (verdict,) = analysis.verdicts
     assert verdict.decision == "inconclusive"
     assert (verdict.low, verdict.high) == (None, None)
@@ -222,7 +225,7 @@ def test_configurations_are_kept_apart_and_named_by_what_differs(simulate: Simul
             for num_test in (100, 400)
         ]
     )
-    analysis = summarise(results)
+    analysis = summarize(results)
     assert [verdict.method for verdict in analysis.verdicts] == ["b (n=100)", "b (n=400)", "a (n=100)", "a (n=400)"]
     assert [column.name for column in analysis.tables[0].columns][:2] == ["method", "num_test"]
     assert "num_train 50" in analysis.tables[0].title
@@ -232,13 +235,13 @@ def test_doses_are_effects_of_their_own() -> None:
     table = pd.DataFrame(
         {"task": ["a"] * 3, "extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]}
     )
-    effects = {row["effect"]: row["mean"] for row in table_of(summarise(tidy(table, "doses")), AVERAGES)}
+    effects = {row["effect"]: row["mean"] for row in table_of(summarize(tidy(table, "doses")), AVERAGES)}
     assert effects == pytest.approx({"bias": 0.4 / 3, "mix-0.25 - extra": 0.2 / 3})
 
 
 def test_scores_that_are_no_accuracies_are_not_shown_as_points() -> None:
     table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
-    analysis = summarise(tidy(table, "r2"))
+    analysis = summarize(tidy(table, "r2"))
     assert "points" not in analysis.verdicts[0].sentence
     units = {column.unit for table in analysis.tables for column in table.columns}
     assert not units & {"difference", "spread", "fraction"}
@@ -253,7 +256,7 @@ def forest_of(analysis: Analysis) -> Forest:
 def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path: Path) -> None:
     simulate(0.03).drop(columns=["num_test", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
     forest, known = (
-        forest_of(summarise(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
+        forest_of(summarize(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
     )
     assert (forest.unit, known.unit) == ("change", "difference")
     assert forest.groups == known.groups
@@ -262,14 +265,14 @@ def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path:
 
 def test_a_task_may_be_called_as_the_average_is(simulate: Simulate) -> None:
     results = simulate({"task0": 0.1, "task1": 0.0}, tasks=2).replace({"task": {"task0": "average of these tasks"}})
-    ((_, (task, _, average)),) = forest_of(summarise(results)).groups
+    ((_, (task, _, average)),) = forest_of(summarize(results)).groups
     assert task.label == average.label
     assert (task.is_average, average.is_average) == (False, True)
     assert task.estimate > average.estimate
 
 
 def test_forest_holds_every_task_and_the_average(simulate: Simulate) -> None:
-    ((heading, intervals),) = forest_of(summarise(simulate(0.03))).groups
+    ((heading, intervals),) = forest_of(summarize(simulate(0.03))).groups
     assert heading == "method"
     assert [interval.label for interval in intervals] == [f"task{n}" for n in range(5)] + ["average of these tasks"]
     wide = paired_scores(simulate(0.03))
@@ -295,7 +298,7 @@ def test_the_further_subsamples_settle_about_as_often_as_promised() -> None:
 
 
 def test_little_is_promised_of_few_subsamples_or_one_task(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.0, tasks=1, subsamples=4, noise=0.06))
+    analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06))
     assert analysis.verdicts[0].sentence.endswith("; draw more.")
     assert not any(table.title.startswith(BEYOND) for table in analysis.tables), "one task is no sample of tasks"
 
@@ -308,13 +311,13 @@ def test_differences_that_are_alike_but_for_rounding_have_no_t_test() -> None:
 
 def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
     results = simulate(0.003, subsamples=10, noise=0.03)
-    (verdict,) = summarise(results).verdicts
+    (verdict,) = summarize(results).verdicts
     assert verdict.decision == "inconclusive"
     found = re.search(r"about ([\d,]+) further subsamples of each task would probably settle it", verdict.sentence)
     assert found is not None
     assert 10 < int(found[1].replace(",", "")) < 1000
     assert further_subsamples([[0.1, -0.1], [0.2]], 0.95, 0.005) is None
-    (stricter,) = summarise(results, region=0).verdicts
+    (stricter,) = summarize(results, region=0).verdicts
     assert "further subsamples" in stricter.sentence
 
 
@@ -327,15 +330,15 @@ def test_a_region_in_log_odds_is_that_in_points_where_scores_are_known() -> None
         for task, level in (("a", 0.5), ("b", 0.9))
     ]
     even, both = (
-        summarise(tidy(frame, "made"), region_unit="log_odds").verdicts[0].region
+        summarize(tidy(frame, "made"), region_unit="log_odds").verdicts[0].region
         for frame in (frames[0], pd.concat(frames))
     )
     assert even == pytest.approx(0.01, rel=1e-3)
     assert both == pytest.approx((0.01 + 0.0036) / 2, rel=0.01)
-    (verdict,) = summarise(tidy(frames[0], "made"), region_unit="log_odds", region=0.08).verdicts
+    (verdict,) = summarize(tidy(frames[0], "made"), region_unit="log_odds", region=0.08).verdicts
     assert "by less than 2.00 points (0.08 log-odds)" in verdict.sentence
     with pytest.raises(PeekbenchError, match="needs accuracies"):
-        summarise(tidy(frames[0].drop(columns="num_test"), "made"), region_unit="log_odds")
+        summarize(tidy(frames[0].drop(columns="num_test"), "made"), region_unit="log_odds")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 12])
@@ -356,11 +359,11 @@ def test_sign_flips_of_many_tasks_agree_with_the_t_test() -> None:
 
 def test_a_disagreement_of_verdict_and_tests_is_seen(simulate: Simulate) -> None:
     bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
-    (row,) = table_of(summarise(simulate(bias, subsamples=100, num_test=2000)), BEYOND)
+    (row,) = table_of(summarize(simulate(bias, subsamples=100, num_test=2000)), BEYOND)
     assert (row["on these tasks"], row["a bias in others too?"]) == ("biased up", "not surely")
     assert row["p, paired t"] > 0.05
     assert row["p, sign flips"] > 0.05
-    (row,) = table_of(summarise(simulate(0.03, tasks=8, num_test=2000)), BEYOND)
+    (row,) = table_of(summarize(simulate(0.03, tasks=8, num_test=2000)), BEYOND)
     assert row["a bias in others too?"] == "yes"
     wide = paired_scores(simulate(0.03, tasks=8, num_test=2000))
     assert row["p, paired t"] == pytest.approx(ttest_1samp(wide.groupby("task")["bias"].mean(), 0).pvalue)
@@ -368,7 +371,7 @@ def test_a_disagreement_of_verdict_and_tests_is_seen(simulate: Simulate) -> None
 
 
 def test_contract(simulate: Simulate) -> None:
-    spec = make_use(AnalysisSpec, "summary")
+    spec = make_component(AnalysisSpec, "summary")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
     check_module_light("peekbench_summary")
 
@@ -393,7 +396,7 @@ def finer(noise: float, num_tasks: int = 2) -> pd.DataFrame:
 
 
 def test_finer_scores_have_the_same_effects_and_say_how_many_subsamples_they_need() -> None:
-    analysis = summarise(finer(noise=0.5))
+    analysis = summarize(finer(noise=0.5))
     table = next(table for table in analysis.tables if table.title.startswith("In finer scores than accuracy"))
     assert {column.name: column.unit for column in table.columns if column.unit != "text"}.keys() == {
         f"{name}{end}" for name in ("accuracy", "negative Brier score") for end in ("", ", low", ", high")
@@ -413,7 +416,7 @@ def test_a_log_loss_that_says_otherwise_is_in_the_verdict(sign: int, word: str |
     """Accuracy rises by 2 points; the log loss falls too, or rises."""
     table = finer(noise=1)
     table["log_loss"] = 0.9 - sign * 0.01 * (table["arm"] == "test") + 1e-4 * (table["subsample"] % 7)
-    (verdict,) = summarise(table).verdicts
+    (verdict,) = summarize(table).verdicts
     assert verdict.decision == "biased up"
     assert (word is not None) == ("Log loss" in verdict.sentence)
     assert (word or "") in verdict.sentence
@@ -432,7 +435,7 @@ def with_controls(simulate: Simulate, null: float, planted: float) -> pd.DataFra
 
 def test_controls_are_judged_apart(simulate: Simulate) -> None:
     """In verdicts of their own, in no ranking, and on no axis of another method."""
-    analysis = summarise(with_controls(simulate, 0.0, 0.1))
+    analysis = summarize(with_controls(simulate, 0.0, 0.1))
     assert [(verdict.method, verdict.control) for verdict in analysis.verdicts] == [
         ("mine", ""), ("null", "negative"), ("leak", "positive"),
     ]  # fmt: skip
@@ -453,12 +456,12 @@ def test_controls_are_judged_apart(simulate: Simulate) -> None:
 
 
 def test_a_control_that_comes_out_as_it_cannot_is_a_warning(simulate: Simulate) -> None:
-    analysis = summarise(with_controls(simulate, 0.05, -0.05))
+    analysis = summarize(with_controls(simulate, 0.05, -0.05))
     null, leak = analysis.warnings
     assert "negative control null cannot have a bias, and this run finds one" in null
     assert "positive control leak has a planted bias, and this run finds one of the other sign" in leak
     assert "That cannot be: in a negative control no bias is possible." in analysis.verdicts[1].sentence
-    (missed,) = summarise(with_controls(simulate, 0.0, 0.0)).warnings
+    (missed,) = summarize(with_controls(simulate, 0.0, 0.0)).warnings
     assert "positive control leak has a planted bias, and this run does not find it" in missed
 
 
@@ -491,12 +494,12 @@ def test_a_control_of_one_subsample_is_undecided_unless_it_is_exactly_zero() -> 
 def test_controls_without_log_loss_leave_it_to_the_methods(simulate: Simulate) -> None:
     methods = finer(noise=1).assign(log_loss=0.9)
     null = simulate(0.0, tasks=2, subsamples=60, method="null").assign(control="negative")
-    titles = [table.title for table in summarise(pd.concat([methods, null], ignore_index=True)).tables]
+    titles = [table.title for table in summarize(pd.concat([methods, null], ignore_index=True)).tables]
     assert any(title.startswith("In finer scores than accuracy") for title in titles)
 
 
 def test_a_run_of_nothing_but_controls_has_a_report(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.0).assign(control="negative", log_loss=1.0))
+    analysis = summarize(simulate(0.0).assign(control="negative", log_loss=1.0))
     assert [verdict.control for verdict in analysis.verdicts] == ["negative"]
     assert [table.title.split(" (")[0] for table in analysis.tables] == [
         "Scores, boost and bias by task, 95% intervals",
@@ -507,7 +510,7 @@ def test_a_run_of_nothing_but_controls_has_a_report(simulate: Simulate) -> None:
 def test_doses_of_controls_are_drawn_by_themselves() -> None:
     table = pd.DataFrame({"extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]})
     both = pd.concat([table.assign(task="a", method="mine"), table.assign(task="a", method="leak", control="positive")])
-    analysis = summarise(tidy(both, "doses"))
+    analysis = summarize(tidy(both, "doses"))
     drawn = [figure.panels[0][0] for figure in analysis.figures if figure.title.startswith("Dose and response")]  # type: ignore[union-attr]
     assert drawn == ["mine", "leak"]
     (row,) = table_of(analysis, "Controls")
@@ -517,7 +520,7 @@ def test_doses_of_controls_are_drawn_by_themselves() -> None:
 def test_sign_flips_of_few_tasks_are_no_objection() -> None:
     """Of five tasks with the same bias sign flips give 0.0625 at the least."""
     for num_tasks, p in ((5, 2 / 2**5), (6, 2 / 2**6)):
-        analysis = summarise(finer(noise=1, num_tasks=num_tasks))
+        analysis = summarize(finer(noise=1, num_tasks=num_tasks))
         (row,) = table_of(analysis, BEYOND)
         assert row["p, sign flips"] == pytest.approx(p)
         note = next(table.note for table in analysis.tables if table.title.startswith(BEYOND))
@@ -526,5 +529,5 @@ def test_sign_flips_of_few_tasks_are_no_objection() -> None:
 
 
 def test_without_probabilities_no_finer_scores_are_shown(published: Path) -> None:
-    titles = [table.title for table in summarise(load_results(published / "few_shot")).tables]
+    titles = [table.title for table in summarize(load_results(published / "few_shot")).tables]
     assert not any("finer" in title for title in titles)

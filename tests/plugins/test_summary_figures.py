@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from peekbench import Analysis, Curves, Figure, Forest, Violins
-from peekbench.results import tidy
-from peekbench.uses import AnalysisSpec, make_use
+from peekbench import Analysis
+from peekbench.figures import Curves, Figure, Forest, Violins
+from peekbench.results.table import tidy
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_summary.estimates import of_these_tasks
 
 Simulate = Callable[..., Any]
 
 
-def summarise(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_use(AnalysisSpec, "summary", options)
+def summarize(results: pd.DataFrame, **options: Any) -> Analysis:
+    spec = make_component(AnalysisSpec, "summary", options)
     return spec.entry.analyze(results, options=spec.options)
 
 
@@ -27,7 +28,7 @@ def titled(analysis: Analysis, beginning: str) -> list[Figure]:
 
 def test_violins_hold_every_difference(simulate: Simulate) -> None:
     results = simulate(0.03)
-    (bias,), (boost,) = (titled(summarise(results), one) for one in ("Bias of single", "Boost of single"))
+    (bias,), (boost,) = (titled(summarize(results), one) for one in ("Bias of single", "Boost of single"))
     assert isinstance(bias, Violins) and isinstance(boost, Violins)
     ((heading, samples),) = bias.columns
     assert heading == "method"
@@ -39,7 +40,7 @@ def test_violins_hold_every_difference(simulate: Simulate) -> None:
 
 
 def test_progress_ends_with_the_estimate_of_all(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.03))
+    analysis = summarize(simulate(0.03))
     ((progress),) = titled(analysis, "The average bias as subsamples accrue")
     assert isinstance(progress, Curves)
     ((_, (curve,)),) = progress.panels
@@ -50,8 +51,8 @@ def test_progress_ends_with_the_estimate_of_all(simulate: Simulate) -> None:
 
 
 def test_few_subsamples_have_no_progress_and_single_ones_no_violins(simulate: Simulate) -> None:
-    assert not titled(summarise(simulate(0.0, subsamples=9)), "The average bias as")
-    assert not [figure for figure in summarise(simulate(0.0, subsamples=1)).figures if isinstance(figure, Violins)]
+    assert not titled(summarize(simulate(0.0, subsamples=9)), "The average bias as")
+    assert not [figure for figure in summarize(simulate(0.0, subsamples=1)).figures if isinstance(figure, Violins)]
 
 
 def doses() -> pd.DataFrame:
@@ -66,7 +67,7 @@ def doses() -> pd.DataFrame:
 
 
 def test_doses_are_drawn_from_none_to_all() -> None:
-    ((figure),) = titled(summarise(doses()), "Dose and response")
+    ((figure),) = titled(summarize(doses()), "Dose and response")
     assert isinstance(figure, Curves)
     ((_, (curve,)),) = figure.panels
     assert curve.x == (0.0, 0.25, 0.5, 1.0)
@@ -75,7 +76,7 @@ def test_doses_are_drawn_from_none_to_all() -> None:
 
 
 def test_without_doses_or_several_sizes_there_are_no_such_figures(simulate: Simulate) -> None:
-    analysis = summarise(simulate(0.03))
+    analysis = summarize(simulate(0.03))
     assert not titled(analysis, "Dose") and not titled(analysis, "Bias by number")
 
 
@@ -85,7 +86,7 @@ def test_sizes_are_lines_of_averages_by_model(simulate: Simulate) -> None:
         for number, model in enumerate(("bert", "gpt2"))
         for size in (50, 200)
     ]
-    ((figure),) = titled(summarise(pd.concat(parts, ignore_index=True)), "Bias by number of test texts")
+    ((figure),) = titled(summarize(pd.concat(parts, ignore_index=True)), "Bias by number of test texts")
     assert isinstance(figure, Curves)
     ((_, lines),) = figure.panels
     assert [line.label for line in lines] == ["bert", "gpt2"]
@@ -102,7 +103,7 @@ def test_tasks_named_by_their_size_are_lines_of_their_own(simulate: Simulate) ->
     for size in (25, 100):
         part = simulate({"task0": 0.1, "task1": 0.0}, tasks=2, num_test=size)
         parts.append(part.replace({"task": {"task0": f"rank5-n{size}", "task1": f"rank20-n{size}"}}))
-    analysis = summarise(pd.concat(parts, ignore_index=True))
+    analysis = summarize(pd.concat(parts, ignore_index=True))
     ((figure),) = titled(analysis, "Bias by number of test texts")
     assert isinstance(figure, Curves)
     ((_, lines),) = figure.panels
@@ -115,16 +116,16 @@ def test_the_region_is_shaded_where_all_configurations_have_the_same(simulate: S
     tables: list[pd.DataFrame] = [simulate(0.0), simulate(0.0, method="other").assign(score=0.9)]
     results = pd.concat(tables, ignore_index=True)
     for options, expected in (({}, {0.005}), ({"region": 0.02}, {0.02})):
-        figures = titled(summarise(results, **options), "Bias by task")
+        figures = titled(summarize(results, **options), "Bias by task")
         assert {figure.axis.region for figure in figures if isinstance(figure, Forest)} == expected
-    ((one),) = titled(summarise(results, region_unit="log_odds"), "Bias by task")
+    ((one),) = titled(summarize(results, region_unit="log_odds"), "Bias by task")
     assert isinstance(one, Forest) and one.axis.region == 0
 
 
 def test_the_published_accuracies_have_a_violin_for_each_task(published: Path) -> None:
     from peekbench import load_results
 
-    analysis = summarise(load_results(published / "few_shot"))
+    analysis = summarize(load_results(published / "few_shot"))
     ((figure),) = titled(analysis, "Bias of single")
     assert isinstance(figure, Violins)
     assert [len(samples) for _, samples in figure.columns] == [25] * 8

@@ -14,19 +14,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from peekbench import Folders, analyze, load_dataset, load_spec, run
+from peekbench.data.sampling import Sampler
 from peekbench.errors import DataError, SpecError
-from peekbench.plan import make_trials
-from peekbench.records import TrialResult, WorkItem
-from peekbench.sampling import Sampler
-from peekbench.spec import ExperimentSpec, make_spec
-from peekbench.store import Store
+from peekbench.execution.planning import make_trials
+from peekbench.execution.worker import Worker
+from peekbench.records.trials import TrialResult, WorkItem
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.store.writer import Store
 from peekbench.testing import check_data_source, check_method, make_case
-from peekbench.uses import MethodSpec, make_use
-from peekbench.worker import Worker
 from peekbench_tabular import Synthetic, peekbench_data_sources
 
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
-METHODS = ("tabular.pca", "tabular.screening", "tabular.standardise")
+METHODS = ("tabular.pca", "tabular.screening", "tabular.standardize")
 
 # Bias and half-width of its 95% interval for n = 25, 50, 100, 200, 500: the study's experiment, computed anew.
 PUBLISHED = {
@@ -71,7 +71,7 @@ def ratio_to_error(values: Any) -> float:
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_keep_their_contract(use: str, kind: str) -> None:
     dataset = load_dataset(f"tabular.{kind}", {"num_rows": 240, "effective_rank": 10})
-    options = {"penalty": 2.0} if use == "tabular.standardise" else None
+    options = {"penalty": 2.0} if use == "tabular.standardize" else None
     assert [outcome for outcome in check_method(use, options, dataset=dataset) if not outcome.passed] == []
     assert [outcome for outcome in check_method(use) if not outcome.passed] == []  # on rows of its own
 
@@ -111,7 +111,7 @@ def test_more_informative_features_than_there_are_is_refused(tmp_path: Path) -> 
     ],
 )
 def test_too_much_to_keep_is_said_to_be_so(use: str, option: str, message: str, tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, use, {option: 21})
+    spec = make_component(MethodSpec, use, {option: 21})
     case = make_case(use, spec.entry, spec.options, tmp_path, load_dataset("tabular.regression", {"num_rows": 240}))
     case.predict(None)
     with pytest.raises(DataError, match=message):
@@ -119,7 +119,7 @@ def test_too_much_to_keep_is_said_to_be_so(use: str, option: str, message: str, 
 
 
 def test_texts_are_refused(tmp_path: Path) -> None:
-    spec = make_use(MethodSpec, "tabular.pca")
+    spec = make_component(MethodSpec, "tabular.pca")
     case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, load_dataset("toy.words"))
     with pytest.raises(DataError, match="take rows of numbers, and this task's inputs are texts"):
         case.predict(None)
@@ -127,7 +127,7 @@ def test_texts_are_refused(tmp_path: Path) -> None:
 
 def plainly(use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, labels: Any, test: Any) -> Any:
     """What each method predicts for a regression, by scikit-learn's own parts."""
-    if use == "tabular.standardise":
+    if use == "tabular.standardize":
         scaler = StandardScaler().fit(train if unlabeled is None else unlabeled)
         model = Ridge(options["penalty"]) if options["penalty"] else LinearRegression()
         return model.fit(scaler.transform(train), labels).predict(scaler.transform(test))
@@ -146,8 +146,8 @@ def plainly(use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, la
     [
         ("tabular.pca", {"num_components": 9}),
         ("tabular.screening", {"num_features": 7}),
-        ("tabular.standardise", {"penalty": 0.0}),
-        ("tabular.standardise", {"penalty": 3.0}),
+        ("tabular.standardize", {"penalty": 0.0}),
+        ("tabular.standardize", {"penalty": 3.0}),
     ],
 )
 def test_scores_are_those_of_scikit_learn(use: str, options: dict[str, Any], num_test: int, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_scores_are_those_of_scikit_learn(use: str, options: dict[str, Any], num
 
 def test_probabilities_are_those_of_scikit_learn(tmp_path: Path) -> None:
     dataset = load_dataset("tabular.classification", {"num_rows": 240, "effective_rank": 10})
-    spec = make_use(MethodSpec, "tabular.pca", {"num_components": 4})
+    spec = make_component(MethodSpec, "tabular.pca", {"num_components": 4})
     case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, dataset)
     plain = make_pipeline(PCA(4).fit(case.unlabeled), LogisticRegression(tol=1e-6, max_iter=1000))
     plain[1].fit(plain[0].transform(case.train.inputs), case.train.labels)
@@ -177,9 +177,9 @@ def test_probabilities_are_those_of_scikit_learn(tmp_path: Path) -> None:
 
 
 def test_pca_and_screening_share_their_base_arm() -> None:
-    keys = {make_use(MethodSpec, use).base_key() for use in METHODS}
+    keys = {make_component(MethodSpec, use).base_key() for use in METHODS}
     assert len(keys) == 2
-    assert make_use(MethodSpec, "tabular.pca", {"num_components": 9}).base_key() in keys
+    assert make_component(MethodSpec, "tabular.pca", {"num_components": 9}).base_key() in keys
 
 
 def test_the_small_spec_gives_the_published_biases(tmp_path: Path) -> None:
@@ -235,8 +235,8 @@ def test_regressions_are_stored_as_they_were_predicted(tmp_path: Path) -> None:
 # What theory predicts; the derivations are in docs/methods.md.
 
 
-def test_standardisation_without_a_penalty_has_no_bias_at_all(tmp_path: Path) -> None:
-    found = biases(spec_of("tabular.standardise", tmp_path, num_subsamples=20, effective_rank=10))
+def test_standardization_without_a_penalty_has_no_bias_at_all(tmp_path: Path) -> None:
+    found = biases(spec_of("tabular.standardize", tmp_path, num_subsamples=20, effective_rank=10))
     assert np.abs(found).max() < 1e-12
 
 
@@ -245,8 +245,8 @@ def test_standardisation_without_a_penalty_has_no_bias_at_all(tmp_path: Path) ->
     [(300.0, 0.0, -1), (5.0, 2000.0, 1)],
     ids=["penalty above its optimum: down", "penalty below its optimum: up"],
 )
-def test_standardisation_with_a_penalty_is_biased(penalty: float, noise: float, sign: int, tmp_path: Path) -> None:
-    method = {"use": "tabular.standardise", "options": {"penalty": penalty}}
+def test_standardization_with_a_penalty_is_biased(penalty: float, noise: float, sign: int, tmp_path: Path) -> None:
+    method = {"use": "tabular.standardize", "options": {"penalty": penalty}}
     found = biases(spec_of(method, tmp_path, num_test=25, num_subsamples=800, num_informative=20, noise=noise))
     assert sign * ratio_to_error(found) > 4
 

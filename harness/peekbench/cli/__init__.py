@@ -14,11 +14,10 @@ from typing import NoReturn
 
 import typer
 
-from peekbench.cli import doing, judging, looking
-from peekbench.cli.application import app
+from peekbench.cli import analyze, app, run, show
 from peekbench.errors import PeekbenchError
 
-__all__ = ["app", "doing", "judging", "looking", "main"]
+__all__ = ["analyze", "app", "main", "run", "show"]
 
 
 @contextmanager
@@ -40,7 +39,7 @@ def main() -> None:
     """Entry point of the command `peekbench`."""
     try:
         with _terminated_like_interrupted():
-            app()
+            app.app()
     except PeekbenchError as error:
         typer.echo(f"peekbench: {error}", err=True)
         sys.exit(2)

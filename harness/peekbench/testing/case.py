@@ -8,27 +8,17 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 
-from peekbench import data
-from peekbench.contract import check_predictions
-from peekbench.design import Design
-from peekbench.entries import MethodEntry
+from peekbench.data import loading as data
+from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError
-from peekbench.protocols import Options
-from peekbench.records import (
-    Context,
-    Dataset,
-    Draw,
-    FloatArray,
-    Folders,
-    Inputs,
-    Labeled,
-    Predictor,
-    SourceRef,
-    Task,
-)
-from peekbench.sampling import Sampler
-from peekbench.wording import counted
-from peekbench.worker import take
+from peekbench.execution.arms import take
+from peekbench.execution.scoring import check_predictions
+from peekbench.formatting import pluralize
+from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.protocols import Options
+from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, Labeled, SourceRef, Task
+from peekbench.records.trials import Context, Draw, Predictor
+from peekbench.spec.design import Design
 
 SOURCE = "peekbench.testing.sample"
 MOST_TRAIN, LEAST_TEST, MOST_TEST = 60, 30, 60  # rows: enough for a fault to show, few enough to be quick
@@ -108,7 +98,7 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
     num_test = min(MOST_TEST, (len(dataset.labels) - num_train) // 2)
     if num_test < LEAST_TEST:
         raise DataError(
-            f"a method cannot be checked on {counted(len(dataset.labels), 'row')}, of which {num_train} are for "
+            f"a method cannot be checked on {pluralize(len(dataset.labels), 'row')}, of which {num_train} are for "
             f"training; give at least {num_train + 2 * LEAST_TEST}"
         )
     design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from peekbench.errors import ContractError
-from peekbench.records import Inputs
+from peekbench.records.data import Inputs
 from peekbench.testing.case import Case, in_both_arms
 
 

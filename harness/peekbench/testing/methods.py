@@ -11,14 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args, get_origin
 
-from peekbench import plugins
-from peekbench.entries import MethodEntry
 from peekbench.errors import ContractError
-from peekbench.protocols import Options
-from peekbench.records import Dataset, FloatArray, Inputs
+from peekbench.plugins import registry
+from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.protocols import Options
+from peekbench.records.data import Dataset, FloatArray, Inputs
+from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing.case import Case, in_both_arms, make_case
 from peekbench.testing.generators import check_random_state
-from peekbench.uses import MethodSpec, make_use
 
 HEAVY = (
     "datasets", "gensim", "matplotlib", "pandas", "peft", "pymc", "ray", "scipy", "sklearn", "torch", "transformers",
@@ -59,7 +59,7 @@ def check_method(
     DataError
         Where the data set has too few rows, or is malformed.
     """
-    spec = make_use(MethodSpec, use, options)
+    spec = make_component(MethodSpec, use, options)
     with TemporaryDirectory() as folder:
         case = make_case(spec.use, spec.entry, spec.options, Path(folder), dataset)
         return [_outcome(name, check, case) for name, check in METHOD_CHECKS.items()]
@@ -212,10 +212,10 @@ def _choices(annotation: Any) -> list[Any]:
 
 def check_shared_base(case: Case) -> None:
     """Methods of the plugin that name the same base predict the same in the base arm."""
-    plugin, own = plugins.split_use(case.use)
+    plugin, own = registry.split_use(case.use)
     before = case.predict(None)
     shared = _base_options(case.entry, case.options)
-    for name, entry in plugins.load(plugin).offers.get("method", {}).items():
+    for name, entry in registry.load(plugin).offers.get("method", {}).items():
         if not isinstance(entry, MethodEntry) or name == own or (entry.base or name) != (case.entry.base or own):
             continue
         try:
@@ -237,8 +237,8 @@ def _base_options(entry: MethodEntry, options: Options) -> dict[str, Any]:
 
 def check_light_import(case: Case) -> None:
     """Importing its plugin imports no heavy library."""
-    plugin, _ = plugins.split_use(case.use)
-    check_module_light(plugins.load(plugin).module.partition(":")[0])  # an entry point may name an object in it
+    plugin, _ = registry.split_use(case.use)
+    check_module_light(registry.load(plugin).module.partition(":")[0])  # an entry point may name an object in it
 
 
 METHOD_CHECKS: Mapping[str, Callable[[Case], None]] = {

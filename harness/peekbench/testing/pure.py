@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from peekbench.data import check, fingerprint, hash_rows
-from peekbench.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
+from peekbench.data.loading import check, fingerprint, hash_rows
 from peekbench.errors import ContractError
-from peekbench.protocols import Options
-from peekbench.records import Analysis, Context, Dataset, Folders
+from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
+from peekbench.plugins.protocols import Options
+from peekbench.records.analysis import Analysis
+from peekbench.records.data import Dataset, Folders
+from peekbench.records.trials import Context
 
 if TYPE_CHECKING:
     import pandas as pd

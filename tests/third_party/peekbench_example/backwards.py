@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 
-from peekbench import ExecutorEntry, Options, TrialFailure, TrialResult, WorkItem, hookimpl
+from peekbench import Options, hookimpl
+from peekbench.plugins import ExecutorEntry
+from peekbench.records import TrialFailure, TrialResult, WorkItem
 
 Outcomes = Sequence[TrialResult | TrialFailure]
 

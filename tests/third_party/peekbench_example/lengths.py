@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
-from peekbench import Analysis, AuditEntry, Column, Context, Dataset, Options, Table, hookimpl
+from peekbench import Analysis, Column, Context, Dataset, Options, Table, hookimpl
+from peekbench.plugins import AuditEntry
 
 
 class Lengths(Options):

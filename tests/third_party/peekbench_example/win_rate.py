@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from peekbench import Analysis, AnalyzerEntry, Column, Options, Table, Verdict, configurations, hookimpl
+from peekbench import Analysis, AnalyzerEntry, Column, Options, Table, Verdict, hookimpl
+from peekbench.results import configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ def win_rate(results: pd.DataFrame, *, options: WinRate) -> Analysis:
 
     found = configurations(results)
     rows, verdicts = [], []
-    for one in found.each:
+    for one in found.configurations:
         biases = [bias for task in one.scores["bias"].values() for bias in task]
         wins, losses = sum(bias > 0 for bias in biases), sum(bias < 0 for bias in biases)
         low, high = 0.0, 1.0  # all that is known where every trial is a tie

@@ -1,0 +1,181 @@
+"""Shows how a run goes: live where the output is a terminal, in plain lines where it is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from peekbench.formatting import pluralize
+from peekbench.records.trials import TrialFailure
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from peekbench.plugins.protocols import Outcome
+    from peekbench.spec.experiment import ExperimentSpec
+
+SECONDS_BETWEEN_LINES = 15.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Running counts and mean scores."""
+
+    methods: tuple[str, ...]
+    arms: tuple[str, ...]
+    planned: int
+    done_before: int
+    done: int = 0
+    failed: int = 0
+    first_failure: str = ""
+    started: float = field(default_factory=time.monotonic)
+    _sums: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
+
+    def add(self, outcome: Outcome) -> None:
+        if isinstance(outcome, TrialFailure):
+            self.failed += 1
+            self.first_failure = self.first_failure or f"{outcome.trial}: {outcome.error}"
+            return
+        self.done += 1
+        for arm in outcome.arms:
+            total, count = self._sums.get((outcome.trial.method, arm.arm), (0.0, 0))
+            self._sums[outcome.trial.method, arm.arm] = (total + arm.score, count + 1)
+
+    def mean_score(self, method: str, arm: str) -> str:
+        """Mean score so far, as text; a base arm that methods share counts for the one that it was fitted with."""
+        total, count = self._sums.get((method, arm), (0.0, 0))
+        if count:
+            return f"{total / count:.3f}"
+        return "shared" if arm == "base" and any(name == method for name, _ in self._sums) else "-"
+
+    @property
+    def handled(self) -> int:
+        return self.done_before + self.done + self.failed
+
+    def pace(self) -> str:
+        """Trials a second and the time left, as text."""
+        elapsed = time.monotonic() - self.started
+        done_now = self.done + self.failed
+        if not done_now or elapsed <= 0:
+            return "rate unknown yet"
+        rate = done_now / elapsed
+        return f"{rate:.1f} trials/s, {duration((self.planned - self.handled) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: '4 s', '2 min 05 s', '3 h 10 min'."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class LiveProgress:
+    """A bar and a table of mean scores that keep themselves current."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[pace]}"),
+            console=console,
+            expand=True,
+        )
+        self._tally: Tally | None = None
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
+
+    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
+        self._tally = _new_tally(spec, planned, done)
+        self._bar.add_task(escape(spec.name), total=planned, completed=done, pace="")
+        self._live.start()
+
+    def prepare(self, method: str) -> None:
+        self._live.console.print(f"getting what {method} needs", markup=False, highlight=False)
+
+    def advance(self, outcome: Outcome) -> None:
+        assert self._tally is not None
+        self._tally.add(outcome)
+        self._bar.update(self._bar.task_ids[0], completed=self._tally.handled, pace=self._tally.pace())
+
+    def _render(self) -> RenderableType:
+        if self._tally is None:
+            return ""
+        table = Table("method", *self._tally.arms, title="mean score so far", title_justify="left", box=None)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for method in self._tally.methods:
+            table.add_row(escape(method), *(self._tally.mean_score(method, arm) for arm in self._tally.arms))
+        if not self._tally.failed:
+            return Group(table, self._bar)
+        failures = f"[red]{self._tally.failed} failed[/], the first: {escape(self._tally.first_failure)}"
+        return Group(table, failures, self._bar)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+class LineProgress:
+    """A line now and then, for logs."""
+
+    def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._tally: Tally | None = None
+        self._last = time.monotonic()
+
+    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
+        self._tally = _new_tally(spec, planned, done)
+        self._write(f"{spec.name}: {pluralize(planned, 'trial')}, {done:,} done before")
+
+    def prepare(self, method: str) -> None:
+        self._write(f"getting what {method} needs")
+
+    def advance(self, outcome: Outcome) -> None:
+        assert self._tally is not None
+        self._tally.add(outcome)
+        if isinstance(outcome, TrialFailure) and self._tally.failed == 1:
+            self._write(f"first failure: {self._tally.first_failure}")
+        now = time.monotonic()
+        if now - self._last >= self._seconds or self._tally.handled == self._tally.planned:
+            self._last = now
+            self._write(
+                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}, {self._tally.failed:,} failed, "
+                f"{self._tally.pace()}"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+def _new_tally(spec: ExperimentSpec, planned: int, done: int) -> Tally:
+    methods = tuple(method.name for method in spec.methods)
+    return Tally(methods, tuple(arm.name for arm in spec.arms), planned, done)
+
+
+def make_progress(console: Console) -> LiveProgress | LineProgress:
+    """The kind of progress that suits the console."""
+    if console.is_terminal:
+        return LiveProgress(console)
+    return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

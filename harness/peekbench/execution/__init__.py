@@ -1,0 +1,1 @@
+"""Runs the trials of a spec through an executor and stores their outcomes."""

@@ -1,0 +1,1 @@
+"""Builds reports: stores, results tables and analyses become `Report` records."""

@@ -1,0 +1,1 @@
+"""Renders reports: a `Report` record becomes bytes."""

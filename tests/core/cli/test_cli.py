@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import peekbench
+
+COMMANDS = [
+    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
+    "list", "show", "check", "schema", "version",
+]  # fmt: skip
+
+
+def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([sys.executable, "-m", "peekbench", *arguments], capture_output=True, text=True)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done
+
+
+@pytest.fixture
+def spec(make_raw: Any) -> str:
+    Path("small.yaml").write_text(yaml.safe_dump(make_raw()))
+    return "small.yaml"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_in_its_help(command: str) -> None:
+    assert f"Example: peekbench {command}" in " ".join(peek(command, "--help").stdout.split())
+
+
+def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
+    ran = peek("run", spec)
+    assert "12 of 12 trials" in ran.stdout
+    files = {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")}
+    reports = {"report.html", "report.txt", "report.md", "report.json"}
+    assert set(files) == {*reports, "toy.vote.md", "toy.constant.md"}
+    again = peek("run", spec)
+    assert "nothing to do: all 12 trials are in runs/small.sqlite" in again.stdout
+    assert "12 of 12 trials done" in peek("report", "small").stdout
+    assert "12 of 12 trials done" in peek("report", "runs/small.sqlite").stdout
+    assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
+    assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
+    content = json.loads(files["report.json"])
+    assert content["schema_version"] == 2
+    assert content["spec"]["seed"] == 7
+
+
+def test_runs_are_compared_and_ranked(spec: str) -> None:
+    peek("run", spec)
+    Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
+    peek("run", "other.yaml")
+    assert "What changed from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
+    compared = json.loads(Path("c/report.json").read_text())
+    assert "1 in settings, 0 in data, 0 in versions" in compared["headline"]
+    assert compared["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]
+    ranked = peek("leaderboard", "small", "other").stdout
+    assert "small: toy.vote" in ranked
+    assert "Leaderboard, by accuracy of extra" in ranked
+    assert "no such file" in peek("leaderboard", "nothing", status=2).stderr
+
+
+def test_validate_goes_through_all_specs(spec: str) -> None:
+    Path("bad.yaml").write_text("name: bad")
+    Path("small-data.yaml").write_text(Path(spec).read_text().replace("num_test: 30", "num_test: 3000"))
+    done = peek("validate", "bad.yaml", spec, "small-data.yaml", status=2)
+    assert f"{spec}: good, 2 tasks, 2 methods, 12 trials" in done.stdout
+    assert "bad.yaml does not fit" in done.stderr
+    assert "small-data.yaml: task a: 400 rows, but" in done.stderr
+    assert "task b: 400 rows, but" in done.stderr, "all tasks are looked at"
+
+
+def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
+    Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
+    printed = peek("describe", spec).stdout
+    for part in ("Lengths of the texts, characters", "Lengths of the texts, tokens", "Texts that stand in two sets"):
+        assert part in printed
+    assert "toy.short" in printed
+    assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed
+
+
+def test_lock_and_prefetch_name_what_they_do(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
+    assert "nothing to lock" in peek("lock", spec).stdout
+    Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
+    assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
+    lines = peek("prefetch", spec).stdout.splitlines()
+    assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
+    assert Path("cache/toy-model").read_text() == "revision 7", "the one that is locked"
+    Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
+    broken = peek("prefetch", "broken.yaml", status=2)
+    assert "[2/3] b\n    400 rows" in broken.stdout, "the others are fetched"
+    assert "1 of 3 could not be had: a" in broken.stderr
+    Path("newest").write_text("8")
+    assert "revision 7" in peek("lock", spec).stdout
+    assert "revision 8" in peek("lock", spec, "--newest").stdout
+
+
+def test_tasks_are_listed_with_what_is_known_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from hub_repositories import write_repository
+
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+    before = peek("list", "tasks").stdout
+    assert re.search(r"^  hf\.trec +6 +5,452  - +see its card$", before, re.MULTILINE)
+    assert re.search(r"^  hf\.limit +2 +23,559  - +cc-by-sa-4\.0$", before, re.MULTILINE)
+    assert re.search(r"^  files +texts and labels in a CSV", before, re.MULTILINE)
+    write_repository("trec", tmp_path / "mirror")
+    monkeypatch.setenv("PEEKBENCH_HUB_MIRROR", str(tmp_path / "mirror"))
+    shown = peek("show", "hf.trec").stdout
+    for part in (
+        "revision: str",
+        "40 rows",
+        "description",
+        "in a local mirror",
+        "[abbreviation] trec says in sentence 0",
+        "  ### Text: trec says in sentence 0",
+        "  ### Answer:",
+    ):
+        assert part in shown
+    assert shown.count("] trec says") == 3
+    after = peek("list", "tasks").stdout
+    assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
+
+
+def test_show_says_what_is_missing_after_what_there_is(tmp_path: Path) -> None:
+    Path("rows.csv").write_text("text,label\nGood fun.,pos\nDull.,neg\n")
+    assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
+    assert "Its data are shown with --options" in peek("show", "files").stdout
+    gone = peek("show", "files", "--options", "{path: gone.csv}", status=2)
+    assert "drop_missing: bool" in gone.stdout
+    assert "gone.csv" in gone.stderr
+
+
+def test_places_can_be_chosen(spec: str) -> None:
+    done = peek("run", spec, "--store", "here/it.sqlite", "--reports", "there", "--workers", "2")
+    assert Path("here/it.sqlite").exists()
+    assert Path("there/small/report.md").exists()
+    assert "written: there/small/report.txt" in done.stdout
+
+
+def test_report_draws_a_picture_without_the_network(spec: str) -> None:
+    peek("run", spec)
+    done = peek("report", "small", "--pictures", "drawn")
+    lines = done.stdout[done.stdout.index("In short") :].splitlines()
+    assert any("toy.vote" in line and "points" in line for line in lines), "the verdicts once more, at the end"
+    assert "written: drawn/01-bias-by-task" in done.stdout
+    assert len(list(Path("drawn").glob("*.svg"))) > 2
+    svg = Path("drawn/terminal.svg").read_text()
+    assert svg.startswith("<svg")
+    assert "toy.vote" in svg.replace("&#160;", " ")
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_somebodys_scores(tmp_path: Path) -> None:
+    Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
+    done = peek("analyze", "scores.csv", "--reports", "judged")
+    assert "biased up" in done.stdout
+    assert Path("judged/report.json").exists()
+    only = peek("analyze", "scores.csv", "--analysis", "toy.count")
+    assert "80" in only.stdout
+    assert "biased up" not in only.stdout
+
+
+def test_holes_are_refused_unless_allowed(tmp_path: Path) -> None:
+    Path("holes.csv").write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.5,0.6\nb,0,0.5,0.6\n")
+    refused = peek("analyze", "holes.csv", status=2)
+    assert "task b, method method: 1 of 2 subsamples missing (1)" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert "Caution" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
+
+
+def test_an_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
+    Path("small.yaml").write_text(yaml.safe_dump(make_raw()))
+    peek("run", "small.yaml")
+    from peekbench.data.preflight import describe_tasks
+    from peekbench.spec.experiment import load_spec
+    from peekbench.store.writer import Store
+
+    larger = make_raw(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
+    Path("larger.yaml").write_text(yaml.safe_dump(larger))
+    grown = load_spec("larger.yaml")
+    Store.for_run("runs/small.sqlite", grown, describe_tasks(grown)).close()
+    assert "1 of 4 subsamples missing (3)" in peek("report", "small", status=2).stderr
+    allowed = peek("report", "small", "--allow-incomplete").stdout
+    assert "12 of 16 trials done" in allowed
+    assert "Caution" in allowed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.yaml"], "cannot read the spec none.yaml: No such file"),
+        (["validate", "bad.yaml"], "methods[0].use: no method 'toy.voet' (did you mean 'vote'?)"),
+        (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
+        (
+            ["validate", "kinds.yaml"],
+            "method toy.vote (toy.vote) takes classification, but task toy.numbers",
+        ),
+        (["plan", "bad.yaml"], "no method 'toy.voet'"),
+        (["report", "none"], "no such file; `peekbench run SPEC` makes one"),
+        (["analyze", "none.csv"], "no such file or folder"),
+        (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
+        (["check", "toy.voet"], "no method 'toy.voet'"),
+        (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
+        (["list", "metods"], "nothing to list under 'metods'"),
+        (["schema", "-o", "/proc/x/y.json"], "cannot write /proc/x/y.json"),
+    ],
+)
+def test_errors_are_said_plainly_with_status_2(arguments: list[str], message: str, make_raw: Any) -> None:
+    large = {"num_train": 12, "num_test": 300, "num_subsamples": 1}
+    for name, parts in (
+        ("bad", {"methods": ["toy.voet"]}),
+        ("few", {"design": large}),
+        ("kinds", {"tasks": ["toy.numbers"]}),
+    ):
+        Path(f"{name}.yaml").write_text(yaml.safe_dump(make_raw(**parts)))
+    done = peek(*arguments, status=2)
+    assert message in done.stderr
+    assert done.stderr.startswith("peekbench: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_plan_counts_and_times(spec: str) -> None:
+    done = peek("plan", spec)
+    assert "small: 12 trials, 36 fits, 0 MB of disk" in done.stdout
+    assert "toy.vote, num_train 12, num_test 30: 0.0" in done.stdout
+    assert "time: about" in done.stdout
+    assert "time" not in peek("plan", spec, "--no-pilot").stdout
+    assert not Path("runs").exists()
+
+
+def test_plan_forecasts_what_the_design_detects(spec: str, make_raw: Any) -> None:
+    done = peek("plan", spec, "--no-pilot", "--power").stdout
+    assert "Minimum detectable bias, a forecast (power 80%, size 5%)" in done
+    assert "Nothing was run" in " ".join(done.split())
+    assert "What it would take" not in done
+    assert "What it would take to detect 0.5 points" in peek("plan", spec, "--power").stdout
+    own = {"use": "power", "options": {"power": 0.9, "wanted": 0.02}}
+    Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
+    assert "(power 90%, size 5%)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
+    assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
+
+
+def test_plan_says_what_a_pilot_trial_failed_of(make_raw: Any) -> None:
+    Path("faulty.yaml").write_text(yaml.safe_dump(make_raw(methods=["toy.faulty"])))
+    assert "RuntimeError: this method is broken" in peek("plan", "faulty.yaml", status=3).stderr
+
+
+def test_validate_takes_several(spec: str, make_raw: Any) -> None:
+    Path("second.yaml").write_text(yaml.safe_dump(make_raw(name="second")))
+    done = peek("validate", spec, "second.yaml")
+    assert done.stdout.splitlines() == [
+        "small.yaml: good, 2 tasks, 2 methods, 12 trials",
+        "second.yaml: good, 2 tasks, 2 methods, 12 trials",
+    ]
+
+
+def test_list_show_check_schema_version() -> None:
+    listed = peek("list").stdout
+    assert all(name in listed for name in ("tasks:", "docstrings.numpy", "controls.leak", "permutation", "local"))
+    assert "peekbench-toy 1.0" in peek("list", "plugins").stdout
+    assert "num_components: int (>= 1), default 10" in peek("show", "classic.lsa").stdout
+    assert peek("check", "toy.vote").stdout.count("passed") == 12
+    failed = peek("check", "toy.faulty", "--options", "{fault: nan}", status=3)
+    assert "FAILED  same seed, same numbers" in failed.stdout
+    peek("schema", "-o", "schema.json")
+    assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"
+    assert peek("version").stdout.strip() == "0.1.0"
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(spec: str) -> None:
+    command = f"{sys.executable} -m peekbench list | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_same_from_python(spec: str) -> None:
+    summary = peekbench.run(peekbench.load_spec(spec))
+    assert (summary.finished, summary.failed) == (12, 0)
+    assert [analysis.name for analysis in peekbench.analyze(summary.store)] == ["summary", "permutation"]
+    assert len(peekbench.load_results(summary.store)) == 36
+    assert len(peekbench.load_dataset("toy.words", {"num_rows": 50}).inputs) == 50

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from peekbench.cli.progress import LineProgress, LiveProgress, Tally, duration, make_progress
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
+
+NOTHING = np.zeros((0, 0), dtype=np.float32)
+
+
+def result(method: str, **scores: float) -> TrialResult:
+    arms = tuple(ArmResult(arm, 1, score, 1.0, 0.5, score, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
+    return TrialResult(Trial(Draw("a", 5, 5, 0), method), np.zeros(0, dtype=np.int64), arms)
+
+
+def failure() -> TrialFailure:
+    return TrialFailure(Trial(Draw("a[b]", 5, 5, 0), "toy.vote"), "ValueError: [red]no[/]", "Traceback")
+
+
+def test_tally_counts_and_averages() -> None:
+    tally = Tally(("x", "y"), ("base", "extra", "test"), planned=10, done_before=4)
+    tally.add(result("x", base=0.5, extra=0.6, test=0.8))
+    tally.add(result("x", base=0.7, extra=0.6, test=0.9))
+    tally.add(failure())
+    assert (tally.done, tally.failed, tally.handled) == (2, 1, 7)
+    assert [tally.mean_score("x", arm) for arm in tally.arms] == ["0.600", "0.600", "0.850"]
+    assert tally.mean_score("y", "base") == "-"
+    tally.add(result("y", extra=0.6, test=0.8))
+    assert tally.mean_score("y", "base") == "shared"
+    tally.started -= 4
+    assert tally.pace().startswith("1.0 trials/s, ")
+    assert "2 s left" in tally.pace()
+
+
+def test_lines_for_logs(make_spec: Callable[..., Any]) -> None:
+    lines: list[str] = []
+    with LineProgress(lines.append, seconds=0) as progress:
+        progress.start(make_spec(), 12, 10)
+        progress.prepare("toy.vote")
+        progress.advance(result("toy.vote", base=0.5))
+        progress.advance(failure())
+    assert lines[:2] == ["small: 12 trials, 10 done before", "getting what toy.vote needs"]
+    assert lines[2].startswith("11 of 12 trials, 0 failed, ")
+    assert lines[3] == (
+        "first failure: task a[b], method toy.vote, num_train 5, num_test 5, subsample 0: ValueError: [red]no[/]"
+    )
+    assert lines[4].startswith("12 of 12 trials, 1 failed, ")
+
+
+def test_lines_come_now_and_then_and_at_the_end(make_spec: Callable[..., Any]) -> None:
+    lines: list[str] = []
+    with LineProgress(lines.append, seconds=1000) as progress:
+        progress.start(make_spec(), 50, 0)
+        for _ in range(50):
+            progress.advance(result("toy.vote", base=0.5))
+    assert len(lines) == 2
+    assert lines[1].startswith("50 of 50")
+
+
+def test_a_terminal_gets_a_live_table(make_spec: Callable[..., Any]) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    progress = make_progress(console)
+    assert isinstance(progress, LiveProgress)
+    with progress:
+        progress.start(make_spec(), 12, 3)
+        progress.advance(result("toy.vote", base=0.5, extra=0.625, test=0.75))
+        progress.advance(failure())
+    assert isinstance(console.file, io.StringIO)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
+    assert "5/12" in shown
+    assert "0.625" in shown
+    assert "1 failed" in shown
+    assert "[red]no[/]" in shown  # markup in a message is text
+    assert isinstance(make_progress(Console(file=io.StringIO())), LineProgress)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3.6, "4 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.cache import cache_folder
+from peekbench.data.loading import class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
+from peekbench.errors import ContractError, DataError
+from peekbench.plugins import registry
+from peekbench.plugins.entries import DataSourceEntry
+from peekbench.records.data import Dataset, SourceRef
+
+TEXTS = ["one", "two", "three", "four"]
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, load: Callable[..., Any]) -> None:
+    """Make `load` what `toy.words` does."""
+    find = registry.find
+
+    def found(use: str, kind: str, entry_type: Any) -> Any:
+        entry = find(use, kind, entry_type)
+        return replace(entry, load=load) if isinstance(entry, DataSourceEntry) else entry
+
+    monkeypatch.setattr(registry, "find", found)
+
+
+def test_rows_are_loaded_once_for_the_same_options(tmp_path: Path) -> None:
+    one = load_dataset("toy.words", {"num_rows": 40}, folder=tmp_path)
+    assert load_dataset(SourceRef("toy.words", {"num_rows": 40}, tmp_path)) is one
+    assert load_dataset("toy.words", {"num_rows": 41}, folder=tmp_path) is not one
+
+
+def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
+    dataset = Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"))
+    remember(SourceRef("nobody.there", {}, tmp_path), dataset)
+    assert load_dataset("nobody.there", folder=tmp_path) is dataset
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (Dataset(TEXTS, [0, 1], ("a", "b")), "4 inputs but 2 labels"),
+        (Dataset(TEXTS, [0, 1, 2, 1], ("a", "b")), r"label 2 is outside 0\.\.1"),
+        (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside"),
+        (
+            Dataset(np.zeros((2, 1)), np.array([0.5, np.nan]), kind="regression"),
+            "the target of row 1 is no finite number",
+        ),
+        (Dataset("four", [0, 1, 0, 1], ("a", "b")), "inputs are a str; give a list of texts"),
+        (Dataset([*TEXTS[:3], None], [0, 1, 0, 1], ("a", "b")), "the input of row 3 is None, no text"),  # type: ignore[list-item]
+        (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not all different"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details cannot be kept as JSON"),
+        (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 class; classification needs two or more"),
+    ],
+)
+def test_malformed_rows_are_refused(
+    dataset: Dataset, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(monkeypatch, lambda *, options, folders: dataset)
+    with pytest.raises(DataError, match=f"toy.words: {message}"):
+        load_dataset("toy.words", folder=tmp_path)
+
+
+def test_what_a_source_raises_or_returns_is_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*, options: Any, folders: Any) -> Any:
+        raise KeyError("column")
+
+    def unreadable(*, options: Any, folders: Any) -> Any:
+        raise FileNotFoundError(2, "No such file", "rows.csv")
+
+    serve(monkeypatch, broken)
+    with pytest.raises(KeyError) as caught:
+        load_dataset("toy.words", folder=tmp_path)
+    assert any("raised by the data source toy.words" in note for note in caught.value.__notes__)
+    serve(monkeypatch, unreadable)
+    with pytest.raises(DataError, match="rows.csv"):
+        load_dataset("toy.words", folder=tmp_path)
+    serve(monkeypatch, lambda *, options, folders: [1, 2])
+    with pytest.raises(ContractError, match="toy.words returned a list; return peekbench.Dataset"):
+        load_dataset("toy.words", folder=tmp_path)
+
+
+def test_fingerprints_see_every_change() -> None:
+    base = (TEXTS, [0, 1, 0, 1], ("a", "b"))
+    prints = {
+        hash_rows(*base),
+        hash_rows(TEXTS[::-1], [0, 1, 0, 1], ("a", "b")),
+        hash_rows(TEXTS, [1, 1, 0, 1], ("a", "b")),
+        hash_rows(TEXTS, [0, 1, 0, 1], ("a", "c")),
+        hash_rows(["onet", "wo", "three", "four"], [0, 1, 0, 1], ("a", "b")),
+        hash_rows(np.zeros((4, 2)), np.zeros(4)),
+        hash_rows(np.zeros((2, 4)), np.zeros(2)),
+    }
+    assert len(prints) == 7
+    assert hash_rows(*base) == fingerprint(Dataset(*base))
+    assert fingerprint(replace(Dataset(*base), fingerprint="own")) == "own"
+
+
+def test_classes_are_counted_in_lists_and_arrays() -> None:
+    labels = [0, 2, 2, 1]
+    for form in (labels, tuple(labels), np.array(labels)):
+        assert class_counts(Dataset(TEXTS, form, ("a", "b", "c"))) == {0: 1, 2: 2, 1: 1}
+
+
+def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "here"))
+    assert cache_folder() == tmp_path / "here"
+    monkeypatch.delenv("PEEKBENCH_CACHE")
+    assert cache_folder().name == "peekbench"
+
+
+def test_a_task_knows_how_its_data_are_loaded_again(make_spec: Callable[..., Any]) -> None:
+    spec = make_spec()
+    task = make_task(spec, spec.tasks[1])
+    assert (task.name, task.num_classes) == ("b", 3)
+    assert load_dataset(task.source) is load_dataset(spec.source(spec.tasks[1]))
+    assert load_dataset(task.source).inputs != load_dataset(spec.source(spec.tasks[0])).inputs

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.data.sampling import Sampler, check_sizes, derive_seed
+from peekbench.errors import DataError
+from peekbench.records.data import Dataset
+from peekbench.records.trials import Draw
+from peekbench.spec.design import Design
+
+SHARES = (0.55, 0.3, 0.1, 0.05)
+
+
+def make_dataset(num_rows: int = 1000) -> Dataset:
+    labels = np.random.default_rng(0).choice(len(SHARES), num_rows, p=SHARES)
+    return Dataset([f"text {row}" for row in range(num_rows)], labels, tuple("abcd"))
+
+
+def design(**parts: Any) -> Design:
+    return Design.model_validate({"num_train": [20, 40], "num_test": [50, 200], "num_subsamples": 3, **parts})
+
+
+def sampler(seed: int = 1, task: str = "task", **parts: Any) -> Sampler:
+    return Sampler(make_dataset(), design(**parts), seed, task)
+
+
+def test_sets_are_disjoint_and_of_the_right_size() -> None:
+    for num_train in (20, 40):
+        for num_test in (50, 200):
+            for subsample in range(10):
+                drawn = sampler().draw(Draw("task", num_train, num_test, subsample))
+                rows = np.concatenate([drawn.train, drawn.extra, drawn.test])
+                assert len(set(rows.tolist())) == len(rows) == num_train + 2 * num_test
+                assert (rows >= 0).all()
+                assert (rows < 1000).all()
+
+
+def test_train_is_stratified_and_test_is_not() -> None:
+    one = sampler()
+    labels = one.labels
+    drawn = one.draw(Draw("task", 40, 200, 0))
+    assert Counter(labels[drawn.train].tolist()) == dict.fromkeys(range(4), 10)
+    assert Counter(labels[drawn.test].tolist())[0] > 80
+
+
+def test_train_takes_the_floor_of_the_share_of_each_class() -> None:
+    drawn = sampler(num_train=[22]).draw(Draw("task", 22, 50, 0))
+    assert len(drawn.train) == 20
+
+
+def test_larger_sets_extend_smaller_ones() -> None:
+    one = sampler()
+    for subsample in range(5):
+        small, wide, large = (
+            one.draw(Draw("task", num_train, num_test, subsample))
+            for num_train, num_test in ((20, 50), (20, 200), (40, 200))
+        )
+        assert large.train[:20].tolist() == small.train.tolist()
+        assert wide.test[:50].tolist() == small.test.tolist()
+        assert wide.extra[:50].tolist() == small.extra.tolist()
+        assert large.test.tolist() == wide.test.tolist()
+        assert large.extra.tolist() == wide.extra.tolist()
+
+
+def test_draws_stay_when_test_sizes_or_repeats_are_added() -> None:
+    draw = Draw("task", 20, 50, 2)
+    before = sampler(num_test=[50], num_subsamples=3).draw(draw)
+    after = sampler(num_test=[50, 300], num_subsamples=9).draw(draw)
+    assert all(np.array_equal(getattr(before, name), getattr(after, name)) for name in ("train", "extra", "test"))
+
+
+def test_draws_depend_on_seed_task_and_subsample() -> None:
+    draws = [
+        sampler(seed, task).draw(Draw(task, 20, 50, subsample)).test.tolist()
+        for seed, task, subsample in ((1, "task", 0), (2, "task", 0), (1, "other", 0), (1, "task", 1), (1, "task", 0))
+    ]
+    assert draws[0] == draws[4]
+    assert len({tuple(draw) for draw in draws}) == 4
+
+
+def test_draws_are_the_same_in_another_process() -> None:
+    here = sampler().draw(Draw("task", 20, 50, 1)).test.tolist()
+    code = f"import runpy; found = runpy.run_path({__file__!r}); " + (
+        "print(found['sampler']().draw(found['Draw']('task', 20, 50, 1)).test.tolist())"
+    )
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str(here)
+
+
+def test_extra_and_test_rows_are_exchangeable() -> None:
+    """Over 400 draws, both sets have the data's own shares of classes: train takes its rows from the other end."""
+    one = sampler(num_train=[20], num_test=[100])
+    counts = np.zeros((2, 4))
+    for subsample in range(400):
+        drawn = one.draw(Draw("task", 20, 100, subsample))
+        for side, rows in enumerate((drawn.extra, drawn.test)):
+            counts[side] += np.bincount(one.labels[rows], minlength=4)
+    expected = 400 * 100 * np.bincount(one.labels, minlength=4) / 1000
+    error = np.sqrt(expected)
+    assert (np.abs(counts - expected) < 4 * error).all()
+    assert (np.abs(counts[0] - counts[1]) < 4 * np.sqrt(2) * error).all()
+    assert not np.array_equal(counts[0], counts[1])
+
+
+def test_every_row_is_drawn_in_its_turn() -> None:
+    seen: set[int] = set()
+    one = sampler(num_train=[20], num_test=[100])
+    for subsample in range(60):
+        seen |= set(one.draw(Draw("task", 20, 100, subsample)).test.tolist())
+    assert len(seen) > 990
+
+
+def test_regression_rows_are_drawn_without_classes() -> None:
+    dataset = Dataset(np.arange(100.0)[:, None], np.arange(100.0), kind="regression")
+    one = Sampler(dataset, design(num_train=[10, 30], num_test=[20]), 0, "numbers")
+    small, large = (one.draw(Draw("numbers", size, 20, 0)) for size in (10, 30))
+    assert large.train[:10].tolist() == small.train.tolist()
+    assert len(set(large.train) | set(large.extra) | set(large.test)) == 70
+
+
+def test_a_rare_class_may_be_just_enough() -> None:
+    labels = [0] * 100 + [1] * 5
+    dataset = Dataset([str(row) for row in range(105)], labels, ("common", "rare"))
+    sampler = Sampler(dataset, design(num_train=10, num_test=47), 0, "rare")
+    for subsample in range(20):
+        drawn = sampler.draw(Draw("rare", 10, 47, subsample))
+        assert sorted(drawn.train[1::2].tolist()) == [100, 101, 102, 103, 104]
+        assert len({*drawn.train.tolist(), *drawn.extra.tolist(), *drawn.test.tolist()}) == 104
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"num_train": 44}, "task tiny, class 'rare': 5 rows, but num_train 44 takes 22 of each of its 2 classes"),
+        (
+            {"num_train": 10, "num_test": 48},
+            r"task tiny: 105 rows, but num_train 10 \+ 2 x num_test 48 = 106 are needed",
+        ),
+        ({"num_train": 1}, "task tiny: num_train 1 is below its 2 classes"),
+    ],
+)
+def test_too_few_rows_are_refused_with_task_class_and_count(parts: dict[str, Any], message: str) -> None:
+    dataset = Dataset([str(row) for row in range(105)], [0] * 100 + [1] * 5, ("common", "rare"))
+    with pytest.raises(DataError, match=message):
+        check_sizes(dataset, design(**{"num_test": 10, **parts}), "tiny")
+
+
+def test_seeds_do_not_run_together() -> None:
+    assert derive_seed("ab", "c") != derive_seed("a", "bc")
+    assert derive_seed(1, "x") == derive_seed(1, "x") < 2**32
+    assert len({derive_seed(0, number) for number in range(2000)}) == 2000

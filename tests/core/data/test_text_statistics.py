@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peekbench.data.loading import remember
+from peekbench.data.text_statistics import describe_texts, is_described
+from peekbench.records.data import Dataset
+from peekbench.report import text_tables
+from peekbench.spec.experiment import ExperimentSpec
+
+MakeSpec = Callable[..., ExperimentSpec]
+DESIGN = {"num_train": 20, "num_test": 60, "num_subsamples": 3}
+WORDS = ("harbour", "lantern", "meadow", "quarry", "thimble", "willow", "cinder", "barley", "falcon", "granite")
+
+
+def text(number: int) -> str:
+    """Different for each number, and like no other."""
+    digits = f"{number:04}"
+    return " ".join(f"{WORDS[int(digit)]}{place}" for place, digit in enumerate(digits * 3))
+
+
+def describe(make_spec: MakeSpec, texts: list[str], **parts: Any) -> dict[str, Any]:
+    spec = make_spec(tasks=["toy.words"], design=DESIGN, **parts)
+    labels = [row % 2 for row in range(len(texts))]
+    remember(spec.source(spec.tasks[0]), Dataset(texts, labels, ("a", "b")))
+    return describe_texts(spec, spec.tasks[0])
+
+
+def test_texts_that_are_all_different_overlap_nowhere(make_spec: MakeSpec) -> None:
+    described = describe(make_spec, [text(row) for row in range(400)])
+    assert set(described["overlap"]["near"].values()) == {0.0}
+    assert described["num_subsamples"] == 3
+    assert described["classes"] == {"a": 200, "b": 200}
+    assert 140 < described["num_texts"] <= 3 * 140
+
+
+@pytest.mark.parametrize(
+    ("change", "exact"), [(lambda row: text(row), True), (lambda row: text(row).upper() + "!", False)]
+)
+def test_duplicates_are_found_between_sets_as_often_as_they_are_there(
+    change: Callable[[int], str], exact: bool, make_spec: MakeSpec
+) -> None:
+    """Of 200 rows each has a double; of 60 extra rows 60 in 199 are a given test row's double, and so on."""
+    described = describe(make_spec, [text(row) for row in range(100)] + [change(row) for row in range(100)])
+    near = described["overlap"]["near"]
+    assert near["test-extra"] == pytest.approx(60 / 199, abs=0.1)
+    assert near["test-test"] == pytest.approx(59 / 199, abs=0.1)
+    assert near["test-train"] == pytest.approx(20 / 199, abs=0.07)
+    assert near["extra-train"] == pytest.approx(20 / 199, abs=0.07)
+    assert near["train-train"] == pytest.approx(19 / 199, abs=0.1)
+    assert (described["overlap"]["exact"] == near) is exact
+    assert any(described["overlap"]["exact"].values()) is exact
+
+
+def test_tokens_are_counted_by_the_methods_that_can(make_spec: MakeSpec) -> None:
+    described = describe(make_spec, [text(row) for row in range(400)], methods=["toy.vote", "toy.short"])
+    counted = described["tokens"]
+    assert set(counted) == {"toy.short"}
+    assert counted["toy.short"]["50"] == 12
+    assert counted["toy.short"]["limit"] == 10
+    assert counted["toy.short"]["cut"] == 1.0
+    titles = [table.title for table in text_tables({"toy.words": described})]
+    assert titles == [
+        "Classes",
+        "Lengths of the texts, characters",
+        "Texts that stand in two sets",
+        "Lengths of the texts, tokens",
+    ]
+
+
+def test_a_description_is_complete_once_every_counting_method_is_in_it(make_spec: MakeSpec) -> None:
+    described = describe(make_spec, [text(row) for row in range(400)])
+    assert not is_described(make_spec(), None)
+    assert is_described(make_spec(), described)
+    assert not is_described(make_spec(methods=["toy.short"]), described)
+    assert is_described(make_spec(methods=["toy.short"]), {}), "nothing can be said of a task without texts"
+
+
+def test_tasks_without_texts_are_not_described(make_spec: MakeSpec) -> None:
+    spec = make_spec(tasks=["toy.numbers"], methods=["toy.mean"], design=DESIGN)
+    assert describe_texts(spec, spec.tasks[0]) == {}
+    assert text_tables({"toy.numbers": {}}) == []
+
+
+def test_a_run_keeps_the_descriptions_and_reports_them(make_spec: MakeSpec) -> None:
+    from peekbench.execution.runner import run
+    from peekbench.report import report_of_run
+    from peekbench.store.writer import Store
+
+    spec = make_spec()
+    summary = run(spec)
+    with Store.open(summary.store) as store:
+        kept = store.texts()
+    assert kept == {task.name: describe_texts(spec, task) for task in spec.tasks}
+    report, _ = report_of_run(summary.store)
+    assert "Texts that stand in two sets" in [table.title for table in report.tables]
+    assert report.record["texts"] == kept
+    run(make_spec(methods=[*(method.use for method in spec.methods), "toy.short"]))
+    with Store.open(summary.store) as store:
+        assert all("toy.short" in texts["tokens"] for texts in store.texts().values())
+    assert Path("runs").is_dir()

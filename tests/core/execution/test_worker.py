@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from peekbench.data.loading import forget
+from peekbench.data.preflight import check_tasks
+from peekbench.errors import ContractError, DataError, StoreError
+from peekbench.execution.arms import unlabeled_rows
+from peekbench.execution.pilot import time_pilot
+from peekbench.execution.planning import group, make_trials, measure
+from peekbench.execution.runner import run
+from peekbench.execution.scoring import check_predictions
+from peekbench.execution.worker import Worker
+from peekbench.records.data import SourceRef, Task
+from peekbench.records.trials import Draw, Subsample, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.results.analyze import analyze
+from peekbench.spec.design import EXTRA, TEST, Arm
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+TASK = Task("t", "classification", ("a", "b", "c"), "", SourceRef("toy.words"))
+NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
+
+
+def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
+    return list(group(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, stored))
+
+
+def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
+    worker = Worker(spec)
+    found = {}
+    for item in items(spec):
+        for outcome in worker(item):
+            assert isinstance(outcome, TrialResult), outcome
+            found[outcome.trial] = outcome
+    return found
+
+
+def test_trials_come_subsample_by_subsample(make_spec: MakeSpec) -> None:
+    spec = make_spec(design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}})
+    trials = list(make_trials(spec))
+    assert len(trials) == len(set(trials)) == 2 * 2 * 2 * (3 + 1)
+    assert [trial.draw.subsample for trial in trials] == sorted(trial.draw.subsample for trial in trials)
+    assert {trial.draw.num_test for trial in trials if trial.draw.subsample > 0} == {10}
+
+
+def test_methods_that_share_a_base_are_worked_on_together(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]
+    )
+    first, second, *_ = items(spec)
+    assert [trial.method for trial in first.trials] == ["toy.vote", "bold"]
+    assert [trial.method for trial in second.trials] == ["toy.constant"]
+    key = spec.methods[0].base_key()
+    known = items(spec, {(first.trials[0].draw, key)})
+    assert (known[0].has_base, known[1].has_base, known[2].has_base) == (True, False, False)
+
+
+@pytest.mark.parametrize(("share", "peeked"), [(0.0, 0), (0.25, 5), (0.33, 7), (1.0, 20)])
+def test_doses_hold_their_share_of_test_rows(share: float, peeked: int) -> None:
+    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    drawn = unlabeled_rows(Arm(kind="mix", mix=share), rows)
+    assert drawn is not None
+    assert len(drawn) == 20
+    assert (drawn >= 200).sum() == peeked
+    assert set(drawn[drawn < 200]) <= set(rows.extra)
+
+
+def test_arms_extra_and_test_see_just_their_rows() -> None:
+    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    for arm, expected in ((EXTRA, rows.extra), (TEST, rows.test)):
+        seen = unlabeled_rows(arm, rows)
+        assert seen is not None
+        assert np.array_equal(seen, expected)
+
+
+def test_a_task_may_be_drawn_at_some_sizes_alone(make_spec: MakeSpec) -> None:
+    """A small data set does not limit the sizes of a large one."""
+    spec = make_spec(
+        tasks=[
+            {"use": "toy.words", "name": "small", "options": {"num_rows": 60}, "num_test": 20},
+            {"use": "toy.words", "name": "large"},
+        ],
+        methods=["toy.constant"],
+        design={"num_train": 6, "num_test": [20, 150], "num_subsamples": {20: 3, 150: 2}},
+    )
+    summary = run(spec)
+    assert (summary.planned, summary.finished) == (8, 8)
+    drawn = {(trial.draw.task, trial.draw.num_test) for trial in make_trials(spec)}
+    assert drawn == {("small", 20), ("large", 20), ("large", 150)}
+    assert measure(spec, {"small": 3, "large": 3}).trials == 8
+    assert len(analyze(summary.store)) == 2  # and it has no holes
+    assert set(time_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
+    with Store.open(summary.store) as store:
+        assert set(store.texts()) == {"small", "large"}
+    with pytest.raises(DataError, match=r"task small: 60 rows, but num_train 6 \+ 2 x num_test 150"):
+        check_tasks(make_spec(tasks=[{"use": "toy.words", "name": "small", "options": {"num_rows": 60}}],
+                              design=spec.design.model_dump()))  # fmt: skip
+
+
+def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}],
+        arms=["base", "extra", "test", {"mix": 0.5}],
+        design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}},
+    )
+    size = measure(spec, {"a": 3, "b": 3})
+    outcomes = [outcome for item in items(spec) for outcome in Worker(spec)(item)]
+    assert size.trials == len(outcomes)
+    assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))
+
+
+def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """base gets no unlabeled text, extra none of the test's, test all of them; train and test are the same in all."""
+    from peekbench.plugins import registry
+    from peekbench.plugins.entries import Entry, MethodEntry
+
+    real = registry.find("toy.constant", "method", MethodEntry)
+    find = registry.find
+    seen: list[tuple[Any, Any]] = []
+
+    def spy(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Any:
+        seen.append((unlabeled, train.inputs))
+        return real.method(unlabeled, train, task, options=options, context=context)
+
+    def find_spy(use: str, kind: str, entry_type: Any) -> Entry:
+        found: Entry = find(use, kind, entry_type)
+        return replace(found, method=spy) if isinstance(found, MethodEntry) else found
+
+    spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
+    monkeypatch.setattr(registry, "find", find_spy)
+    Worker(spec)(items(spec)[0])
+    base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
+    assert base is None
+    assert len(extra) == len(test) == len(mix) == 30
+    assert not set(extra) & set(test)
+    assert len(set(mix) & set(test)) == len(set(mix) & set(extra)) == 15
+    assert len({train for _, train in seen}) == 1
+    assert not set(seen[0][1]) & (set(extra) | set(test))
+
+
+def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
+    first, second = Worker(spec)(items(spec)[0])
+    assert isinstance(first, TrialResult)
+    assert isinstance(second, TrialResult)
+    assert [arm.arm for arm in first.arms] == ["base", "extra", "test"]
+    assert [arm.arm for arm in second.arms] == ["extra", "test"]
+    known = WorkItem(items(spec)[0].trials, has_base=True)
+    assert all(isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in Worker(spec)(known))
+
+
+def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = {"use": "controls.leak", "name": "broken", "options": {"share": 0.5}}
+    spec = make_spec(methods=[broken, "controls.null"])
+    worker = Worker(spec)
+    item = items(spec)[0]
+    assert len(item.trials) == 2
+    run_arm = worker._run_arm
+
+    def failing(method: Any, arm: Any, *rest: Any) -> Any:
+        if method.name == "broken" and arm.kind == "test":
+            raise RuntimeError("late")
+        return run_arm(method, arm, *rest)
+
+    monkeypatch.setattr(worker, "_run_arm", failing)
+    first, second = worker(item)
+    assert isinstance(first, TrialFailure)
+    assert isinstance(second, TrialResult)
+    assert [arm.arm for arm in second.arms] == ["base", "extra", "test"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("raise", "RuntimeError: this method is broken"),
+        ("exit", "SystemExit: 0"),
+        ("surrogate", r"ValueError: bad text \ud83d"),
+        ("nan", "ContractError: predictions hold NaN or infinity in 30 of 30 rows, the first is row 0"),
+        ("shape", r"ContractError: predictions have shape (30, 2), wanted is (30, 3): one probability for each class"),
+        ("sum", "ContractError: predictions in row 0 sum to 2, not to 1"),
+        ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
+    ],
+)
+def test_a_fault_fails_its_trial_with_traceback_and_place(fault: str, message: str, make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=[{"use": "toy.faulty", "options": {"fault": fault}}])
+    (failure,) = Worker(spec)(items(spec)[0])
+    assert isinstance(failure, TrialFailure)
+    assert failure.error.startswith(message)
+    assert "Traceback (most recent call last)" in failure.traceback
+    assert "in the trial of task a, method toy.faulty, num_train 12, num_test 30, subsample 0" in failure.traceback
+    assert "use: toy.faulty" in failure.traceback
+
+
+def test_numbers_do_not_depend_on_the_order_of_work_or_on_global_random_state(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=["toy.vote", "classic.lsa", "toy.reckless"])
+    forwards = results(spec)
+    worker = pickle.loads(pickle.dumps(Worker(spec)))
+    for item in reversed(items(spec)):
+        np.random.seed(len(item.trials))
+        for outcome in worker(item):
+            for one, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
+                assert (one.score, one.log_loss, one.num_correct) == (other.score, other.log_loss, other.num_correct)
+                assert one.predictions.tobytes() == other.predictions.tobytes()
+
+
+def test_draws_are_paired_across_methods(make_spec: MakeSpec) -> None:
+    labels: dict[Draw, list[int]] = {}
+    for trial, result in results(make_spec()).items():
+        assert labels.setdefault(trial.draw, result.test_labels.tolist()) == result.test_labels.tolist()
+
+
+def test_regression_end_to_end(make_spec: MakeSpec) -> None:
+    spec = make_spec(tasks=["toy.numbers"], methods=["toy.mean"])
+    for result in results(spec).values():
+        for arm in result.arms:
+            assert arm.num_correct is None
+            assert arm.log_loss is None
+            assert 0.9 < arm.score < 1
+            assert arm.predictions.shape == (30,)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ([["a", "b", "c"]], "return an array of floats"),
+        ([[0.2, 0.8]], "have shape"),
+        ([[0.5, 0.5, np.inf]], "NaN or infinity"),
+        ([[-0.5, 0.5, 1.0]], "negative probability in row 0"),
+        ([[0.5, 0.4, 0.0]], "sum to 0.9, not to 1"),
+        ([[0.5, 0.5, 0.002]], "not to 1"),
+    ],
+)
+def test_predictions_that_are_no_probabilities(predictions: Any, message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        check_predictions(np.array(predictions), 1, TASK)
+
+
+def test_predictions_within_rounding_are_good() -> None:
+    check_predictions(np.array([[0.5, 0.5, 0.0005]], dtype=np.float16), 1, TASK)
+    check_predictions(np.array([1.5, -2.0]), 2, NUMBERS)
+    with pytest.raises(ContractError, match="one number for each input"):
+        check_predictions(np.array([[1.5], [2.0]]), 2, NUMBERS)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_thread_pools_have_one_thread_wherever_the_work_is_done(workers: int, make_spec: MakeSpec) -> None:
+    before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
+    summary = run(make_spec(methods=["toy.look"], executor={"use": "local", "options": {"workers": workers}}))
+    with Store.open(summary.store) as store:
+        found = store.metrics()["toy.look"]
+    assert {by_arm["threads"] for by_arm in found.values()} == {1.0}
+    assert min(by_arm["pools"] for by_arm in found.values()) >= 1
+    assert dict(os.environ) == before[0]
+    if workers == 2:
+        assert [pool["num_threads"] for pool in threadpool_info()] == before[1]
+
+
+def test_the_callers_own_generators_are_left_alone(make_spec: MakeSpec) -> None:
+    random.seed(5)
+    np.random.seed(5)
+    expected = [random.random(), np.random.random()]
+    random.seed(5)
+    np.random.seed(5)
+    run(make_spec(methods=["toy.reckless"]))
+    assert [random.random(), np.random.random()] == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_data_that_change_during_a_run_end_it(
+    workers: int, make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
+    spec = make_spec(
+        tasks=[{"use": "files", "options": {"path": "rows.csv"}}],
+        executor={"use": "local", "options": {"workers": workers}},
+    )
+    worker = Worker(spec, {"files": "what it was before"})
+    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+        worker(items(spec)[0])
+
+    def change(trials: Any) -> Any:  # between the look at the data and the first trial
+        rows.write_text(rows.read_text().replace("text 7,", "other text,"))
+        forget()
+        return make_trials(trials)
+
+    monkeypatch.setattr("peekbench.execute.make_trials", change)
+    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+        run(spec)
+
+
+def test_data_that_change_between_two_runs_of_a_process_are_noticed(make_spec: MakeSpec, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
+    spec = make_spec(tasks=[{"use": "files", "options": {"path": "rows.csv"}}])
+    run(spec)
+    rows.write_text(rows.read_text().replace("text 7,", "other text,"))
+    with pytest.raises(StoreError, match="data of task files: fingerprint"):
+        run(spec)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from peekbench.records.figures import (
+    Axis,
+    Curve,
+    Curves,
+    Densities,
+    Figure,
+    Forest,
+    Interval,
+    Sample,
+    Violins,
+    downsample,
+)
+from peekbench.report.render.alt_text import alt_text, central
+
+POINTS = Axis("bias, accuracy points")
+
+
+def test_thinned_values_have_the_same_distribution() -> None:
+    values = np.random.default_rng(0).gamma(2.0, size=(4, 1000))
+    few = np.array(downsample(values))
+    assert len(few) == 200
+    assert few.mean() == pytest.approx(values.mean(), rel=0.02)
+    for share in (0.1, 0.5, 0.9):
+        assert np.quantile(few, share) == pytest.approx(np.quantile(values, share), rel=0.02)
+
+
+def test_few_values_are_kept_all_and_what_is_missing_is_left_out() -> None:
+    assert downsample([0.3, math.nan, 0.1, 0.123456789]) == (0.1, 0.12346, 0.3)
+    assert downsample([]) == ()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.89])
+def test_central_intervals_are_numpys(level: float) -> None:
+    values = np.random.default_rng(0).normal(size=37).tolist()
+    expected = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    assert central(values, level) == pytest.approx(tuple(expected))
+
+
+AVERAGE = Interval("average", 0.01, 0.002, 0.018, is_average=True)
+SAMPLES = (Sample("a", (0.01, 0.02, 0.03)), Sample("b", (-0.03, -0.01), mark=0.0))
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (
+            Forest("f", (("m", (Interval("a", -0.01, -0.02, -0.005), Interval("b", 0.03, -0.01, 0.07), AVERAGE)),)),
+            "m: 2 estimates from -1.00 (a) to +3.00 (b) points, of whose intervals 1 excludes zero; "
+            "average +1.00 [+0.20, +1.80].",
+        ),
+        (
+            Forest("f", (("m", (Interval("a", 0.5, 0.0, 1.0),)),), unit="number"),
+            "m: 1 estimates from 0.5 (a) to 0.5 (a), of whose intervals none exclude zero.",
+        ),
+        (
+            Violins("v", POINTS, (("m", SAMPLES), ("none", (Sample("a", ()),)))),
+            "m: means from -2.00 (b) to +2.00 (a), single values from -3.00 to +3.00 points. none: no values.",
+        ),
+        (
+            Densities("d", POINTS, (("", SAMPLES),), 0.5, mark="truth"),
+            "a: mean +2.00, 50% from +1.50 to +2.50 points. b: mean -2.00, 50% from -2.50 to -1.50 points, truth 0.00.",
+        ),
+        (
+            Curves(
+                "c",
+                Axis("x", "count"),
+                POINTS,
+                (("p", (Curve("l", (5, 50), (0.01, 0.02), (0.0, 0.01), (0.02, 0.03)), Curve("k", (), ()))),),
+            ),
+            "p, l: from +1.00 [0.00, +2.00] points at 5 to +2.00 [+1.00, +3.00] points at 50. p, k: no points.",
+        ),
+    ],
+)
+def test_alt_texts_are_made_from_the_numbers(figure: Figure, text: str) -> None:
+    assert alt_text(figure) == text
+
+
+def test_of_many_parts_the_first_are_described() -> None:
+    groups = tuple((f"m{number}", (Interval("a", 0.0, 0.0, 0.0),)) for number in range(11))
+    assert alt_text(Forest("f", groups)).endswith(". And 3 more.")
+    assert "m8" not in alt_text(Forest("f", groups))

@@ -1,0 +1,122 @@
+"""Runs side by side: which draws are the same, what differs, and a leaderboard of several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from peekbench import run
+from peekbench.errors import ResultsError
+from peekbench.records.analysis import Table
+from peekbench.report import Report, report_of_comparison, report_of_ranking, report_of_run, write_report
+from peekbench.report.render.json_report import render_json
+from peekbench.report.render.json_schema import ReportDocument, report_schema
+
+Run = Callable[..., Path]
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.fixture
+def make_run(make_spec: Callable[..., Any]) -> Run:
+    def make(name: str, **parts: Any) -> Path:
+        spec = make_spec(name=name, **parts)
+        return run(spec, store=f"{name}.sqlite").store
+
+    return make
+
+
+def table(report: Report, title: str) -> list[dict[str, Any]]:
+    (found,) = [one for one in report.tables if one.title.startswith(title)]
+    return rows(found)
+
+
+def rows(found: Table) -> list[dict[str, Any]]:
+    return [dict(zip((column.name for column in found.columns), row, strict=True)) for row in found.rows]
+
+
+def paired(report: Report) -> set[int]:
+    return {row["paired"] for row in table(report, "What changed")}
+
+
+def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
+    before = make_run("before")
+    after = make_run("after", methods=["toy.vote"])
+    report = report_of_comparison(before, after)
+    assert paired(report) == {6}
+    assert {row["method"] for row in table(report, "What changed")} == {"toy.vote"}
+    assert all(row["change"] == 0 for row in table(report, "What changed"))
+    assert [row["after"] for row in table(report, "Verdicts")][1] == "-"
+    settings = {row["what"]: (row["before"], row["after"]) for row in table(report, "What differs in settings")}
+    assert settings["name"] == ('"before"', '"after"')
+    assert settings["methods.toy.constant"][1] == "null"
+    assert "2 in settings, 0 in data, 0 in versions" in report.headline
+
+
+@pytest.mark.parametrize(
+    "parts", [{"seed": 8}, {"design": {"num_train": [12, 18], "num_test": 30, "num_subsamples": 3}}]
+)
+def test_other_draws_are_not(parts: dict[str, Any], make_run: Run) -> None:
+    report = report_of_comparison(make_run("before"), make_run("after", **parts))
+    assert paired(report) == {0}
+
+
+def test_data_that_changed_are_named_and_unpaired(make_run: Run) -> None:
+    tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 2}}]
+    report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
+    assert [row["what"] for row in table(report, "What differs in data")] == ["b.fingerprint"]
+    assert paired(report) == {0}, "the average over both tasks cannot be paired"
+
+
+def test_a_leaderboard_of_several_runs(make_run: Run) -> None:
+    one = make_run("one")
+    two = make_run("two", tasks=[{"use": "toy.words", "name": "a"}], methods=["toy.vote"])
+    report = report_of_ranking([one, two])
+    found = table(report, "Leaderboard")
+    assert {row["method"] for row in found} == {"one: toy.vote", "one: toy.constant", "two: toy.vote"}
+    assert "task b" in report.warnings[0]
+    scores = {row["method"]: row["extra"] for row in found}
+    ties = {row["method"]: row["tie"] for row in found}
+    assert scores["one: toy.vote"] == scores["two: toy.vote"], "on the task that both have"
+    assert ties["one: toy.vote"] == ties["two: toy.vote"]
+    alone = report_of_ranking([one])
+    assert {row["method"] for row in table(alone, "Leaderboard")} == {"toy.vote", "toy.constant"}
+
+
+def test_runs_that_cannot_be_compared(make_run: Run, tmp_path: Path) -> None:
+    one = make_run("one", tasks=[{"use": "toy.words", "name": "a"}])
+    other = make_run("other", tasks=[{"use": "toy.words", "name": "z"}])
+    with pytest.raises(ResultsError, match="no task in common"):
+        report_of_ranking([one, other])
+    with pytest.raises(ResultsError, match="one run stands twice"):
+        report_of_comparison(one, one)
+    Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,30,0.5,0.6\na,30,0.6,0.6\n")
+    mixed = report_of_ranking([one, Path("scores.csv")])
+    assert "Left out, because not every run has it: arm base" in mixed.warnings
+
+
+def test_json_is_what_its_schema_says(make_run: Run) -> None:
+    one, two = make_run("one"), make_run("two")
+    schema = report_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    made = [report_of_run(one)[0], report_of_comparison(one, two), report_of_ranking([one, two])]
+    for report in made:
+        content = json.loads(render_json(report))
+        assert list(validator.iter_errors(content)) == []
+        assert content.keys() <= ReportDocument.model_fields.keys(), "nothing is undocumented"
+        del content["verdicts"]
+        assert list(validator.iter_errors(content))
+    assert json.loads((DOCS / "report.schema.json").read_text()) == schema, "peekbench schema --report -o docs/..."
+
+
+def test_comparisons_are_written_like_reports(make_run: Run, tmp_path: Path) -> None:
+    report = report_of_comparison(make_run("one"), make_run("two"))
+    names = {path.name for path in write_report(report, tmp_path / "compared")}
+    assert names == {"report.html", "report.txt", "report.md", "report.json"}
+    for name in names:
+        assert "one to two" in (tmp_path / "compared" / name).read_text().replace("one&#32;", "one ")

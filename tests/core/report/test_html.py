@@ -1,0 +1,297 @@
+"""The HTML report as text; tests/browser has what takes a browser to see."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html as entities
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from peekbench import analyze
+from peekbench.formatting import format_cell
+from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.report import Report, alt_text, report_of_table
+from peekbench.report.build.run_report import MethodFacts
+from peekbench.report.render.cards import render_cards
+from peekbench.report.render.html import TEMPLATES, render_html
+from peekbench.report.render.ticks import Scale
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script></style></title>",
+    "' onclick='alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "\u202egnp.exe \u2066 \u200f rtl",
+    "数据集 ünïcode \U0001f600",
+    "a" * 500,
+]
+VOID = {"meta", "wbr", "input", "br", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, in order, and the text that a reader sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == [], "every element is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID and not self.get_starttag_text().endswith("/>"):  # type: ignore[union-attr]
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"</{tag}> closes what is open"
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self._open):
+            self.text += data
+
+    def all(self, *tags: str) -> list[dict[str, str]]:
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+@pytest.fixture
+def report(simulate: Callable[..., Any]) -> Report:
+    parts = [simulate(bias, method=method) for method, bias in (("lsa", 0.05), ("null", 0.0))]
+    results = pd.concat(parts, ignore_index=True)
+    return report_of_table(Path("scores.csv"), results, analyze(results))
+
+
+def hostile(text: str) -> Report:
+    interval = Interval(text, 0.1, 0.0, 0.2)
+    columns = (Column("method"), Column(text), Column("n", "number"))
+    return Report(
+        name=text,
+        headline=text,
+        verdicts=(Verdict(text, "bias", "inconclusive", text, 0.1, 0.0, 0.2, 0.95, 0.005, text),),
+        warnings=(text,),
+        figures=(Forest(text, ((text, (interval,)),), text),),
+        tables=tuple(
+            Table(text, columns, ((text, text, 1.0), *more), text, topic)
+            for topic in ("results", "methods", "data")
+            for more in ((), ((text, "b", 2.0),))
+        ),
+        failures=(TrialFailure(Trial(Draw(text, 5, 5, 0), text), text, f"Traceback\n{text}"),),
+        provenance={text: text},
+        record={"spec": {text: text}},
+        methods=(MethodFacts(text, text, text, text),),
+        command=text,
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_texts_from_data_stay_texts(text: str) -> None:
+    page = Page(render_html(hostile(text)))
+    own = Page(render_html(hostile("plain")))
+    assert [tag for tag, _ in page.elements if tag != "wbr"] == [tag for tag, _ in own.elements if tag != "wbr"]
+    names = {(tag, name) for tag, attributes in own.elements for name in attributes}
+    # A long text in a cell gets a class of its own.
+    assert {(tag, name) for tag, attributes in page.elements for name in attributes} - names <= {("td", "class")}
+    assert page.text.count(text) >= 20, "and it is there, as it is"
+
+
+def drawn(text: str) -> Report:
+    return replace(
+        hostile("plain"), figures=(Violins(text, Axis(text), ((text, (Sample(text, (0.1, 0.2, 0.4)),)),), text),)
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_drawings_stand_in_the_page_and_hold_no_more_than_shapes_and_texts(text: str) -> None:
+    page, without = Page(render_html(drawn(text))), Page(render_html(replace(hostile("plain"), figures=())))
+    shapes = {"svg", "g", "defs", "path", "clippath", "rect", "text", "tspan", "title", "desc", "use", "figure"}
+    assert {tag for tag, _ in page.elements} - {tag for tag, _ in without.elements} <= shapes | {"figcaption", "bdi"}
+    assert len(page.all("svg")) == len(without.all("svg")) + 1
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+
+
+def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = drawn("by <task>")
+    text = Page(render_html(report)).text
+    assert alt_text(report.figures[0]) in text
+    assert "pip install 'peekbench[figures]'" in text
+
+
+def test_only_the_projects_own_files_go_around_escaping() -> None:
+    for path in TEMPLATES.glob("*.j2"):
+        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|painted)[^}]*\}\}", path.read_text())
+        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|painted }}"}
+        assert "autoescape" not in path.read_text()
+
+
+def test_the_page_is_complete_in_itself(report: Report) -> None:
+    text = render_html(report)
+    page = Page(text)
+    assert not page.all("link", "iframe", "object", "embed", "form", "base")
+    for attributes in (attributes for _, attributes in page.elements):
+        assert attributes.get("href", "#").startswith("#")
+        assert not {"src", "srcset", "action"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert set(re.findall(r"https?://[^\"']*", text)) <= {
+        f"http://www.w3.org/{name}" for name in ("2000/svg", "1999/xlink")
+    }
+    (policy,) = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+@pytest.mark.parametrize("make", [lambda report: report, lambda report: hostile("plain")], ids=["real", "all parts"])
+def test_structure_that_assistive_technology_needs(make: Callable[[Report], Report], report: Report) -> None:
+    page = Page(render_html(make(report)))
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
+    assert [len(page.all(tag)) for tag in ("main", "header", "footer", "nav")] == [1, 1, 1, 1]
+    assert len(page.all("table")) == len(page.all("caption")) > 0
+    assert all(attributes.get("scope") in ("col", "row") for attributes in page.all("th"))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        assert attributes.get("aria-labeledby", ids[0]) in ids
+        assert attributes.get("href", f"#{ids[0]}")[1:] in ids
+    for svg in page.all("svg"):  # those that are hidden have their numbers beside them
+        assert svg.get("aria-hidden") == "true" or svg.get("role") == "img"
+
+
+def test_lines_and_dots_need_no_style_of_their_own() -> None:
+    assert not any("style" in attributes for _, attributes in Page(render_html(hostile("plain"))).elements)
+
+
+def test_the_story_is_told_in_its_order(report: Report) -> None:
+    text = Page(render_html(report)).text
+    sentence = report.verdicts[0].sentence.removeprefix("lsa: s")
+    parts = (
+        "2 methods on 5 tasks",
+        "Does a method score higher",
+        sentence,
+        "Bias by task",
+        "Leaderboard",
+        "To repeat it:",
+    )
+    places = [text.index(part, text.index("Skip")) for part in parts]
+    assert places == sorted(places)
+    assert "peekbench analyze scores.csv" in text
+    assert "Rests on 5 tasks, 200 trials." in text
+
+
+def test_every_number_of_a_table_is_there_and_sorts_in_full_precision(report: Report) -> None:
+    text = entities.unescape(render_html(report))
+    for table in report.tables:
+        for row in table.rows:
+            for cell, column in zip(row, table.columns, strict=True):
+                if isinstance(cell, int | float) and column.unit != "text":
+                    assert format_cell(cell, column.unit) in text
+                    if not column.name.endswith((", low", ", high")):  # these stand in the cell of their estimate
+                        assert f'data-v="{cell!r}"' in text
+
+
+def test_each_method_has_its_rows_alone(report: Report) -> None:
+    longer = replace(
+        report,
+        methods=(MethodFacts("lsa"), MethodFacts("lsa (x)"), MethodFacts("null")),
+        verdicts=(*report.verdicts, Verdict("lsa (x) (n=5)", "bias", "biased down", "Only of x.")),
+        tables=(*report.tables, Table("Losses", (Column("method"), Column("loss", "number")), (("lsa", 4.25),))),
+    )
+    text = render_html(longer)
+    first, second, third = re.findall(r'<details class="method".*?</details>', text, flags=re.DOTALL)
+    assert "4.25" in first
+    assert "4.25" not in second + third
+    assert "Only of x." in second
+    assert "Only of x." not in first + third
+    cards = render_cards(longer)
+    assert list(cards) == ["lsa.md", "lsa-x.md", "null.md"]
+    assert "- loss: 4.25" in cards["lsa.md"]
+    assert report.verdicts[0].decision in cards["lsa.md"]
+    assert "peekbench analyze scores.csv" in cards["null.md"]
+
+
+def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
+    spec = {
+        "tasks": [{"name": "a"}, {"name": "b"}],
+        "design": {"num_train": [50], "num_test": [200, 500], "num_subsamples": {"200": 10, "500": 5}},
+        "arms": ["base", "extra", "test", {"mix": 0.25}],
+        "seed": 7,
+    }
+    names = ("method", "tie", "bias", "bias, low", "bias, high", "p, paired t", "n")
+    units: Any = ("text", "text", "difference", "difference", "difference", "p_value", "number")
+    row = ("m", "ab", 0.0147, 0.0091, 0.0203, 0.025, None)
+    table = Table("Leaderboard", tuple(map(Column, names, units)), (row,))
+    report = Report("r", "", (), (), (), (table,), (), {}, {"spec": spec}, methods=(MethodFacts("m"),))
+    card = render_cards(report)["m.md"]
+    for line in (
+        "- tasks: a, b",
+        "- subsamples of each task: 10 at 200 test texts, 5 at 500 test texts",
+        "- arms: base, extra, test, mix 0.25",
+        "- seed: 7",
+        r"- bias: +1.47 \[+0.91, +2.03\] points",
+        "- p, paired t: 0.025",
+    ):
+        assert line in card.splitlines()
+    assert "low" not in card
+    assert "tie" not in card, "it says something beside other methods only"
+    assert "- n:" not in card
+
+
+def test_cards_have_names_that_any_system_takes() -> None:
+    names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
+    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), record={})
+    files = list(render_cards(report))
+    assert files == ["etc-passwd.md", "A-b.md", "a-B-2.md", "method.md", "method-2.md", "x" * 80 + ".md"]
+
+
+def test_failures_bring_their_tracebacks() -> None:
+    failing = hostile("plain")
+    many = replace(failing, failures=failing.failures * 150)
+    page = Page(render_html(many))
+    assert page.text.count("Traceback\nplain") == 100
+    assert "50 more are in report.json" in page.text
+    assert "150 trials failed" in page.text
+
+
+def test_a_report_of_nothing_is_a_page() -> None:
+    empty = Report("empty", "0 of 3 trials done", (), (), (), (), (), {}, {})
+    page = Page(render_html(empty))
+    assert "Verdicts" not in page.text.replace("Skip to the verdicts", "")
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.0004, 0.03, 0.9, 250.0])
+def test_scales_hold_all_values_and_label_zero(reach: float) -> None:
+    scale = Scale.fitting([reach, -reach / 3, None, float("nan")], "number")
+    places = [float(scale.place(value)[:-1]) for value in (-reach / 3, 0.0, reach)]
+    assert 0 <= places[0] <= places[1] <= places[2] <= 100
+    assert [float(label) for _, label in scale.ticks()].count(0) == 1
+    assert 2 <= len(scale.ticks()) <= 6
+    assert scale.place(10 * reach + 10) == "100.00%"
+
+
+def test_names_are_escaped_once(report: Report) -> None:
+    named = replace(report, name="Tom & <Jerry>")
+    assert f"<title>{entities.escape('Tom & <Jerry>')}: peekbench report</title>" in render_html(named)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+from peekbench import analyze
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import ContractError, ResultsError, SpecError
+from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import run
+from peekbench.results.analyze import find_holes
+from peekbench.results.table import load_results
+from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench.store.writer import Store
+
+if TYPE_CHECKING:
+    Simulate = Callable[..., pd.DataFrame]
+
+
+def test_default_analyses_on_a_complete_table(simulate: Simulate) -> None:
+    analyses = analyze(simulate(0.02))
+    assert [analysis.name for analysis in analyses] == ["summary", "permutation"]
+    assert all(analysis.warnings == () for analysis in analyses)
+
+
+def test_analyses_by_name_and_by_spec(simulate: Simulate) -> None:
+    (count,) = analyze(simulate(0.02), ["toy.count"])
+    assert count.tables[0].rows == ((600,),)
+    (named,) = analyze(simulate(0.02), [make_component(AnalysisSpec, "toy.count", {"heading": "how many"})])
+    assert named.tables[0].columns[0].name == "how many"
+
+
+def test_controls_go_only_to_analyses_that_ask_for_them(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0.02), simulate(0.1, method="leak").assign(control="positive")], ignore_index=True)
+    (count,) = analyze(table, ["toy.count"])
+    assert count.tables[0].rows == ((600,),), "the control's 600 rows are left out"
+    (summary,) = analyze(table, ["summary"])
+    assert [verdict.method for verdict in summary.verdicts] == ["method", "leak"]
+    (count,) = analyze(table.assign(control="positive"), ["toy.count"])
+    assert count.tables == ()
+    assert count.warnings == ("toy.count was not asked: there are controls alone",)
+
+
+def test_a_table_that_lacks_columns_is_refused(simulate: Simulate) -> None:
+    with pytest.raises(ResultsError, match="lacks the columns control, majority; .*load_results"):
+        analyze(simulate(0.02).drop(columns=["control", "majority"]))
+
+
+def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
+    with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
+        analyze(simulate(0.02), ["toy.cuont"])
+
+
+@pytest.mark.parametrize(
+    ("remove", "message"),
+    [
+        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), "task task1, method method, num_train 50"),
+        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), r"1 of 40 subsamples missing \(3\)"),
+        (
+            lambda t: (t["task"] == "task1") & (t["subsample"] == 3) & (t["arm"] == "test"),
+            "subsample 3: 2 of the 3 arms",
+        ),
+        (
+            lambda t: (t["task"] == "task1") & (t["subsample"] > 9),
+            r"30 of 40 subsamples missing \(10, 11, 12, 13, 14, \.\.\.\)",
+        ),
+    ],
+)
+def test_a_design_with_holes_is_refused(remove: Any, message: str, simulate: Simulate) -> None:
+    table = simulate(0.02)
+    holed = table[~remove(table)]
+    with pytest.raises(ResultsError, match=message):
+        analyze(holed)
+    for analysis in analyze(holed, allow_incomplete=True):
+        assert "only complete trials were analyzed" in analysis.warnings[0]
+
+
+def test_a_task_that_one_method_lacks_is_a_hole(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
+    assert find_holes(table) == [
+        "task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing (0, 1, 2, 3, 4, ...)"
+    ]
+
+
+def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0, num_test=50, subsamples=30), simulate(0, num_test=500, subsamples=10)])
+    assert find_holes(table) == []
+
+
+def test_incomplete_trials_are_left_out_not_filled(simulate: Simulate) -> None:
+    table = simulate(0.02)
+    lost = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
+    (count,) = analyze(table[~lost], ["toy.count"], allow_incomplete=True)
+    assert count.tables[0].rows == ((597,),)
+
+
+def test_nothing_complete_is_an_error_even_when_told_to_go_on(simulate: Simulate) -> None:
+    table = simulate(0.0, tasks=1, subsamples=2)
+    gone = ((table["subsample"] == 0) & (table["arm"] == "test")) | (
+        (table["subsample"] == 1) & (table["arm"] == "base")
+    )
+    with pytest.raises(ResultsError, match="no trial is complete"):
+        analyze(table[~gone], allow_incomplete=True)
+
+
+def test_planned_trials_that_are_missing_are_holes(make_spec: Callable[..., Any]) -> None:
+    results = load_results(run(make_spec()).store)
+    larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5})
+    assert find_holes(results, list(make_trials(make_spec()))) == []
+    holes = find_holes(results, list(make_trials(larger)))
+    assert len(holes) == 4
+    assert holes[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
+
+
+def test_a_store_knows_what_was_planned(make_spec: Callable[..., Any]) -> None:
+    """Whatever is missing from every task and method alike would otherwise go unnoticed."""
+    path = run(make_spec()).store
+    assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
+    larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
+    Store.for_run(path, larger, describe_tasks(larger)).close()
+    with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing \(3\)"):
+        analyze(path)
+    assert analyze(load_results(path))  # a table without a store is only compared with itself
+
+
+def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:
+    table = simulate(0.02).assign(score="none")
+    with pytest.raises(TypeError) as caught:
+        analyze(table)
+    assert any("raised by the analysis summary" in note for note in caught.value.__notes__)
+
+
+def test_published_accuracies_are_complete(published: Any) -> None:
+    assert find_holes(load_results(published / "few_shot")) == []
+
+
+def test_an_analyzer_that_returns_something_else_is_named(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_dict(results: Any, *, options: Any) -> Any:
+        return {"rows": 3}
+
+    spec = make_component(AnalysisSpec, "toy.count")
+    entry = replace(spec.entry, analyze=give_dict)
+    monkeypatch.setattr(AnalysisSpec, "entry", entry)
+    with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
+        analyze(simulate(0.02), [spec])

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from peekbench.errors import ResultsError
+from peekbench.execution.runner import run
+from peekbench.results.paired_effects import configurations, paired_scores
+from peekbench.results.table import COLUMNS, load_results, tidy
+from peekbench.store.writer import Store
+
+WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
+
+
+def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_one_row_a_subsample(tmp_path: Path) -> None:
+    table = load_results(write(tmp_path, WIDE))
+    assert list(table.columns) == list(COLUMNS)
+    assert len(table) == 9
+    one = table[(table["task"] == "a") & (table["subsample"] == 1)].set_index("arm")
+    assert one["score"].to_dict() == {"base": 0.5, "extra": 0.5, "test": 0.6}
+    assert set(table["method"]) == {"method"}
+    assert set(table["model"]) == {""}
+    assert table["num_train"].isna().all()
+
+
+def test_counts_are_rounded_not_cut_off(tmp_path: Path) -> None:
+    assert int(0.29 * 100) == 28  # what must not happen
+    table = load_results(write(tmp_path, WIDE))
+    assert table.loc[table["score"] == 0.29, "num_correct"].tolist() == [29]
+    assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
+
+
+def test_one_row_an_arm_in_csv_tsv_and_parquet(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "task": "a", "method": "m", "model": "bert", "num_train": 50, "num_test": 200, "subsample": [3, 3, 7, 7],
+            "arm": ["extra", "test"] * 2, "accuracy": [0.5, 0.515, 0.6, 0.58], "remark": "left alone",
+        }
+    )  # fmt: skip
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "a.parquet")
+    tables = [load_results(tmp_path / name) for name in ("a.csv", "a.tsv", "a.parquet")]
+    for table in tables:
+        pd.testing.assert_frame_equal(table, tables[0])
+    assert tables[0]["num_correct"].tolist() == [100, 103, 120, 116]
+    assert tables[0]["subsample"].tolist() == [3, 3, 7, 7]
+    assert tables[0]["num_train"].tolist() == [50] * 4
+
+
+def test_scores_follow_from_counts(tmp_path: Path) -> None:
+    text = "task,arm,num_correct,num_test\na,extra,3,4\na,test,4,4\n"
+    assert load_results(write(tmp_path, text))["score"].tolist() == [0.75, 1.0]
+
+
+@pytest.mark.parametrize("name", ["null", "NA", "None", "007"])
+def test_names_are_texts_whatever_they_look_like(name: str, tmp_path: Path) -> None:
+    text = f"task,method,num_train,extra,test\n{name},{name},NA,0.1,0.2\n{name},x,,0.1,0.3\n"
+    table = load_results(write(tmp_path, text))
+    assert set(table["method"]) == {name, "x"}
+    assert set(table["task"]) == {name}
+    assert table["num_train"].isna().all()
+
+
+def test_other_columns_are_left_alone(tmp_path: Path) -> None:
+    plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\n"))
+    text = "task,extra,test,seed,num_rows,remark\na,0.1,0.2,7,100,model\n"
+    pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
+
+
+def test_doses_are_arms(tmp_path: Path) -> None:
+    table = load_results(write(tmp_path, "task,extra,test,mix-0.25,mix-.5\na,0.1,0.2,0.3,0.4\n"))
+    assert set(table["arm"]) == {"extra", "test", "mix-0.25", "mix-.5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,extra,test\n", "has no rows"),
+        ("", "cannot be read"),
+        ("method,extra,test\nm,0.1,0.2\n", "column 'task' is missing; it has 'method', 'extra', 'test'"),
+        (
+            "task,model_name,extra,test\na,x,0.1,0.2\n",
+            "column 'model_name' means nothing here, and there is no 'model'",
+        ),
+        ("task,n_test,extra,test\na,9,0.1,0.2\n", "'n_test' means nothing here, and there is no 'num_test'"),
+        ("task;extra;test\na;0.1;0.2\n", "it has 'task;extra;test'; separate columns by commas"),
+        ("task,base,extra\na,0.1,0.2\n", "neither a column 'arm' nor the column 'test'"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is no number"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'score': inf is no number"),
+        ("task,extra,test\na,0.1,0.2\na,87.5,0.2\n", "row 2, column 'score': 87.5 is above 1; give fractions"),
+        ("task,extra,test\na,0.1,\n", "row 1, column 'score': nan is missing"),
+        ("task,extra,test\n,0.1,0.2\n", "row 1, column 'task':  is empty"),
+        ("task,num_test,extra,test\na,100,0.123,0.2\n", "row 1, column 'score': 0.123 is no number of right answers"),
+        ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is no whole number"),
+        ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is no whole number"),
+        ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is no arm"),
+        (
+            "task,control,extra,test\na,,0.1,0.2\na,odd,0.1,0.2\n",
+            "row 2, column 'control': odd is neither 'negative'",
+        ),
+        (
+            "task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n",
+            "row 2, column 'control': negative differs from what the first row",
+        ),
+        ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
+        (
+            "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
+            "row 3, column 'subsample': 0 stands twice",
+        ),
+        (
+            "task,arm,score,num_test,num_correct\na,test,0.5,100,49\na,extra,0.5,100,50\n",
+            "column 'num_correct': 49 is not score x num_test",
+        ),
+    ],
+)
+def test_malformed_tables_are_refused_with_place_and_remedy(text: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ResultsError) as caught:
+        load_results(path)
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("none.csv", "no such file"), ("a.xlsx", "convert it"), ("d", "below it")]
+)
+def test_other_paths_are_refused(name: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    (tmp_path / "d").mkdir()
+    with pytest.raises(ResultsError, match=message):
+        load_results(tmp_path / name)
+
+
+def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(ResultsError, match="cannot be read"):
+        load_results(tmp_path / "a.parquet")
+
+
+def make_tree(root: Path) -> None:
+    for model, task, scores in (("bert", "x", [0.5, 0.7]), ("bert", "y", [0.4, 0.6]), ("gpt2", "x", [0.3, 0.2])):
+        folder = root / "few_shot" / "m100" / "n10" / model / task
+        folder.mkdir(parents=True)
+        pd.DataFrame({"base": scores, "extra": scores, "test": scores, "majority": 0.5}).to_csv(
+            folder / "accuracies.csv", index=False
+        )
+
+
+def test_the_studys_folder_tree_from_any_root(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    whole = load_results(tmp_path)
+    assert len(whole) == 18
+    assert set(whole["method"]) == {"few_shot"}
+    assert set(whole["model"]) == {"bert", "gpt2"}
+    assert set(whole["num_train"]) == {100}
+    assert set(whole["num_test"]) == {10}
+    assert sorted(set(whole["subsample"])) == [0, 1]
+    part = load_results(tmp_path / "few_shot" / "m100" / "n10" / "gpt2")
+    pd.testing.assert_frame_equal(part, whole[whole["model"] == "gpt2"].reset_index(drop=True))
+
+
+def test_a_tree_of_another_shape_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "some" / "where").mkdir(parents=True)
+    write(tmp_path / "some" / "where", WIDE, "accuracies.csv")
+    with pytest.raises(ResultsError, match="not mM/nN/MODEL/TASK"):
+        load_results(tmp_path)
+
+
+def test_published_accuracies(published: Path) -> None:
+    table = load_results(published)
+    assert len(table) == 3 * (25 * 2 * 270 + 25 * 20)
+    exact = table["score"] * table["num_test"].astype(float)
+    assert (exact - table["num_correct"].astype(float)).abs().max() < 1e-6
+    cut_off = np.floor(table["score"].to_numpy() * table["num_test"].to_numpy(dtype=float))
+    assert (cut_off != table["num_correct"].to_numpy(dtype=float)).sum() > 1000  # rounding matters in real data
+
+
+def test_controls_are_told_by_a_store_and_by_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
+    table = load_results(run(make_spec(methods=["toy.vote", "controls.null"])).store)
+    known = dict(zip(table["method"], table["control"], strict=True))
+    assert known == {"toy.vote": "", "controls.null": "negative"}
+    found = configurations(table)
+    assert [one.cells[0] for one in found.without_controls().configurations] == ["toy.vote"]
+    assert [(one.cells[0], one.control) for one in found.controls().configurations] == [("controls.null", "negative")]
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    pd.testing.assert_series_equal(load_results(tmp_path / "scores.csv")["control"], table["control"])
+
+
+def test_a_store_gives_the_same_table_as_its_scores_in_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
+    summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}]))
+    table = load_results(summary.store)
+    assert list(table.columns) == list(COLUMNS)
+    assert len(table) == 2 * 2 * 3 * 4
+    with Store.open(summary.store) as store:
+        assert table["num_correct"].tolist() == store.result_columns()["num_correct"]
+    table.to_csv(tmp_path / "again.csv", index=False)
+    again = load_results(tmp_path / "again.csv")
+    pd.testing.assert_frame_equal(again, table, rtol=1e-12)
+
+
+def test_paired_scores_are_differences_within_a_trial() -> None:
+    table = tidy(
+        pd.DataFrame(
+            {"task": ["z", "a"], "base": [0.1, 0.2], "extra": [0.3, 0.2], "test": [0.2, 0.5], "mix-0.5": [0.4, 0.4]}
+        ),
+        "here",
+    )
+    wide = paired_scores(table)
+    assert wide["task"].tolist() == ["z", "a"]  # as they first occur, not sorted
+    assert wide["boost"].tolist() == pytest.approx([0.2, 0.0])
+    assert wide["bias"].tolist() == pytest.approx([-0.1, 0.3])
+    assert wide["mix-0.5 - extra"].tolist() == pytest.approx([0.1, 0.2])
+
+
+def test_configurations_keep_sizes_that_are_missing_apart_from_none() -> None:
+    table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.1, 0.2], "test": [0.2, 0.2]}), "here")
+    found = configurations(table)
+    assert found.fixed == ""
+    assert found.effects == ("bias",)
+    assert found.configurations[0].cells == ("method",)
+    assert found.configurations[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
+
+
+def test_what_belongs_to_one_arm_is_not_spread_over_all_of_a_row() -> None:
+    wide = pd.DataFrame(
+        {"task": ["a"], "num_test": [10], "extra": [0.5], "test": [0.6], "log_loss": [1.2], "majority": [0.3]}
+    )
+    table = tidy(wide, "wide")
+    assert table["log_loss"].isna().all()
+    assert (table["majority"] == 0.3).all()  # of the draw, not of an arm

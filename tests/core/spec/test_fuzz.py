@@ -1,0 +1,142 @@
+"""Whatever a spec file holds, reading it ends in a spec or in a clear error."""
+
+from __future__ import annotations
+
+import copy
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from peekbench.errors import PeekbenchError
+from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec, parse_spec
+
+VALID: dict[str, Any] = {
+    "name": "fuzzed",
+    "seed": 3,
+    "tasks": ["toy.all", {"use": "toy.words", "name": "b", "options": {"num_rows": 99, "noise": 0.5}}],
+    "methods": [{"use": "toy.vote", "name": "v", "options": {"boldness": 2.0}}, "toy.constant"],
+    "design": {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}},
+    "arms": ["base", "extra", "test", {"mix": 0.25}],
+    "analyses": ["toy.count"],
+    "executor": {"use": "local", "options": {"workers": 2}},
+    "report": {"formats": ["json"]},
+}
+FUZZ = settings(derandomize=True, deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.dates(), st.binary(max_size=8),
+    st.sampled_from(["toy.words", "toy.all", "toy.vote", "toy", "local", ".", "toy.", "a.b.c", 10**400, "mix", -0.0]),
+)  # fmt: skip
+trees = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.one_of(st.text(max_size=6), st.integers(), st.sampled_from(list(VALID))), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+def read(text: str) -> None:
+    try:
+        assert isinstance(parse_spec(text, folder=Path()), ExperimentSpec)
+    except PeekbenchError as error:
+        assert str(error)
+
+
+@FUZZ
+@given(st.text(max_size=200))
+def test_any_text(text: str) -> None:
+    read(text)
+
+
+@FUZZ
+@given(st.text(alphabet="abc:-[]{}&*!|>'\"#%@`, \n\t?0.<", max_size=60))
+def test_any_punctuation(text: str) -> None:
+    read(text)
+
+
+@FUZZ
+@given(st.binary(max_size=100))
+def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.yaml"
+    path.write_bytes(content)
+    try:
+        load_spec(path)
+    except PeekbenchError as error:
+        assert str(path) in str(error)
+
+
+@FUZZ
+@given(trees)
+def test_any_values(tree: Any) -> None:
+    read(yaml.safe_dump(tree, allow_unicode=True))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+@FUZZ
+@given(st.sampled_from(places(VALID)[1:]), trees, st.booleans())
+def test_any_change_to_a_valid_spec(place: tuple[Any, ...], value: Any, remove: bool) -> None:
+    raw: Any = copy.deepcopy(VALID)
+    parent = raw
+    for step in place[:-1]:
+        parent = parent[step]
+    if remove:
+        del parent[place[-1]]
+    else:
+        parent[place[-1]] = value
+    try:
+        make_spec(raw, folder=Path())
+    except PeekbenchError as error:
+        assert str(error)
+
+
+def test_the_unchanged_spec_is_valid() -> None:
+    assert make_spec(VALID, folder=Path()).name == "fuzzed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1 or ''}, *a{n - 1 or ''}]\n" for n in range(1, 40)),
+        "name: &x [*x]",
+        "tasks: &x {use: *x}",
+        "methods: &x\n- *x",
+        "name: " + "[" * 5000,
+        "name: " + "{a: " * 3000,
+        "seed: " + "9" * 5000,
+        "seed: .nan",
+        "seed: 1e400",
+        "name: 2026-01-01",
+        "? [a, b]\n: c",
+        "? {a: b}\n: c",
+        "!!python/object/apply:os.system ['true']",
+        "name: \x00",
+        "name: \ud800".encode("utf-8", "surrogatepass").decode("latin-1"),
+        "--- a\n--- b",
+        "name: x\ntasks: !!set {a, b}",
+        "<<: x",
+        "<<: [*a]",
+        "<<: {name: a}\n<<: {name: b}",
+        "name: " + "[" * 100_000,
+        "seed: !!bool x",
+    ],
+)  # fmt: skip
+def test_traps_of_yaml_end_soon_in_a_clear_error(text: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(PeekbenchError):
+        parse_spec(text, folder=Path())
+    assert time.monotonic() - started < 5

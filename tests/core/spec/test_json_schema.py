@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from peekbench.spec.json_schema import make_schema
+
+SPECS = Path(__file__).parents[3] / "specs"
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    schema = make_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize("path", sorted(SPECS.rglob("*.yaml")), ids=lambda path: path.name)
+def test_shipped_specs_fit_and_point_at_the_schema(path: Path, validator: Any) -> None:
+    text = path.read_text()
+    assert list(validator.iter_errors(yaml.safe_load(text))) == []
+    pointer = text.splitlines()[0]
+    assert pointer.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / pointer.partition("=")[2]).resolve() == (SPECS / "schema.json").resolve()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tasks": ["toy.words", {"use": "toy.words", "name": "b", "options": {"num_rows": 50}}]},
+        {"arms": ["extra", "test", {"mix": 0.25}]},
+        {"design": {"num_train": [6], "num_test": 10, "num_subsamples": {"10": 3}}},
+        {"analyses": ["summary", {"use": "permutation", "options": {"seed": 3}}]},
+        {"audits": ["toy.sizes", {"use": "toy.sizes", "name": "again", "options": {"revision": 3}}]},
+        {"executor": "local"},
+    ],
+)
+def test_what_reads_well_fits(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
+    assert list(validator.iter_errors(make_raw(**parts))) == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"methods": ["toy.voet"]},
+        {"methods": [{"use": "toy.vote", "options": {"bold": 1}}]},
+        {"methods": [{"use": "toy.vote", "options": {"boldness": "much"}}]},
+        {"methods": [{"use": "toy.vote", "nmae": "x"}]},
+        {"tasks": ["toy.vote"]},
+        {"design": {"num_train": 5, "num_test": 5}},
+        {"audits": ["toy.vote"]},
+        {"arms": ["extra", "test", {"mix": 2}]},
+        {"sede": 1},
+    ],
+)
+def test_what_is_refused_does_not_fit(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
+    assert list(validator.iter_errors(make_raw(**parts)))
+
+
+def test_the_shipped_schema_is_that_of_the_first_party_plugins() -> None:
+    """`peekbench schema -o specs/schema.json` makes it anew."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    made = subprocess.run(
+        [sys.executable, "-m", "peekbench", "schema"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(made) == json.loads((SPECS / "schema.json").read_text())
+    assert made == (SPECS / "schema.json").read_text()

@@ -1,0 +1,406 @@
+from __future__ import annotations
+
+import math
+import os
+import re
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peekbench_toy
+import pytest
+
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import StoreError
+from peekbench.execution.planning import measure
+from peekbench.execution.runner import run
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
+from peekbench.report import report_of_run
+from peekbench.spec.components import MethodSpec
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+DRAW = Draw("a", 12, 30, 0)
+
+
+def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> Store:
+    store = Store.for_run(path, spec, describe_tasks(spec))
+    store.add_session({})
+    return store
+
+
+def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extra", "test")) -> TrialResult:
+    predictions = np.full((30, 3), 1 / 3, dtype=np.float32)
+    return TrialResult(
+        Trial(DRAW, method),
+        np.arange(30) % 3,
+        tuple(ArmResult(arm, 10, 1 / 3, 1.1, 0.6, 0.3, 0.5, 0.25, {"loss": 2.0}, predictions) for arm in arms),
+    )
+
+
+def content(path: Path) -> dict[str, list[Any]]:
+    """Results without the times."""
+    with Store.open(path) as store:
+        columns = store.result_columns()
+    return {name: values for name, values in columns.items() if not name.endswith("seconds")}
+
+
+def test_a_trial_comes_back_as_it_went_in(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        result = make_result()
+        store.save(result)
+        columns = store.result_columns()
+        assert columns["arm"] == ["base", "extra", "test"]
+        assert columns["num_correct"] == [10, 10, 10]
+        assert columns["score"] == [1 / 3] * 3
+        assert columns["fit_seconds"] == [0.5] * 3
+        assert columns["model"] == ["none"] * 3
+        predictions = store.predictions(result.trial)
+        assert set(predictions) == {"base", "extra", "test"}
+        assert predictions["test"].tobytes() == result.arms[2].predictions.tobytes()
+        assert predictions["test"].shape == (30, 3)
+        assert store.done() == {result.trial}
+        assert store.metrics() == {"toy.vote": {arm: {"loss": 2.0} for arm in ("base", "extra", "test")}}
+
+
+def test_trials_that_come_together_are_stored_together_or_none_of_them(make_spec: MakeSpec) -> None:
+    good, other = make_result(), make_result("toy.constant")
+    broken = TrialResult(other.trial, other.test_labels, (*other.arms[:2], "no arm"))  # type: ignore[arg-type]
+    with open_for(make_spec()) as store:
+        with pytest.raises(AttributeError):
+            store.save(good, broken)
+        assert store.done() == set()
+        store.save(good, other, TrialFailure(Trial(Draw("b", 12, 30, 0), "toy.vote"), "ValueError: no", "Traceback"))
+        assert store.done() == {good.trial, other.trial}
+        assert len(store.failures()) == 1
+
+
+def test_labels_are_kept_whether_a_draw_begins_with_a_failure_or_not(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        store.save(TrialFailure(Trial(DRAW, "toy.constant"), "ValueError: no", "Traceback ..."))
+        store.save(make_result())
+    with closing(sqlite3.connect("runs/small.sqlite")) as connection:
+        ((labels,),) = connection.execute("SELECT test_labels FROM draws").fetchall()
+    assert np.frombuffer(labels, "<i4").tolist() == [row % 3 for row in range(30)]
+
+
+def test_a_trial_is_stored_whole_or_not_at_all(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        good = make_result()
+        broken = TrialResult(good.trial, good.test_labels, (*good.arms[:2], "no arm"))  # type: ignore[arg-type]
+        with pytest.raises(AttributeError):
+            store.save(broken)
+        assert store.done() == set()
+        assert store.result_columns()["arm"] == []
+        store.save(good)
+        assert store.done() == {good.trial}
+
+
+def test_a_shared_base_arm_is_stored_once_and_found_by_each_method(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
+    run(spec)
+    connection = sqlite3.connect("runs/small.sqlite")
+    assert connection.execute("SELECT count(*) FROM arms WHERE arm = 'base'").fetchone() == (6,)
+    connection.close()
+    columns = content(Path("runs/small.sqlite"))
+    assert columns["arm"].count("base") == 12
+    with Store.open("runs/small.sqlite") as store:
+        base = [store.predictions(Trial(DRAW, method))["base"] for method in ("toy.vote", "bold")]
+    assert np.array_equal(base[0], base[1])
+
+
+def test_a_later_method_finds_the_base_arm_of_an_earlier_one(make_spec: MakeSpec) -> None:
+    run(make_spec(methods=["toy.vote"]))
+    run(make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]))
+    grown = content(Path("runs/small.sqlite"))
+    run(make_spec(name="whole", methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]))
+    assert grown == content(Path("runs/whole.sqlite"))
+
+
+def test_a_failure_is_replaced_by_a_later_success(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        trial = make_result().trial
+        store.save(TrialFailure(trial, "ValueError: no", "Traceback ..."))
+        assert store.failures() == [TrialFailure(trial, "ValueError: no", "Traceback ...")]
+        assert store.done() == set()
+        store.save(make_result())
+        assert store.failures() == []
+        assert store.done() == {trial}
+
+
+def test_running_again_does_nothing_and_growing_does_only_what_is_new(make_spec: MakeSpec) -> None:
+    first = run(make_spec())
+    assert (first.planned, first.resumed, first.finished) == (12, 0, 12)
+    before = content(first.store)
+    again = run(make_spec())
+    assert (again.planned, again.resumed, again.finished) == (12, 12, 0)
+    assert content(first.store) == before
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 5}
+    more = run(make_spec(design=design))
+    assert (more.planned, more.resumed, more.finished) == (20, 12, 8)
+    methods = ["toy.constant", "toy.vote", "classic.lsa"]
+    assert run(make_spec(design=design, methods=methods)).finished == 10
+    tasks = [*make_spec().model_dump(mode="json")["tasks"], {"use": "toy.words", "name": "c", "options": {"seed": 2}}]
+    assert run(make_spec(design=design, methods=methods, tasks=tasks)).finished == 15
+    run(make_spec(name="whole", design=design, methods=methods, tasks=tasks))
+    assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
+
+
+@pytest.mark.parametrize("option", ["boldness", "trust"])
+def test_exceptions_for_new_tasks_may_be_added_with_them(option: str, make_spec: MakeSpec) -> None:
+    """`boldness` has no effect on base arms, `trust` has; two methods share their base arms in the old tasks."""
+    exception = {option: 3}
+    methods = [{"use": "toy.vote"}, {"use": "toy.vote", "name": "bold", "options": {"boldness": 2}}, "toy.constant"]
+    first = run(make_spec(methods=methods))
+    tasks = [*make_spec().model_dump(mode="json")["tasks"], {"use": "toy.words", "name": "c", "options": {"seed": 2}}]
+    grown = [{"use": "toy.vote", "by_task": {"c": exception}}, *methods[1:]]
+    more = run(make_spec(methods=grown, tasks=tasks))
+    assert (more.resumed, more.finished) == (first.planned, 9)
+    run(make_spec(name="whole", methods=grown, tasks=tasks))
+    assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
+    both = [{**method, "by_task": {"d": exception}} for method in grown[:2] if isinstance(method, dict)]
+    both[0]["by_task"]["c"] = exception
+    last = {"use": "toy.words", "name": "d", "options": {"seed": 3}}
+    run(make_spec(methods=[*both, methods[2]], tasks=[*tasks, last]))
+    run(make_spec(name="all", methods=[*both, methods[2]], tasks=[*tasks, last]))
+    assert content(Path("runs/small.sqlite")) == content(Path("runs/all.sqlite"))
+    with Store.open(Path("runs/small.sqlite")) as grown_store, Store.open(Path("runs/all.sqlite")) as whole:
+        for trial in whole.done():
+            predictions = whole.predictions(trial)
+            assert {arm: numbers.tobytes() for arm, numbers in grown_store.predictions(trial).items()} == {
+                arm: numbers.tobytes() for arm, numbers in predictions.items()
+            }
+
+
+def test_exceptions_for_tasks_that_are_there_are_a_change(make_spec: MakeSpec) -> None:
+    run(make_spec())
+    with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task.b: null before, {.boldness.: 3} now"):
+        run(make_spec(methods=[{"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}, "toy.constant"]))
+
+
+def test_changed_code_of_a_method_is_told_by_the_run_and_by_the_report(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = run(make_spec())
+    assert first.changed_code == run(make_spec()).changed_code == ()
+    edited = tmp_path / "peekbench_toy.py"
+    edited.write_text(Path(str(peekbench_toy.__file__)).read_text() + "# edited")
+    monkeypatch.setattr(peekbench_toy, "__file__", str(edited))
+    assert run(make_spec()).changed_code == ("toy",), "nothing to do, and what is stored is of the old code"
+    assert not any("code of the plugin" in warning for warning in report_of_run(first.store)[0].warnings)
+    more = run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
+    assert more.finished > 0
+    assert more.changed_code == ("toy",)
+    (warning,) = (text for text in report_of_run(first.store)[0].warnings if "code of the plugin toy changed" in text)
+    assert "under another name" in warning
+
+
+def test_each_trial_belongs_to_the_session_that_made_it(make_spec: MakeSpec) -> None:
+    summary = run(make_spec())
+    run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
+    with Store.open(summary.store) as store:
+        assert store.session_sizes() == [12, 8]
+    report, _ = report_of_run(summary.store)
+    assert re.fullmatch(r"2, begun \S+ \(12 trials\), \S+ \(8 trials\)", report.provenance["sessions"])
+
+
+def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:
+    run(make_spec())
+    changed = make_spec(
+        analyses=["toy.count"],
+        executor={"use": "local", "options": {"workers": 2}},
+        report={"formats": ["json"]},
+    )
+    assert run(changed).finished == 0
+
+
+def test_an_option_that_is_no_number_stays_what_it_was(make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=[{"use": "toy.vote", "options": {"boldness": math.nan}}])
+    assert run(spec).planned == run(spec).planned
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ({"seed": 8}, "seed: 7 before, 8 now"),
+        ({"arms": ["extra", "test"]}, 'arms: ["base", "extra", "test"] before, ["extra", "test"] now'),
+        ({"methods": ["toy.vote"]}, "methods: 'toy.constant' was removed"),
+        (
+            {"methods": [{"use": "toy.vote", "options": {"boldness": 2}}, "toy.constant"]},
+            "methods[toy.vote].options.boldness: 1.0 before, 2.0 now",
+        ),
+        ({"tasks": [{"use": "toy.words", "name": "a"}]}, "tasks: 'b' was removed"),
+        (
+            {"design": {"num_train": 12, "num_test": 30, "num_subsamples": 2}},
+            "design.num_subsamples for num_test 30: 3 before, 2 now",
+        ),
+        (
+            {"design": {"num_train": [12, 24], "num_test": 30, "num_subsamples": 3}},
+            "design.num_train: [12] before, [12, 24] now",
+        ),
+    ],
+)
+def test_any_other_change_is_an_error_that_lists_it(parts: dict[str, Any], line: str, make_spec: MakeSpec) -> None:
+    summary = run(make_spec())
+    before = content(summary.store)
+    with pytest.raises(StoreError) as caught:
+        run(make_spec(**parts))
+    assert f"\n  {line}\n" in str(caught.value)
+    assert "give the spec another name" in str(caught.value)
+    assert content(summary.store) == before
+    assert run(make_spec()).finished == 0
+
+
+def test_a_plugin_that_shares_its_base_otherwise_is_a_change(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(make_spec())
+    monkeypatch.setattr(MethodSpec, "base_key", lambda method, tasks=None: f"other {method.name}")
+    with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
+        run(make_spec())
+
+
+def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    import peekbench.tasks
+
+    run(make_spec())
+    monkeypatch.setattr(peekbench.tasks, "fingerprint", lambda dataset: "f" * 64)
+    with pytest.raises(StoreError, match="data of task a: fingerprint [0-9a-f]{12} before, f{12} now"):
+        run(make_spec())
+
+
+def test_files_that_are_no_store(make_spec: MakeSpec, tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("this is no database, but a text that is long enough to be looked at" * 20)
+    connection = sqlite3.connect(tmp_path / "other.sqlite")
+    connection.execute("CREATE TABLE t (x)")
+    connection.commit()
+    connection.close()
+    for name, message in (("text.sqlite", "file is not a database"), ("other.sqlite", "no store of peekbench")):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(StoreError, match=message):
+            open_for(make_spec(), str(tmp_path / name))
+        with pytest.raises(StoreError, match=message):
+            Store.open(tmp_path / name)
+        connection = sqlite3.connect(tmp_path / name)
+        connection.close()
+        assert (tmp_path / name).read_bytes()[100:] == before[100:]
+    with pytest.raises(StoreError, match="no such file"):
+        Store.open(tmp_path / "none.sqlite")
+
+
+def test_a_run_that_was_killed_before_it_began(make_spec: MakeSpec, tmp_path: Path) -> None:
+    for name in ("no_bytes.sqlite", "no_tables.sqlite"):
+        connection = sqlite3.connect(tmp_path / name)
+        if name == "no_tables.sqlite":
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+        with pytest.raises(StoreError, match="holds nothing yet; wait for its run to begin, or run the spec again"):
+            Store.open(tmp_path / name)
+        assert run(make_spec(), store=tmp_path / name).finished == 12
+
+
+def test_a_store_of_another_version(make_spec: MakeSpec) -> None:
+    path = run(make_spec()).store
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for act in (lambda: run(make_spec()), lambda: Store.open(path)):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 4"):
+            act()
+
+
+@pytest.mark.parametrize("part", ["start", "middle", "cut"])
+def test_a_damaged_store_is_a_clear_error_and_left_alone(part: str, make_spec: MakeSpec) -> None:
+    path = run(make_spec()).store
+    damaged = bytearray(path.read_bytes())
+    if part == "start":
+        damaged[0:4096] = os.urandom(4096)
+    elif part == "middle":
+        damaged[4096 : len(damaged) // 2] = b"\xff" * (len(damaged) // 2 - 4096)
+    else:
+        del damaged[5000:]
+    path.write_bytes(damaged)
+    with pytest.raises(StoreError, match="damaged; restore a copy, or move it away"):
+        run(make_spec())
+    assert path.read_bytes() == bytes(damaged)
+
+
+def test_a_store_in_use_is_not_shared(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()), pytest.raises(StoreError, match="in use by another run"):
+        run(make_spec())
+    assert run(make_spec()).finished == 12
+
+
+def test_a_store_can_be_read_while_it_is_written(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        store.save(make_result())
+        assert content(store.path)["arm"] == ["base", "extra", "test"]
+
+
+def test_places_that_cannot_be_written(make_spec: MakeSpec, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in ("/proc/peekbench/x.sqlite", str(tmp_path / "file" / "x.sqlite")):
+        with pytest.raises(StoreError, match="make the folder writable, or choose another with --store"):
+            run(make_spec(), store=place)
+
+
+def test_a_full_disk_loses_nothing(make_spec: MakeSpec) -> None:
+    """SQLite's own limit on pages gives the very error of a full disk."""
+    spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 40})
+    with open_for(spec) as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 12}")
+        saved = 0
+        with pytest.raises(StoreError, match="full; make room on the disk and run again: what is stored is kept"):
+            for subsample in range(40):
+                result = make_result()
+                store.save(
+                    TrialResult(Trial(Draw("a", 12, 30, subsample), "toy.vote"), result.test_labels, result.arms)
+                )
+                saved += 1
+        assert 0 < saved < 40
+    with Store.open("runs/small.sqlite") as again:
+        assert len(again.done()) == saved
+        assert len(again.result_columns()["arm"]) == 3 * saved
+    assert run(spec).finished == 2 * 2 * 40 - saved
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True).returncode:
+        pytest.skip("mounting a small file system is not permitted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full(make_spec: MakeSpec, tiny_disk: Path) -> None:
+    spec = make_spec(design={"num_train": 12, "num_test": 150, "num_subsamples": 100})
+    with pytest.raises(StoreError, match="make room on the disk and run again"):
+        run(spec, store=tiny_disk / "x.sqlite")
+    with Store.open(tiny_disk / "x.sqlite") as store:
+        done = len(store.done())
+    assert 0 < done < 400
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    assert run(spec, store=tiny_disk / "x.sqlite").finished == 400 - done
+
+
+def test_the_planned_size_is_the_size(make_spec: MakeSpec) -> None:
+    spec = make_spec(design={"num_train": 12, "num_test": 100, "num_subsamples": 100})
+    path = run(spec).store
+    planned = measure(spec, {"a": 3, "b": 3}).bytes
+    assert planned == pytest.approx(path.stat().st_size, rel=0.15)
+
+
+def test_the_planned_size_is_the_size_for_regression_too(make_spec: MakeSpec) -> None:
+    design = {"num_train": 12, "num_test": 120, "num_subsamples": 200}
+    spec = make_spec(tasks=[{"use": "toy.numbers", "name": "a"}], methods=["tabular.standardize"], design=design)
+    path = run(spec).store
+    assert measure(spec, {"a": 1}).bytes == pytest.approx(path.stat().st_size, rel=0.15)

@@ -1,0 +1,339 @@
+"""Every check passes good methods and catches the very fault that it is for."""
+
+from __future__ import annotations
+
+import ast
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from faulty_methods import (
+    MEMORY,
+    Knob,
+    adapts_to_the_batch,
+    centroids,
+    features,
+    honest,
+    knob_always,
+    looks_at_the_neighbor,
+    needs_unlabeled,
+    returns_nan,
+    returns_scores,
+    returns_too_few_columns,
+    seeds_global_numpy,
+    shares_a_model,
+    softmax,
+    sorts_its_inputs,
+    starts_where_it_left_off,
+    unseeded,
+    uses_global_numpy,
+    uses_global_random,
+)
+from pydantic import Field
+
+from peekbench import (
+    Analysis,
+    AnalyzerEntry,
+    Column,
+    Dataset,
+    DataSourceEntry,
+    Folders,
+    MethodEntry,
+    Options,
+    PeekbenchError,
+    Predictor,
+    Table,
+)
+from peekbench.errors import ContractError
+from peekbench.plugins import registry
+from peekbench.testing import (
+    METHOD_CHECKS,
+    check_analyzer,
+    check_data_source,
+    check_method,
+    check_module_light,
+    make_case,
+    sample_numbers,
+    sample_texts,
+)
+
+
+def make(fault: Callable[..., Predictor], **entry: Any) -> MethodEntry:
+    return MethodEntry(name="tried", options=Knob, method=fault, summary="a method to try", **entry)
+
+
+def failed(entry: MethodEntry, folder: Path) -> dict[str, str]:
+    """Names of the checks that fail, and why; the plugin's import is checked elsewhere."""
+    case = make_case("toy.vote", entry, Knob(), folder)
+    messages = {}
+    for name, check in METHOD_CHECKS.items():
+        try:
+            check(case)
+        except ContractError as error:
+            messages[name] = str(error)
+    return messages
+
+
+def test_an_honest_method_passes(tmp_path: Path) -> None:
+    assert failed(make(honest, unlabeled_options=frozenset({"knob"})), tmp_path) == {}
+
+
+BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
+SEED, REFIT = "same seed, same numbers", "a fit leaves nothing for the next one"
+EARLIER = "a later fit leaves earlier predictors alone"
+BATCH, ORDER = "predictions do not depend on what else is predicted", "predictions do not depend on the order"
+GLOBAL, UNTOUCHED = "global random state neither used nor changed", "inputs and labels left as they were"
+# Checks that look at predictions, and so find none where there are none worth the name.
+PREDICTING = {BASE, EXTRA, SEED, REFIT, GLOBAL, UNTOUCHED} | {
+    "unlabeled_options have no effect on the base arm", "methods that share a base agree on it"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "checks"),
+    [
+        (needs_unlabeled, (PREDICTING - {EXTRA}) | {EARLIER, BATCH, ORDER}),
+        (unseeded, {SEED, REFIT}),
+        (starts_where_it_left_off, {SEED, REFIT}),
+        (shares_a_model, {EARLIER}),
+        (adapts_to_the_batch, {BATCH}),
+        (looks_at_the_neighbor, {BATCH, ORDER}),
+        (uses_global_numpy, {SEED, REFIT, GLOBAL}),
+        (uses_global_random, {GLOBAL}),
+        (seeds_global_numpy, {GLOBAL}),
+        (sorts_its_inputs, {UNTOUCHED}),
+        (returns_nan, PREDICTING),
+        (returns_too_few_columns, PREDICTING),
+        (returns_scores, PREDICTING),
+    ],
+)
+def test_each_fault_is_caught_by_the_checks_that_it_breaks_and_no_other(
+    fault: Any, checks: set[str], tmp_path: Path
+) -> None:
+    MEMORY.clear()
+    assert set(failed(make(fault), tmp_path)) == checks
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        (unseeded, SEED),
+        (unseeded, REFIT),
+        (adapts_to_the_batch, BATCH),
+        (looks_at_the_neighbor, ORDER),
+        (uses_global_numpy, GLOBAL),
+        (sorts_its_inputs, UNTOUCHED),
+    ],
+)
+def test_a_fault_in_one_arm_alone_is_caught_and_the_arm_named(fault: Any, check: str, tmp_path: Path) -> None:
+    def in_base(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        return (fault if unlabeled is None else honest)(unlabeled, train, task, options=options, context=context)
+
+    def in_extra(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        return (honest if unlabeled is None else fault)(unlabeled, train, task, options=options, context=context)
+
+    for method, arm in ((in_base, "without"), (in_extra, "with")):
+        assert failed(make(method), tmp_path)[check].startswith(f"{arm} unlabeled inputs: ")
+
+
+def test_checks_leave_the_global_generators_alone(tmp_path: Path) -> None:
+    random.seed(5)
+    np.random.seed(5)
+    expected = random.random(), np.random.random()
+    random.seed(5)
+    np.random.seed(5)
+    assert failed(make(honest), tmp_path) == {}
+    assert (random.random(), np.random.random()) == expected
+
+
+class Torch:
+    """The part of torch's interface to its global generator that the check uses, on a generator of numpy's."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(0)
+
+    def manual_seed(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def get_rng_state(self) -> Any:
+        return np.frombuffer(repr(self.generator.bit_generator.state).encode(), dtype=np.uint8)
+
+    def set_rng_state(self, state: Any) -> None:
+        self.generator.bit_generator.state = ast.literal_eval(state.tobytes().decode())
+
+
+def test_torchs_generator_counts_where_torch_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+    def draws(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        torch.generator.random()
+        return honest(unlabeled, train, task, options=options, context=context)
+
+    before = torch.get_rng_state().tobytes()
+    assert failed(make(honest), tmp_path) == {}
+    assert "changes the state of torch; use" in failed(make(draws), tmp_path)[GLOBAL]
+    torch.manual_seed(0)
+    METHOD_CHECKS[GLOBAL](make_case("toy.vote", make(honest), Knob(), tmp_path))
+    assert torch.get_rng_state().tobytes() == before
+
+
+def test_wrong_declarations_of_options_are_caught(tmp_path: Path) -> None:
+    wrong = make(knob_always, unlabeled_options=frozenset({"knob"}))
+    assert (
+        "option 'knob' changes the base arm"
+        in failed(wrong, tmp_path)["unlabeled_options have no effect on the base arm"]
+    )
+    unknown = make(honest, unlabeled_options=frozenset({"nkob"}))
+    assert "'nkob', which is no option" in failed(unknown, tmp_path)["unlabeled_options have no effect on the base arm"]
+
+
+class Settings(Options):
+    flavor: Literal["plain", "salted"] = "plain"
+    limit: int | None = Field(default=None, ge=5)
+    twice: bool = True
+    label: str = "x"
+
+
+@pytest.mark.parametrize("name", ["flavor", "limit", "twice"])
+def test_options_of_every_kind_are_varied(name: str, tmp_path: Path) -> None:
+    def depends(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        scale = 1 if getattr(options, name) == getattr(Settings(), name) else 2
+        means = centroids(train, task) * scale
+        return Predictor(lambda texts: softmax(features(texts) @ means.T))
+
+    entry = MethodEntry(
+        name="tried", options=Settings, method=depends, summary="", unlabeled_options=frozenset({name, "label"})
+    )
+    with pytest.raises(ContractError, match=f"option '{name}' changes the base arm"):
+        METHOD_CHECKS["unlabeled_options have no effect on the base arm"](
+            make_case("toy.vote", entry, Settings(), tmp_path)
+        )
+
+
+def check_pair(one: MethodEntry, other: MethodEntry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do two methods of one plugin agree on a base that they share? Asked of the first, whose knob is at 3."""
+    plugin = registry.Plugin("pair", "pair", {"method": {one.name: one, other.name: other}})
+    monkeypatch.setattr(registry, "load", lambda name: plugin)
+    case = make_case(f"pair.{one.name}", one, one.options.model_validate({"knob": 3.0}), folder)
+    METHOD_CHECKS["methods that share a base agree on it"](case)
+
+
+@pytest.mark.parametrize("base", ["common", ""])
+def test_a_base_that_is_not_shared_in_fact_is_caught(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the one names the other, whose base is then its own name."""
+    other = MethodEntry(name="other", options=Knob, method=knob_always, summary="", base=base or "tried")
+    with pytest.raises(ContractError, match="pair.other names the same base but predicts otherwise"):
+        check_pair(make(honest, base=base), other, tmp_path, monkeypatch)
+
+
+def test_methods_with_options_of_their_own_share_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Knobs(Knob):
+        second: int = 1
+
+    other = MethodEntry(name="other", options=Knobs, method=knob_always, summary="", base="common")
+    check_pair(make(honest, base="common"), other, tmp_path, monkeypatch)
+    check_pair(make(honest, base="mine"), replace(other, options=Knob), tmp_path, monkeypatch)
+
+
+def test_check_method_reports_what_fails_and_goes_on() -> None:
+    outcomes = {outcome.name: outcome for outcome in check_method("toy.faulty", {"fault": "raise"})}
+    assert len(outcomes) == len(METHOD_CHECKS)
+    assert "RuntimeError: this method is broken" in outcomes["same seed, same numbers"].message
+    assert outcomes["importing the plugin is light"].passed
+
+
+def test_regression_methods_get_numbers() -> None:
+    assert all(outcome.passed for outcome in check_method("toy.mean"))
+    assert all(outcome.passed for outcome in check_method("toy.mean", dataset=sample_numbers(150, seed=3)))
+    small = sample_numbers()
+    large = replace(small, labels=np.asarray(small.labels) * 1e12)  # rounded by more than a small number is worth
+    assert all(outcome.passed for outcome in check_method("toy.mean", dataset=large))
+
+
+def test_data_are_drawn_as_in_a_run(tmp_path: Path) -> None:
+    """Every class as often in train, however rare; sets that have no row in common."""
+    labels = [0 if row < 20 else 1 + row % 2 for row in range(240)]
+    dataset = Dataset([f"row {row}" for row in range(240)], labels, ("rare", "one", "two"))
+    case = make_case("toy.vote", make(honest), Knob(), tmp_path, dataset)
+    assert np.bincount(case.train.labels.astype(int)).tolist() == [10, 10, 10]
+    parts = [*case.train.inputs, *case.unlabeled, *case.test]
+    assert len(parts) == len(set(parts)) == 30 + 60 + 60
+    assert set(case.other) != set(case.unlabeled)
+    many = Dataset(dataset.inputs, [row % 40 for row in range(240)], tuple(f"class {label}" for label in range(40)))
+    case = make_case("toy.vote", make(honest), Knob(), tmp_path, many)
+    assert np.bincount(case.train.labels.astype(int)).tolist() == [2] * 40
+
+
+def test_data_that_are_too_few_are_a_clear_error() -> None:
+    with pytest.raises(PeekbenchError, match="cannot be checked on 100 rows, of which 48 .* give at least 108"):
+        check_method("toy.vote", dataset=sample_texts(100))
+    nothing = Dataset([f"row {row}" for row in range(240)], [0, 1] * 120, ("one", "two", "none"))
+    with pytest.raises(PeekbenchError, match="class 'none': 0 rows"):
+        check_method("toy.vote", dataset=nothing)
+
+
+def test_unknown_methods_and_options_are_clear_errors() -> None:
+    with pytest.raises(PeekbenchError, match="no method 'toy.voet'"):
+        check_method("toy.voet")
+    with pytest.raises(PeekbenchError, match=r"options\.bold: no such setting"):
+        check_method("toy.vote", {"bold": 1})
+
+
+def test_heavy_imports_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "heavy_plugin.py").write_text("import pandas\n")
+    (tmp_path / "light_plugin.py").write_text("import json\n")
+    (tmp_path / "broken_plugin.py").write_text("import no_such_module\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    check_module_light("light_plugin")
+    plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # as an entry point may have it
+    monkeypatch.setattr(registry, "load", lambda name: plugin)
+    with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
+        METHOD_CHECKS["importing the plugin is light"](make_case("heavy.tried", make(honest), Knob(), tmp_path))
+    with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
+        check_module_light("heavy_plugin")
+    with pytest.raises(ContractError, match="cannot be imported by itself: .*no_such_module"):
+        check_module_light("broken_plugin")
+
+
+def test_data_sources_must_give_the_same_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+
+    def restless(*, options: Any, folders: Any) -> Dataset:
+        return Dataset([f"text {rng.integers(1000)}" for _ in range(10)], [0, 1] * 5, ("a", "b"))
+
+    def no_class(*, options: Any, folders: Any) -> Dataset:
+        return Dataset(["x", "y"], [0, 2], ("a", "b"))
+
+    folders = Folders(tmp_path, tmp_path)
+    for load, message in ((restless, "other rows"), (no_class, "label 2 is outside")):
+        entry = DataSourceEntry(name="tried", options=Options, load=load, summary="")
+        with pytest.raises(PeekbenchError, match=message):
+            check_data_source(entry, Options(), folders)
+
+
+def test_analyzers_must_be_pure(simulate: Callable[..., pd.DataFrame]) -> None:
+    rng = np.random.default_rng(0)
+
+    def restless(results: Any, *, options: Any) -> Analysis:
+        return Analysis("restless", (Table("t", (Column("x"),), ((float(rng.normal()),),)),))
+
+    def meddling(results: Any, *, options: Any) -> Analysis:
+        results["score"] = 0.0
+        return Analysis("meddling")
+
+    def odd(results: Any, *, options: Any) -> Any:
+        return None
+
+    for analyze, message in ((restless, "something else"), (meddling, "changes the results"), (odd, "NoneType")):
+        entry = AnalyzerEntry(name="tried", options=Options, analyze=analyze, summary="")
+        with pytest.raises(ContractError, match=message):
+            check_analyzer(entry, Options(), simulate(0.0, tasks=2, subsamples=3))
