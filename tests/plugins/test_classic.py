@@ -125,7 +125,7 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
 def test_numbers_do_not_depend_on_the_hash_seed(use: str) -> None:
     code = f"""
 import json, tempfile, pathlib
-from peekbench.uses import MethodSpec, make_component
+from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import make_case
 spec = make_component(MethodSpec, {use!r})
 with tempfile.TemporaryDirectory() as folder:

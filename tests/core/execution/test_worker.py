@@ -298,7 +298,7 @@ def test_data_that_change_during_a_run_end_it(
         forget()
         return make_trials(trials)
 
-    monkeypatch.setattr("peekbench.execute.make_trials", change)
+    monkeypatch.setattr("peekbench.execution.runner.make_trials", change)
     with pytest.raises(DataError, match="task files: its data have changed since the run began"):
         run(spec)
 

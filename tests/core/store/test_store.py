@@ -266,10 +266,10 @@ def test_a_plugin_that_shares_its_base_otherwise_is_a_change(
 
 
 def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    import peekbench.tasks
+    import peekbench.data.preflight
 
     run(make_spec())
-    monkeypatch.setattr(peekbench.tasks, "fingerprint", lambda dataset: "f" * 64)
+    monkeypatch.setattr(peekbench.data.preflight, "fingerprint", lambda dataset: "f" * 64)
     with pytest.raises(StoreError, match="data of task a: fingerprint [0-9a-f]{12} before, f{12} now"):
         run(make_spec())
 
