@@ -1,0 +1,88 @@
+"""Shared statistics, compared with scipy, with enumeration and with results computed by hand."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp, ttest_ind
+
+from peekbench_stats import holm, sign_flip_test, sign_flip_test_of_counts, t_test, welch_satterthwaite
+from peekbench_stats.sign_flips import MAX_EXACT
+
+
+@pytest.mark.parametrize("exact_sum", [False, True])
+def test_welch_satterthwaite_agrees_with_the_welch_test_of_scipy(exact_sum: bool) -> None:
+    rng = np.random.default_rng(1)
+    for sizes in ((5, 9), (3, 30), (12, 12)):
+        first, second = (rng.normal(0, scale, size) for scale, size in zip((1, 4), sizes, strict=True))
+        errors = [float(sample.var(ddof=1)) / len(sample) for sample in (first, second)]
+        degrees = welch_satterthwaite(errors, [size - 1 for size in sizes], exact_sum=exact_sum)
+        assert degrees == pytest.approx(ttest_ind(first, second, equal_var=False).df)
+
+
+def test_welch_satterthwaite_works_along_the_last_axis() -> None:
+    errors = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]])
+    assert welch_satterthwaite(errors, np.full((3, 2), 4)).tolist() == [8.0, 4.0, math.inf]
+
+
+def test_welch_satterthwaite_of_certain_estimates_is_infinite() -> None:
+    assert welch_satterthwaite([0.0, 0.0], [3, 4]) == math.inf
+    assert welch_satterthwaite([0.0, 0.0], [3, 4], exact_sum=True) == math.inf
+
+
+def test_exact_sums_do_not_depend_on_the_order() -> None:
+    errors = np.random.default_rng(2).lognormal(0, 6, 40).tolist()
+    degrees = list(range(1, 41))
+    results = {
+        welch_satterthwaite([errors[at] for at in order], [degrees[at] for at in order], exact_sum=True)
+        for order in (np.random.default_rng(seed).permutation(40) for seed in range(20))
+    }
+    assert len(results) == 1
+
+
+def test_holm_by_hand() -> None:
+    # Sorted: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1; each at least as large as the one before.
+    assert holm([0.5, 0.01, 0.03, 0.02]).tolist() == pytest.approx([0.5, 0.04, 0.06, 0.06])
+    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([]).tolist() == []
+
+
+def test_holm_controls_the_family_wise_error_rate() -> None:
+    p_values = np.random.default_rng(3).random((2000, 10))
+    errors = np.mean([holm(row).min() <= 0.05 for row in p_values])
+    assert abs(errors - 0.05) < 3 * math.sqrt(0.05 * 0.95 / 2000)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 12])
+def test_sign_flips_agree_with_enumeration(size: int) -> None:
+    for counts in np.random.default_rng(size).integers(-6, 9, size=(10, size)):
+        sums = np.array([np.sum(np.array(signs) * counts) for signs in product((1, -1), repeat=size)])
+        two_sided, greater = np.mean(np.abs(sums) >= abs(counts.sum())), np.mean(sums >= counts.sum())
+        assert sign_flip_test_of_counts(counts) == pytest.approx((two_sided, greater))
+        if counts.any():
+            assert sign_flip_test((counts / 50).tolist()) == pytest.approx(two_sided)
+
+
+@pytest.mark.parametrize("size", [25, MAX_EXACT, 60])
+def test_sign_flips_of_many_values_agree_with_the_t_test(size: int) -> None:
+    values = np.random.default_rng(size).normal(0.004, 0.02, size=size).tolist()
+    assert sign_flip_test(values) == pytest.approx(t_test(values), abs=0.02)
+
+
+def test_sign_flips_of_zeros() -> None:
+    assert sign_flip_test([0.0, 0.0]) is None
+    assert sign_flip_test_of_counts(np.zeros(3, dtype=int)) == (1.0, 1.0)
+
+
+def test_t_test_agrees_with_scipy() -> None:
+    values = np.random.default_rng(4).normal(0.2, 1, 15).tolist()
+    assert t_test(values) == ttest_1samp(values, 0).pvalue
+    assert t_test(values, alternative="greater") == ttest_1samp(values, 0, alternative="greater").pvalue
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]])
+def test_values_without_spread_have_no_t_test(values: list[float]) -> None:
+    assert t_test(values) is None
