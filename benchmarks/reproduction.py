@@ -181,14 +181,14 @@ def section_9(zero: pd.DataFrame) -> dict[str, str]:
 
 
 def section_8(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
-    name = "p adjusted, test > extra"
+    name = "adjusted p, test > extra"
     body = []
     for where, results in (("few-shot", few), ("zero-shot", zero)):
         tests = rows(run("permutation", results)[0], "Permutation tests")
         for model, size in dict.fromkeys((row.get("model", ""), row.get("num_test", 100)) for row in tests):
             among = [row for row in tests if (row.get("model", ""), row.get("num_test", 100)) == (model, size)]
             least = min(among, key=lambda row: row[name])
-            two_sided = min(row["p adjusted"] for row in among)
+            two_sided = min(row["adjusted p"] for row in among)
             body.append(
                 [f"{where} {model}".strip(), f"n={size}", f"{least[name]:.3f}", least["task"], f"{two_sided:.3f}"]
             )

@@ -1,37 +1,36 @@
-"""Is a task's bias more than chance? Sign flips of the paired differences say."""
+"""Sign-flip tests of the bias of each task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control, permutation_test
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.records import Cell, Unit
-from peekbench.results import configurations
+from peekbench.records import Cell, FloatArray, Unit
+from peekbench.results import Configurations, configurations
+from peekbench_permutation import Permutation
+from peekbench_stats import sign_flip_test_of_counts, t_test
 
-if TYPE_CHECKING:
-    import pandas as pd
+BATCH_SIZE = 512  # resamples
+TOLERANCE = 1e-9
 
-    from peekbench.records import FloatArray, IntArray
-    from peekbench_permutation import Permutation
-
-BATCH = 512  # resamples at a time
-ROUNDING = 1e-9
-
-OVERVIEW = (
+OVERVIEW_COLUMNS = (
     Column("tasks", "count"),
     Column("up", "count"),
     Column("down", "count"),
     Column("p, paired t over tasks", "p_value"),
-    Column("p, paired t, test > extra", "p_value"),
+    Column("p, paired t over tasks, test > extra", "p_value"),
 )
-TESTS = (
+TEST_COLUMNS = (
     Column("p", "p_value"),
-    Column("p adjusted", "p_value"),
+    Column("adjusted p", "p_value"),
     Column("p, test > extra", "p_value"),
-    Column("p adjusted, test > extra", "p_value"),
+    Column("adjusted p, test > extra", "p_value"),
 )
 
 
@@ -43,155 +42,142 @@ class TaskTest:
     mean: float
     two_sided: float
     greater: float
-    """Against the alternative that test scores above extra (the study's section 8, arXiv 2410.00179)."""
+    """p-value against the alternative that test scores above extra (section 8 of arXiv 2410.00179)."""
 
 
-def test_tasks(results: pd.DataFrame, *, options: Permutation) -> Analysis:
-    """Test every task, adjust over the tasks of a configuration, and set a paired t over tasks beside it.
+def analyze_permutations(results: pd.DataFrame, *, options: Permutation) -> Analysis:
+    """Test the bias of every task, adjust the p-values over tasks, and add a paired t test over tasks.
 
     The adjustment is that of Benjamini and Hochberg (1995), https://doi.org/10.1111/j.2517-6161.1995.tb02031.x.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Quantity to test, number of resamples, seed and false discovery rate.
+
+    Returns
+    -------
+    Analysis
+        A table with one row per configuration, and a table with one row per task and configuration.
 
     Raises
     ------
     SpecError
-        Where log losses are to be tested and are missing.
+        If log losses are to be tested and some are missing.
     """
-    of_log_loss = options.measure == "log_loss"
-    found = configurations(_with_log_loss(results) if of_log_loss else results)
-    measure = " in minus log loss" if of_log_loss else ""
-    unit: Unit = "difference" if found.is_accuracy else "change"
+    tests_log_loss = options.measure == "log_loss"
+    paired = configurations(_replace_score_by_log_loss(results) if tests_log_loss else results)
     overview: list[tuple[Cell, ...]] = []
     by_task: list[tuple[Cell, ...]] = []
-    for one in found.configurations:
-        tests = _test_configuration(one.scores["bias"], one.num_test if found.is_accuracy else None, options)
+    for configuration in paired.configurations:
+        num_test = configuration.num_test if paired.is_accuracy else None
+        tests = _test_tasks(configuration.scores["bias"], num_test, options)
         two_sided = adjust([test.two_sided for test in tests])
         greater = adjust([test.greater for test in tests])
         nonzero = [test.mean for test, p in zip(tests, two_sided, strict=True) if p <= options.level]
-        up = sum(mean > 0 for mean in nonzero)
-        t_test = _t_over_tasks([test.mean for test in tests])
-        overview.append((*one.cells, len(tests), up, len(nonzero) - up, *t_test))
-        for test, *adjusted in zip(tests, two_sided, greater, strict=True):
-            by_task.append((test.task, *one.cells, test.mean, test.two_sided, adjusted[0], test.greater, adjusted[1]))
-    return Analysis(
-        "permutation",
-        tables=(
-            Table(
-                f"Tasks whose bias{measure} differs from zero, false discovery rate {options.level:g}",
-                (*found.columns, *OVERVIEW),
-                tuple(overview),
-                "up, down: tasks that the two-sided permutation test tells from zero after Benjamini-Hochberg over the "
-                "tasks, each by itself. The paired t over task means takes these tasks for a sample and asks whether "
-                "others like these have a bias on average.",
-            ),
-            Table(
-                f"Permutation tests of the bias{measure} by task",
-                (Column("task"), *found.columns, Column("bias", unit), *TESTS),
-                tuple(by_task),
-                "Signs of test - extra are flipped within subsamples: exactly for accuracies, which count texts, else "
-                f"{options.num_resamples:,} times at random. Adjusted: Benjamini-Hochberg over the tasks of a row's "
-                "method.",
-            ),
-        ),
+        num_up = sum(mean > 0 for mean in nonzero)
+        means = [test.mean for test in tests]
+        t_tests = (t_test(means), t_test(means, alternative="greater"))
+        overview.append((*configuration.cells, len(tests), num_up, len(nonzero) - num_up, *t_tests))
+        for test, p_two_sided, p_greater in zip(tests, two_sided, greater, strict=True):
+            p_values = (test.two_sided, p_two_sided, test.greater, p_greater)
+            by_task.append((test.task, *configuration.cells, test.mean, *p_values))
+    measure = " in negative log loss" if tests_log_loss else ""
+    tables = (_overview_table(paired, overview, measure, options), _task_table(paired, by_task, measure, options))
+    return Analysis("permutation", tables)
+
+
+def _overview_table(
+    paired: Configurations, rows: Sequence[tuple[Cell, ...]], measure: str, options: Permutation
+) -> Table:
+    return Table(
+        f"Tasks whose bias{measure} differs from zero, false discovery rate {options.level:g}",
+        (*paired.columns, *OVERVIEW_COLUMNS),
+        tuple(rows),
+        "up, down: number of tasks whose bias the two-sided permutation test distinguishes from zero, after "
+        "Benjamini-Hochberg adjustment over the tasks. The paired t test treats the tasks as a sample and tests "
+        "whether other tasks like these have a bias on average.",
     )
 
 
-def _with_log_loss(results: pd.DataFrame) -> pd.DataFrame:
-    """The same table, its scores minus the log loss, so that more is better."""
-    missing = int(results["log_loss"].isna().sum())
-    if missing:
+def _task_table(paired: Configurations, rows: Sequence[tuple[Cell, ...]], measure: str, options: Permutation) -> Table:
+    unit: Unit = "difference" if paired.is_accuracy else "change"
+    return Table(
+        f"Permutation tests of the bias{measure} by task",
+        (Column("task"), *paired.columns, Column("bias", unit), *TEST_COLUMNS),
+        tuple(rows),
+        "The tests flip the signs of test - extra within subsamples: exactly for accuracies, which count texts, and "
+        f"{options.num_resamples:,} times at random for other scores. Adjusted: Benjamini-Hochberg over the tasks of "
+        "the row's method.",
+    )
+
+
+def _replace_score_by_log_loss(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the results with the negative log loss as score, so that higher is better."""
+    num_missing = int(results["log_loss"].isna().sum())
+    if num_missing:
         raise SpecError(
-            f"analysis permutation, option measure: log_loss is missing in {missing:,} of {len(results):,} rows; add "
-            "it, or use 'score'"
+            f"analysis permutation, option measure: log_loss is missing in {num_missing:,} of {len(results):,} rows; "
+            "add it, or use 'score'"
         )
     return results.assign(score=-results["log_loss"], num_correct=None)
 
 
-def _test_configuration(
-    tasks: Mapping[str, Sequence[float]], num_test: int | None, options: Permutation
-) -> list[TaskTest]:
-    import numpy as np
-
+def _test_tasks(biases: Mapping[str, Sequence[float]], num_test: int | None, options: Permutation) -> list[TaskTest]:
     return [
-        TaskTest(task, float(np.mean(values)), *p_values(np.array(values), num_test, options))
-        for task, values in tasks.items()
+        TaskTest(task, float(np.mean(values)), *compute_p_values(np.array(values), num_test, options))
+        for task, values in biases.items()
     ]
 
 
-def p_values(differences: FloatArray, num_test: int | None, options: Permutation) -> tuple[float, float]:
-    """Two-sided and one-sided (mean > 0) p-values of a sign-flip test.
+def compute_p_values(differences: FloatArray, num_test: int | None, options: Permutation) -> tuple[float, float]:
+    """Return the two-sided and the one-sided (mean > 0) p-value of a sign-flip test.
 
-    Exact where the differences are whole numbers of test texts: the distribution of their sum under random signs is the
-    convolution of as many two-point distributions.
+    The test is exact if the differences are whole numbers of test texts.
 
     Parameters
     ----------
     differences
-        Of the scores, shape (n_subsamples,).
+        Differences of scores, shape (n_subsamples,).
     num_test
-        Test texts of each subsample, where scores are accuracies and it is known.
+        Number of test texts of each subsample; None if it is unknown or scores are not accuracies.
+    options
+        Number of resamples and seed, for differences that are not whole numbers of texts.
     """
-    import numpy as np
-
     if num_test is not None:
         in_texts = differences * num_test
         whole = np.rint(in_texts).astype(np.int64)
-        if np.abs(in_texts - whole).max() < ROUNDING:
-            return _exact(whole)
-    return _by_resampling(differences, options)
+        if np.abs(in_texts - whole).max() < TOLERANCE:
+            return sign_flip_test_of_counts(whole)
+    return _resample(differences, options)
 
 
-def _exact(differences: IntArray) -> tuple[float, float]:
-    import numpy as np
-
-    most = int(np.abs(differences).sum())
-    chances = np.zeros(2 * most + 1)  # of the sums -most, ..., most
-    chances[most] = 1.0
-    for size in np.abs(differences[differences != 0]).tolist():
-        chances = (np.roll(chances, size) + np.roll(chances, -size)) / 2  # what is rolled over the ends is zero
-    observed = most + int(differences.sum())
-    greater, less = float(chances[observed:].sum()), float(chances[: observed + 1].sum())
-    return min(1.0, 2 * greater, 2 * less), min(1.0, greater)
-
-
-def _by_resampling(differences: FloatArray, options: Permutation) -> tuple[float, float]:
-    """With all sign flips, or so many at random, to which the data are added as one more."""
-    import numpy as np
-    from scipy.stats import permutation_test
-
+def _resample(differences: FloatArray, options: Permutation) -> tuple[float, float]:
+    """Enumerate all sign flips, or draw random ones and count the data as one more."""
     if len(differences) < 2:  # for which scipy has no test
         return 1.0, 0.5 if differences[0] > 0 else 1.0
-    tested = permutation_test(
+    null_distribution = permutation_test(
         (differences,),
         lambda values, axis: values.mean(axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=options.num_resamples,
-        batch=BATCH,
+        batch=BATCH_SIZE,
         rng=np.random.default_rng(options.seed),
-    )
-    null = tested.null_distribution
+    ).null_distribution
     observed = differences.mean()
-    slack = ROUNDING * np.abs(differences).max()  # ties within rounding are ties, for a mean near zero too
+    tolerance = TOLERANCE * np.abs(differences).max()  # relative to the values, because the mean may be near zero
     added = 0 if 2 ** len(differences) <= options.num_resamples else 1
     greater, less = (
-        (np.count_nonzero(tail) + added) / (len(null) + added)
-        for tail in (null >= observed - slack, null <= observed + slack)
+        (np.count_nonzero(tail) + added) / (len(null_distribution) + added)
+        for tail in (null_distribution >= observed - tolerance, null_distribution <= observed + tolerance)
     )
     return min(1.0, 2 * greater, 2 * less), greater
 
 
-def adjust(p: Sequence[float]) -> list[float]:
-    """Benjamini-Hochberg adjusted p-values."""
-    from scipy.stats import false_discovery_control
-
-    adjusted: list[float] = false_discovery_control(p, method="bh").tolist()
+def adjust(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for the false discovery rate (Benjamini-Hochberg), in the order given."""
+    adjusted: list[float] = false_discovery_control(p_values, method="bh").tolist()
     return adjusted
-
-
-def _t_over_tasks(means: Sequence[float]) -> tuple[Cell, Cell]:
-    """Two-sided and one-sided p of the task means against zero; nothing where they do not differ."""
-    from scipy.stats import ttest_1samp
-
-    if len(means) < 2 or max(means) - min(means) < ROUNDING:
-        return (None, None)
-    return float(ttest_1samp(means, 0).pvalue), float(ttest_1samp(means, 0, alternative="greater").pvalue)

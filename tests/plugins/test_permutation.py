@@ -1,9 +1,11 @@
+"""Permutation tests: exactness, error rates, planted effects and tables."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,13 +18,12 @@ from peekbench.results.table import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench_permutation import Permutation
-from peekbench_permutation.permutation import adjust, p_values
+from peekbench_permutation.permutation import adjust, compute_p_values
 
-if TYPE_CHECKING:
-    Simulate = Callable[..., pd.DataFrame]
+Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
 
-def ask(results: pd.DataFrame, **options: Any) -> Analysis:
+def analyze(results: pd.DataFrame, **options: Any) -> Analysis:
     spec = make_component(AnalysisSpec, "permutation", options)
     return spec.entry.analyze(results, options=spec.options)
 
@@ -31,8 +32,8 @@ def rows(table: Table) -> list[dict[str, Any]]:
     return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
-def by_hand(task: Any) -> tuple[float, float]:
-    """Two-sided and one-sided p-value, going through all sign flips."""
+def enumerate_sign_flips(task: Any) -> tuple[float, float]:
+    """Compute the two-sided and the one-sided p-value from all sign flips."""
     null = np.array([np.sum(np.array(signs) * task) for signs in product((1, -1), repeat=len(task))])
     above, below = np.mean(null >= np.sum(task) - 1e-9), np.mean(null <= np.sum(task) + 1e-9)
     return float(min(1, 2 * min(above, below))), float(above)
@@ -40,118 +41,120 @@ def by_hand(task: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("num_test", [100, None])
 @pytest.mark.parametrize("size", [1, 2, 8, 12])
-def test_few_subsamples_are_tested_exactly(size: int, num_test: int | None) -> None:
+def test_tests_of_few_subsamples_are_exact(size: int, num_test: int | None) -> None:
     rng = np.random.default_rng(size)
     for whole in rng.integers(-5, 9, size=(12, size)):
-        assert p_values(whole / 100, num_test, Permutation()) == pytest.approx(by_hand(whole))
+        assert compute_p_values(whole / 100, num_test, Permutation()) == pytest.approx(enumerate_sign_flips(whole))
 
 
-def test_ties_are_ties_however_small_the_mean_is() -> None:
-    """The mean of these is zero but for rounding, so that half of all sign flips reach it, and the ties as well."""
+def test_ties_are_recognized_if_the_mean_is_near_zero() -> None:
+    """The mean is zero except for rounding, so half of all sign flips reach it, and ties reach it too."""
     task = np.array([0.1, 0.1, 0.1, -0.3, 0.0])
     assert task.mean() != 0
-    assert p_values(task, None, Permutation()) == pytest.approx(by_hand(np.rint(task * 10)))
-    assert p_values(task, 10, Permutation()) == pytest.approx(by_hand(np.rint(task * 10)))
+    assert compute_p_values(task, None, Permutation()) == pytest.approx(enumerate_sign_flips(np.rint(task * 10)))
+    assert compute_p_values(task, 10, Permutation()) == pytest.approx(enumerate_sign_flips(np.rint(task * 10)))
 
 
 def test_exact_and_random_flips_agree_on_many_subsamples() -> None:
     rng = np.random.default_rng(4)
     for whole in rng.normal(2, 9, size=(5, 100)).round():
-        exact = p_values(whole / 500, 500, Permutation())
-        assert exact == pytest.approx(p_values(whole / 500, None, Permutation(num_resamples=99_999)), abs=0.008)
+        exact = compute_p_values(whole / 500, 500, Permutation())
+        assert exact == pytest.approx(compute_p_values(whole / 500, None, Permutation(num_resamples=99_999)), abs=0.008)
 
 
-def test_scores_that_are_no_whole_numbers_of_texts_are_resampled() -> None:
-    """Accuracies that somebody has rounded to three digits, of 300 texts."""
+def test_differences_that_are_not_whole_numbers_of_texts_are_resampled() -> None:
+    """Accuracies of 300 texts, rounded to three digits."""
     rng = np.random.default_rng(5)
     rounded = np.round(rng.integers(-20, 25, size=40) / 300, 3)
-    exact_of_rounded = p_values(rounded, 1000, Permutation())
-    assert p_values(rounded, 300, Permutation()) == p_values(rounded, None, Permutation())
-    assert p_values(rounded, 300, Permutation()) == pytest.approx(exact_of_rounded, abs=0.02)
+    exact = compute_p_values(rounded, 1000, Permutation())
+    assert compute_p_values(rounded, 300, Permutation()) == compute_p_values(rounded, None, Permutation())
+    assert compute_p_values(rounded, 300, Permutation()) == pytest.approx(exact, abs=0.02)
 
 
-def test_many_subsamples_agree_with_the_t_test_where_that_is_right() -> None:
+def test_p_values_agree_with_the_t_test_for_normal_differences() -> None:
     for task in np.random.default_rng(1).normal(0.004, 0.02, size=(6, 60)):
-        two_sided, greater = p_values(task, None, Permutation())
+        two_sided, greater = compute_p_values(task, None, Permutation())
         assert two_sided == pytest.approx(ttest_1samp(task, 0).pvalue, abs=0.02)
         assert greater == pytest.approx(ttest_1samp(task, 0, alternative="greater").pvalue, abs=0.02)
 
 
 @pytest.mark.parametrize("num_test", [200, None])
-def test_false_positives_come_at_the_nominal_rate(num_test: int | None) -> None:
-    """1,500 tests without effect: 5% of them below 0.05, within three standard errors; uniform elsewhere."""
+def test_false_positive_rate_is_nominal(num_test: int | None) -> None:
+    """Of 1,500 tests without an effect, 5% have p <= 0.05, within three standard errors; the same at other levels."""
     differences = np.round(np.random.default_rng(2).normal(0, 6, size=(1500, 25))) / 200
-    found = np.array([p_values(task, num_test, Permutation(num_resamples=999)) for task in differences])
-    for p in found.T:
+    p_values = np.array([compute_p_values(task, num_test, Permutation(num_resamples=999)) for task in differences])
+    for p in p_values.T:
         for level in (0.05, 0.2, 0.5):
             assert abs((p <= level).mean() - level) < 3 * np.sqrt(level * (1 - level) / 1500) + 0.01
 
 
-def test_planted_effects_are_found_and_signed(simulate: Simulate) -> None:
+def test_planted_effects_are_found_with_their_sign(simulate: Simulate) -> None:
     bias = {"task0": 0.04, "task1": -0.04, "task2": 0.0, "task3": 0.04, "task4": 0.0}
-    overview, tasks = map(rows, ask(simulate(bias, subsamples=60)).tables)
+    overview, tasks = map(rows, analyze(simulate(bias, subsamples=60)).tables)
     assert (overview[0]["up"], overview[0]["down"]) == (2, 1)
-    adjusted = {row["task"]: row["p adjusted"] for row in tasks}
+    adjusted = {row["task"]: row["adjusted p"] for row in tasks}
     assert all((adjusted[task] < 0.05) == (bias[task] != 0) for task in bias)
     greater = {row["task"]: row["p, test > extra"] for row in tasks}
     assert greater["task0"] < 0.01
     assert greater["task1"] > 0.99
 
 
-def test_no_difference_at_all_is_no_evidence() -> None:
+def test_equal_scores_give_no_evidence() -> None:
     table = tidy(pd.DataFrame({"task": ["a"] * 30, "extra": 0.5, "test": 0.5}), "same")
-    overview, tasks = map(rows, ask(table).tables)
+    overview, tasks = map(rows, analyze(table).tables)
     assert (tasks[0]["p"], tasks[0]["p, test > extra"]) == (1, 1)
     assert (overview[0]["up"], overview[0]["down"], overview[0]["p, paired t over tasks"]) == (0, 0, None)
 
 
-def test_one_subsample_can_prove_nothing() -> None:
+def test_one_subsample_gives_no_evidence() -> None:
     table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.5, 0.5], "test": [0.9, 0.1]}), "one")
-    tasks = rows(ask(table).tables[1])
+    tasks = rows(analyze(table).tables[1])
     assert [row["p"] for row in tasks] == [1, 1]
     assert [row["p, test > extra"] for row in tasks] == [0.5, 1]
 
 
-def test_unequal_numbers_of_subsamples_are_tested_alike(simulate: Simulate) -> None:
+def test_p_values_do_not_depend_on_the_subsamples_of_other_tasks(simulate: Simulate) -> None:
     results = simulate(0.01, tasks=2, subsamples=30)
     shorter = results[~((results["task"] == "task1") & (results["subsample"] >= 12))]
-    both = {row["task"]: row["p"] for row in rows(ask(shorter).tables[1])}
-    alone = {row["task"]: row["p"] for row in rows(ask(shorter[shorter["task"] == "task1"]).tables[1])}
+    both = {row["task"]: row["p"] for row in rows(analyze(shorter).tables[1])}
+    alone = {row["task"]: row["p"] for row in rows(analyze(shorter[shorter["task"] == "task1"]).tables[1])}
     assert both["task1"] == alone["task1"]
     assert list(both) == ["task0", "task1"]
 
 
-def test_adjustment_is_that_of_benjamini_and_hochberg() -> None:
+def test_adjustment_is_benjamini_hochberg() -> None:
     assert adjust([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
 
 
-def test_paired_t_over_tasks_stands_beside(simulate: Simulate) -> None:
+def test_overview_has_the_paired_t_test_over_tasks(simulate: Simulate) -> None:
     results = simulate(0.02)
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="score")
     means = (wide["test"] - wide["extra"]).groupby("task").mean()
-    overview = rows(ask(results).tables[0])[0]
+    overview = rows(analyze(results).tables[0])[0]
     assert overview["p, paired t over tasks"] == pytest.approx(ttest_1samp(means, 0).pvalue)
-    assert overview["p, paired t, test > extra"] == pytest.approx(ttest_1samp(means, 0, alternative="greater").pvalue)
+    assert overview["p, paired t over tasks, test > extra"] == pytest.approx(
+        ttest_1samp(means, 0, alternative="greater").pvalue
+    )
 
 
 def test_published_zero_shot_accuracies_show_no_bias(published: Path) -> None:
-    """The smallest adjusted one-sided p-value is 0.563."""
-    tasks = rows(ask(load_results(published / "zero_shot")).tables[1])
+    """The smallest adjusted one-sided p-value in the paper is 0.563."""
+    tasks = rows(analyze(load_results(published / "zero_shot")).tables[1])
     assert len(tasks) == 25
-    assert min(row["p adjusted, test > extra"] for row in tasks) == pytest.approx(0.563, abs=0.0005)
+    assert min(row["adjusted p, test > extra"] for row in tasks) == pytest.approx(0.563, abs=0.0005)
 
 
-def test_log_losses_are_tested_at_random_with_better_as_up(simulate: Simulate) -> None:
+def test_improved_log_losses_count_as_up(simulate: Simulate) -> None:
     results = simulate({"task0": 0.0, "task1": 0.0}, tasks=2, subsamples=60)
     rng = np.random.default_rng(3)
-    helped = (results["arm"] == "test") & (results["task"] == "task0")
-    results = results.assign(log_loss=0.5 + rng.normal(0, 0.05, len(results)) - 0.04 * helped)
-    overview, tasks = map(rows, ask(results, measure="log_loss").tables)
+    improved = (results["arm"] == "test") & (results["task"] == "task0")
+    results = results.assign(log_loss=0.5 + rng.normal(0, 0.05, len(results)) - 0.04 * improved)
+    overview, tasks = map(rows, analyze(results, measure="log_loss").tables)
     assert (overview[0]["up"], overview[0]["down"]) == (1, 0)
     assert tasks[0]["bias"] == pytest.approx(0.04, abs=0.02)
-    assert tasks[0]["p adjusted"] < 0.01 < tasks[1]["p adjusted"]
-    with pytest.raises(PeekbenchError, match="log_loss is missing in 1 of 360 rows"):
-        ask(results.assign(log_loss=results["log_loss"].where(results.index != 5)), measure="log_loss")
+    assert tasks[0]["adjusted p"] < 0.01 < tasks[1]["adjusted p"]
+    with pytest.raises(PeekbenchError, match="option measure: log_loss is missing in 1 of 360 rows"):
+        analyze(results.assign(log_loss=results["log_loss"].where(results.index != 5)), measure="log_loss")
 
 
 def test_contract(simulate: Simulate) -> None:
