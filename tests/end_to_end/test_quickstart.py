@@ -1,4 +1,4 @@
-"""The first run of a newcomer: what README says that it shows, it shows."""
+"""The quickstart: its results match README.md and docs/quickstart.md."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from peekbench.results.table import load_results
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+QUICKSTART = ROOT / "docs" / "quickstart.md"
 
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Folder in which the quickstart was run, and its report."""
+    """The folder in which the quickstart was run, and its JSON report."""
     folder = tmp_path_factory.mktemp("quickstart")
     command = [sys.executable, "-m", "peekbench", "run", str(ROOT / "specs" / "quickstart.yaml")]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return folder, json.loads((folder / "reports" / "quickstart" / "report.json").read_text())
 
 
-def test_controls_have_the_bias_that_they_must_have(quickstart: Any) -> None:
+def test_controls_have_their_known_bias(quickstart: Any) -> None:
     folder, report = quickstart
     wide = paired_scores(load_results(folder / "runs" / "quickstart.sqlite"))
     assert len(wide) == 5 * 5 * 50
@@ -44,7 +45,7 @@ def test_controls_have_the_bias_that_they_must_have(quickstart: Any) -> None:
     assert recorded[place] == pytest.approx(leak["bias"].mean())
 
 
-def test_verdicts_are_those_that_the_readme_tells(quickstart: Any) -> None:
+def test_verdicts_match_the_documentation(quickstart: Any) -> None:
     _, report = quickstart
     decisions = {verdict["method"]: verdict["decision"] for verdict in report["verdicts"]}
     assert decisions == {
@@ -56,28 +57,29 @@ def test_verdicts_are_those_that_the_readme_tells(quickstart: Any) -> None:
     }
 
 
-def test_the_readmes_figures_are_those_of_the_run(quickstart: Any) -> None:
-    """To a tenth of a point, for rounding in linear algebra may differ between processors."""
+def test_documented_estimates_match_the_run(quickstart: Any) -> None:
+    """Compare to a tenth of a point, because rounding in linear algebra differs between processors."""
     _, report = quickstart
     estimates = {verdict["method"]: verdict["estimate"] * 100 for verdict in report["verdicts"]}
-    story = README[README.index("1. `lsa-10`") : README.index("## Use it")]
-    told = {
-        "controls.leak": re.search(r"planted [\d.]+ points, found ([\d.]+)", story),
-        "lsa-10": re.search(r"\*\*biased up\*\* by ([\d.]+)", story),
-        "classic.self_training": re.search(r"\*\*biased down\*\* by ([\d.]+)", story),
-        "lsa-50": re.search(r"`lsa-50` shows \+([\d.]+)", story),
+    page = QUICKSTART.read_text()
+    documented = {
+        "controls.leak": re.search(r"planted [\d.]+ points, found ([\d.]+)", page),
+        "lsa-10": re.search(r"\*\*biased up\*\* by ([\d.]+)", page),
+        "classic.self_training": re.search(r"\*\*biased down\*\* by ([\d.]+)", page),
+        "lsa-50": re.search(r"`lsa-50` shows \+([\d.]+)", page),
     }
-    for method, found in told.items():
-        assert found is not None
-        assert abs(estimates[method]) == pytest.approx(float(found[1]), abs=0.1)
+    for method, match in documented.items():
+        assert match is not None
+        assert abs(estimates[method]) == pytest.approx(float(match[1]), abs=0.1)
 
 
-def test_the_readmes_pictures_are_there_and_show_the_run(quickstart: Any) -> None:
+@pytest.mark.parametrize(("page", "count"), [(ROOT / "README.md", 1), (QUICKSTART, 2)], ids=["README", "quickstart"])
+def test_pictures_show_the_methods_of_the_run(quickstart: Any, page: Path, count: int) -> None:
     _, report = quickstart
-    pictures = re.findall(r"!\[[^]]+\]\((docs/quickstart/[^)]+)\)", README)
-    assert len(pictures) == 2
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+\.svg)\)", page.read_text())
+    assert len(pictures) == count
     for picture in pictures:
-        text = (ROOT / picture).read_text().replace("&#160;", " ")
+        text = (page.parent / picture).read_text().replace("&#160;", " ")
         for verdict in report["verdicts"]:
             if not verdict["control"]:
                 assert verdict["method"] in text, "tox run -e pictures"
