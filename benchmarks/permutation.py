@@ -1,9 +1,9 @@
 """Compare the speed of exact sign-flip tests with that of resampling.
 
-Run 400 tests with the sizes and the noise of the published accuracies: boost and bias of 25 tasks, two models and four
-test sizes, 100 train texts. The same differences are tested exactly, and by scipy's `permutation_test` with 9,999 random
-sign patterns, as for scores that are not whole numbers of texts. Print both times, their ratio, and the largest
-difference between the p-values.
+Run 400 tests with the sizes and the noise of the published accuracies: boost and bias of 25 tasks, two models and
+four test sizes, 100 train texts. The same differences are tested exactly, and by scipy's `permutation_test` with 9,999
+random sign patterns, as for scores that are not whole numbers of texts. Print both times, their ratio, and the
+largest difference between the p-values.
 """
 
 from __future__ import annotations

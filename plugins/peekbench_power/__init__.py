@@ -1,4 +1,4 @@
-"""How small a bias a design can detect, how noisy the paired difference is and why, and which design costs least."""
+"""Power analysis: the smallest bias that a design detects, the sources of its variance, and the cheapest design."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from typing import Annotated
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench_power.forecast import forecast
-from peekbench_power.power import assess
 
 
 class Power(Options):
-    wanted: float = Field(default=0.005, gt=0)
-    """The bias that a design should detect; 0.005 is half an accuracy point."""
+    """Options of the analysis `power`."""
+
+    target_bias: float = Field(default=0.005, gt=0)
+    """Bias that a design should detect; 0.005 is half an accuracy point."""
     power: float = Field(default=0.8, gt=0.05, lt=1)
-    """Chance of detecting a bias as large as the minimum detectable one."""
-    size: float = Field(default=0.05, gt=0, lt=0.5)
-    """Chance of seeing a bias where there is none: the size of the two-sided test."""
+    """Probability of detecting a bias that is as large as the minimum detectable bias."""
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    """Significance level of the two-sided test: probability of detecting a bias if there is none."""
     biases: tuple[Annotated[float, Field(gt=0)], ...] = (0.005, 0.01, 0.02)
-    """For which the power is given."""
+    """Biases for which to compute the power."""
     tasks: tuple[Annotated[int, Field(ge=2)], ...] = ()
-    """Numbers of tasks of planned designs; by default that of the results."""
+    """Numbers of tasks of planned designs; by default the number in the results."""
     subsamples: tuple[Annotated[int, Field(ge=2)], ...] = (5, 10, 20, 50, 100, 200, 500)
-    """Numbers of subsamples of planned designs."""
+    """Numbers of subsamples per task of planned designs."""
     num_train: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Of planned designs, with the noise of the nearest that was measured; by default all that were."""
+    """Train sizes of planned designs; the noise is that of the nearest measured size. By default all measured sizes."""
     num_test: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Of planned designs; by default all that were measured."""
+    """Test sizes of planned designs; by default all measured sizes."""
 
 
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
+    """Register the analysis and its forecast."""
     return [
         AnalyzerEntry(
             name="power",
             options=Power,
-            analyze=assess,
-            forecast=forecast,
+            analyze="peekbench_power.power:analyze_power",
+            forecast="peekbench_power.forecast:forecast",
             summary="variance components, the minimum detectable bias of this design and others, the cheapest design",
         )
     ]

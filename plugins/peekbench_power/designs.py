@@ -1,18 +1,19 @@
-"""Planned designs: what they detect, and which of them detects what is wanted at least cost."""
+"""Planned designs: the bias that each detects, and the cheapest design that detects a given bias."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peekbench_power.detection import Wanted, minimum_detectable
+from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_power.noise import Noise
 
-MOST_SUBSAMPLES = 1_000_000
+MAX_SUBSAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The smallest design of one test size that detects what is wanted."""
+    """The smallest design of one test size that detects a given bias."""
 
     num_test: int | None
     subsamples: int
@@ -20,37 +21,50 @@ class Plan:
     seconds: float | None
 
 
-def detectable(noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, wanted: Wanted) -> float | None:
-    """Minimum detectable bias, as a mean over these tasks."""
-    return minimum_detectable(*noise.these_tasks(num_tasks, subsamples, num_test), wanted)
+def detectable_bias(
+    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
+) -> float | None:
+    """Return the minimum detectable bias of a design, as a mean over these tasks."""
+    return minimum_detectable(*noise.error_for_these_tasks(num_tasks, subsamples, num_test), criterion)
 
 
-def enough(noise: Noise, num_tasks: int, num_test: int | None, bias: float, wanted: Wanted) -> Plan | None:
-    """The fewest subsamples of each task that detect a bias; None where no number that can be drawn does."""
+def plan_subsamples(
+    noise: Noise, num_tasks: int, num_test: int | None, bias: float, criterion: Criterion
+) -> Plan | None:
+    """Return the design with the fewest subsamples per task that detects a bias.
+
+    Returns
+    -------
+    Plan or None
+        None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
+    """
 
     def detects(subsamples: int) -> bool:
-        found = detectable(noise, num_tasks, subsamples, num_test, wanted)
-        return found is not None and found <= bias
+        detected = detectable_bias(noise, num_tasks, subsamples, num_test, criterion)
+        return detected is not None and detected <= bias
 
-    most = 2
-    while not detects(most):
-        most *= 2
-        if most > MOST_SUBSAMPLES:
+    enough = 2
+    while not detects(enough):
+        enough *= 2
+        if enough > MAX_SUBSAMPLES:
             return None
-    least = most // 2  # does not detect it, or is 1
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if detects(middle) else (middle, most)
+    too_few = enough // 2  # or 1, which was not tried
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if detects(middle) else (middle, enough)
     seconds = noise.trial_seconds(num_test)
-    trials = num_tasks * most
-    return Plan(num_test, most, trials, None if seconds is None else trials * seconds)
+    trials = num_tasks * enough
+    return Plan(num_test, enough, trials, None if seconds is None else trials * seconds)
 
 
-def cheapest(plans: list[Plan]) -> Plan | None:
-    """By time where it is known of all, else by trials; among equals the smaller test size."""
-    timed = all(plan.seconds is not None for plan in plans)
+def find_cheapest(plans: Sequence[Plan]) -> Plan | None:
+    """Return the plan with the lowest time, or the fewest trials if a time is unknown; if equal, the smaller test size.
+
+    None if there are no plans.
+    """
+    is_timed = all(plan.seconds is not None for plan in plans)
 
     def cost(plan: Plan) -> tuple[float, int]:
-        return (plan.seconds if timed and plan.seconds is not None else plan.trials, plan.num_test or 0)
+        return (plan.seconds if is_timed and plan.seconds is not None else plan.trials, plan.num_test or 0)
 
     return min(plans, key=cost, default=None)

@@ -6,41 +6,56 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-MOST_DEGREES = 10_000.0  # beyond which Student's t is normal for all that concerns power
+from scipy.optimize import brentq
+from scipy.stats import nct, norm, t
+
+MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked of a test."""
+class Criterion:
+    """What counts as detecting an effect."""
 
     power: float
-    size: float
-    """Of the two-sided test."""
+    """Probability with which the test must detect it."""
+    alpha: float
+    """Significance level of the two-sided test."""
 
 
-def power(effect: float, error: float, degrees: float, size: float) -> float:
-    """Chance that a two-sided t test tells an effect from zero whose estimate has this standard error."""
-    if error == 0:
-        return 1.0
-    return _power(abs(effect) / error, min(degrees, MOST_DEGREES), size)
+def compute_power(effect: float, standard_error: float, degrees: float, alpha: float) -> float:
+    """Return the probability that a two-sided t test distinguishes an effect from zero.
 
-
-def minimum_detectable(error: float, degrees: float, wanted: Wanted) -> float | None:
-    """The smallest effect that is detected with the wanted power; None where there are no degrees of freedom."""
-    if degrees <= 0 or math.isnan(error):
-        return None
-    return error * _noncentrality(float(f"{min(degrees, MOST_DEGREES):.4g}"), wanted.power, wanted.size)
-
-
-def _power(noncentrality: float, degrees: float, size: float) -> float:
-    """From the noncentral t distribution; the far tail is left out, which matters for no effect worth detecting.
-
-    Where scipy has no value, the normal approximation of Johnson, Kotz and Balakrishnan (1995, chapter 31) stands in:
-    T > c about as often as a normal variable exceeds (c - noncentrality) / sqrt(1 + c^2 / (2 degrees)).
+    Parameters
+    ----------
+    effect
+        True effect; its sign does not matter.
+    standard_error
+        Standard error of the estimate of the effect, in the same unit.
+    degrees
+        Degrees of freedom of the standard error.
+    alpha
+        Significance level of the test.
     """
-    from scipy.stats import nct, norm, t
+    if standard_error == 0:
+        return 1.0
+    return _power(abs(effect) / standard_error, min(degrees, MAX_DEGREES), alpha)
 
-    critical = float(t.ppf(1 - size / 2, degrees))
+
+def minimum_detectable(standard_error: float, degrees: float, criterion: Criterion) -> float | None:
+    """Return the smallest effect that a t test detects with the required power; None without degrees of freedom."""
+    if degrees <= 0 or math.isnan(standard_error):
+        return None
+    rounded_degrees = float(f"{min(degrees, MAX_DEGREES):.4g}")  # so that similar designs share one cached solution
+    return standard_error * _noncentrality(rounded_degrees, criterion.power, criterion.alpha)
+
+
+def _power(noncentrality: float, degrees: float, alpha: float) -> float:
+    """Return the power from the noncentral t distribution, without the far tail, which is negligible.
+
+    If scipy returns NaN, use the normal approximation of Johnson, Kotz and Balakrishnan (1995, chapter 31): T > c about
+    as often as a normal variable exceeds (c - noncentrality) / sqrt(1 + c^2 / (2 degrees)).
+    """
+    critical = float(t.ppf(1 - alpha / 2, degrees))
     exact = float(nct.sf(critical, degrees, noncentrality))
     if not math.isnan(exact):
         return exact
@@ -48,11 +63,9 @@ def _power(noncentrality: float, degrees: float, size: float) -> float:
 
 
 @lru_cache(maxsize=10_000)
-def _noncentrality(degrees: float, wanted: float, size: float) -> float:
-    """Effect over standard error at which the power is as wanted."""
-    from scipy.optimize import brentq
-
-    most = 4.0
-    while _power(most, degrees, size) < wanted:
-        most *= 2
-    return float(brentq(lambda ratio: _power(ratio, degrees, size) - wanted, 0, most, xtol=1e-6))
+def _noncentrality(degrees: float, power: float, alpha: float) -> float:
+    """Return the ratio of effect to standard error at which the test has the required power."""
+    upper = 4.0
+    while _power(upper, degrees, alpha) < power:
+        upper *= 2
+    return float(brentq(lambda ratio: _power(ratio, degrees, alpha) - power, 0, upper, xtol=1e-6))

@@ -1,121 +1,129 @@
-"""The results table to what is measured of each configuration."""
+"""From the results table to the measured variance of the bias in each configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from peekbench_power.noise import Measured, Noise, fit
+import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
 
-if TYPE_CHECKING:
-    import pandas as pd
+from peekbench_power.noise import Measurement, MethodNoise, fit_noise
+from peekbench_stats import welch_satterthwaite
 
 SIZES = ("num_train", "num_test")
-UNKNOWN = -1  # stands for a missing size, so that rows can be grouped by it
+UNKNOWN = -1  # represents a missing size, because pandas drops groups with missing keys
 KEYS = ("method", "model", *SIZES, "task", "subsample")
-OF_ALL_MODELS = "average of models"
+ALL_MODELS = "average of models"
 
 
-def biases(results: pd.DataFrame) -> pd.DataFrame:
-    """One row a trial: `KEYS`, bias, mean score of extra and test, seconds of all arms and of their parts.
+def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per trial, with bias and times.
 
-    Where a method has several models, their average over each draw is added as one more model.
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `KEYS`; `bias`; `mean`, the mean score of extra and test; `seconds` of all arms; `fixed_seconds`,
+        the part that does not depend on the number of test texts. If a method has several models, their average over
+        each subsample is added as another model.
     """
     sized = results.assign(**{name: results[name].fillna(UNKNOWN).astype("int64") for name in SIZES})
     sized["seconds"] = sized["fit_seconds"] + sized["predict_seconds"]
-    wide = sized.pivot(index=list(KEYS), columns="arm", values="score")
-    table = (
-        (wide["test"] - wide["extra"])
-        .to_frame("bias")
-        .assign(mean=(wide["test"] + wide["extra"]) / 2, seconds=sized.groupby(list(KEYS))["seconds"].sum(min_count=1))
+    scores = sized.pivot(index=list(KEYS), columns="arm", values="score")
+    trials = pd.DataFrame(
+        {
+            "bias": scores["test"] - scores["extra"],
+            "mean": (scores["test"] + scores["extra"]) / 2,
+            "seconds": sized.groupby(list(KEYS))["seconds"].sum(min_count=1),
+        }
     )
     fits = sized.pivot(index=list(KEYS), columns="arm", values="fit_seconds")
-    table["fixed_seconds"] = fits["base"] * fits.shape[1] if "base" in fits else float("nan")
-    table = table.reset_index()
-    several = table[table.groupby(["method", *SIZES])["model"].transform("nunique") > 1]
+    trials["fixed_seconds"] = fits["base"] * fits.shape[1] if "base" in fits else float("nan")
+    trials = trials.reset_index()
+    several = trials[trials.groupby(["method", *SIZES])["model"].transform("nunique") > 1]
     if several.empty:
-        return table
-    draws = several.groupby(["method", *SIZES, "task", "subsample"])
-    whole = draws[["bias", "mean"]].mean().join(draws[["seconds", "fixed_seconds"]].sum(min_count=1))
-    return table.merge(whole.reset_index().assign(model=OF_ALL_MODELS), how="outer").sort_values(
+        return trials
+    subsamples = several.groupby(["method", *SIZES, "task", "subsample"])
+    average = subsamples[["bias", "mean"]].mean().join(subsamples[["seconds", "fixed_seconds"]].sum(min_count=1))
+    return trials.merge(average.reset_index().assign(model=ALL_MODELS), how="outer").sort_values(
         ["method", "num_train"], kind="stable"
     )
 
 
-def measured(table: pd.DataFrame, is_accuracy: bool) -> Iterator[tuple[str, int, list[Measured], Noise]]:
-    """Of each method, model and `num_train`: label, `num_train`, what each test size gave, and the components.
+def measure_noise(trials: pd.DataFrame, is_accuracy: bool) -> Iterator[MethodNoise]:
+    """Measure the noise of each method, model and `num_train`.
 
-    Configurations in which no task has two subsamples are passed over.
+    Skip configurations in which no task has two subsamples.
+
+    Parameters
+    ----------
+    trials
+        The result of `pair_trials`.
+    is_accuracy
+        Whether scores are accuracies.
     """
-    import pandas as pd
-
-    several_methods = table["method"].nunique() > 1
-    order = {name: place for place, name in enumerate(dict.fromkeys(table["model"]))}
-    order[OF_ALL_MODELS] = len(order)
-    groups: list[tuple[Any, pd.DataFrame]] = list(table.groupby(["method", "model", "num_train"], sort=False))
+    has_several_methods = trials["method"].nunique() > 1
+    order = {name: position for position, name in enumerate(dict.fromkeys(trials["model"]))}
+    order[ALL_MODELS] = len(order)
+    groups: list[tuple[Any, pd.DataFrame]] = list(trials.groupby(["method", "model", "num_train"], sort=False))
     for (method, model, num_train), group in sorted(groups, key=lambda pair: order[pair[0][1]]):
-        label = ", ".join(filter(None, (str(method) if several_methods or not model else "", str(model))))
-        sizes = [
-            found
+        label = ", ".join(filter(None, (str(method) if has_several_methods or not model else "", str(model))))
+        measurements = tuple(
+            measurement
             for _, part in group.groupby("num_test")
-            for found in [_measure(part, plain(part["num_test"].iloc[0]), is_accuracy)]
-            if found is not None
-        ]
-        if sizes:
-            seconds = _seconds(group) if pd.notna(group["seconds"]).all() else None
-            yield label, int(num_train), sizes, fit(label, sizes, seconds)
+            for measurement in [_measure(part, size_cell(part["num_test"].iloc[0]), is_accuracy)]
+            if measurement is not None
+        )
+        if measurements:
+            seconds = _split_seconds(group) if pd.notna(group["seconds"]).all() else None
+            noise = fit_noise(label, measurements, seconds)
+            yield MethodNoise(label, int(num_train), measurements, noise)
 
 
-def _measure(part: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> Measured | None:
-    import numpy as np
-
-    by_task = part.groupby("task").agg(
+def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> Measurement | None:
+    by_task = trials.groupby("task").agg(
         bias=("bias", "mean"), variance=("bias", "var"), count=("bias", "size"), mean=("mean", "mean")
     )
     by_task = by_task[by_task["count"] > 1]
     if by_task.empty:
         return None
     variance, count = by_task["variance"].to_numpy(), by_task["count"].to_numpy()
+    num_tasks = len(by_task)
     squared_errors = variance / count
-    total = squared_errors.sum()
-    tasks = len(by_task)
-    spread = (squared_errors**2 / (count - 1)).sum()
-    squares = (variance**2).sum()
-    seconds = part["seconds"].mean()
-    return Measured(
+    degrees = welch_satterthwaite(squared_errors, count - 1)
+    between = float(by_task["bias"].var())  # NaN for one task
+    sum_of_squares = (variance**2).sum()
+    return Measurement(
         num_test=num_test,
-        num_tasks=tasks,
+        num_tasks=num_tasks,
         subsamples=float(count.mean()),
         within=float(variance.mean()),
-        between=float(by_task["bias"].var() - squared_errors.mean()) if tasks > 1 else 0.0,
-        squared_error=float(total / tasks**2),
-        degrees=float(total**2 / spread) if spread > 0 else float((count - 1).sum()),
-        squared_error_such=float(max(by_task["bias"].var(), squared_errors.mean()) / tasks) if tasks > 1 else np.nan,
-        unevenness=float(variance.sum() ** 2 / (tasks * squares)) if squares > 0 else 1.0,
+        between=float(between - squared_errors.mean()) if num_tasks > 1 else 0.0,
+        squared_error=float(squared_errors.sum() / num_tasks**2),
+        degrees=float(degrees) if np.isfinite(degrees) else float((count - 1).sum()),
+        squared_error_other=float(max(between, squared_errors.mean()) / num_tasks) if num_tasks > 1 else np.nan,
+        evenness=float(variance.sum() ** 2 / (num_tasks * sum_of_squares)) if sum_of_squares > 0 else 1.0,
         binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean()) if is_accuracy else 0.0,
-        seconds=None if np.isnan(seconds) else float(seconds),
     )
 
 
-def _seconds(group: pd.DataFrame) -> tuple[float, float]:
-    """Seconds of a trial that do not depend on n, and those for each test text.
+def _split_seconds(trials: pd.DataFrame) -> tuple[float, float]:
+    """Return the seconds of a trial that do not depend on the number of test texts, and the seconds per test text.
 
-    With several test sizes by least squares, neither below zero. With one, what the base arm takes to fit is fixed, in
-    each arm, and the rest is taken to grow as n does; without base arm, all of it.
+    With several test sizes, fit both by least squares, at least zero. With one, the fit of the base arm is the fixed
+    part of each arm, and the rest grows in proportion to the test size; without a base arm, all of it does.
     """
-    import numpy as np
-    from scipy.optimize import nnls
-
-    sizes = group.groupby("num_test")[["seconds", "fixed_seconds"]].mean()
-    num_test = sizes.index.to_numpy(dtype="float64")
-    if len(sizes) > 1:
-        (fixed, each), _ = nnls(np.column_stack([np.ones(len(sizes)), num_test]), sizes["seconds"].to_numpy())
-        return float(fixed), float(each)
-    total, known = (float(sizes[name].iloc[0]) for name in ("seconds", "fixed_seconds"))
+    by_size = trials.groupby("num_test")[["seconds", "fixed_seconds"]].mean()
+    sizes = by_size.index.to_numpy(dtype="float64")
+    if len(by_size) > 1:
+        (fixed, per_text), _ = nnls(np.column_stack([np.ones(len(sizes)), sizes]), by_size["seconds"].to_numpy())
+        return float(fixed), float(per_text)
+    total, known = (float(by_size[name].iloc[0]) for name in ("seconds", "fixed_seconds"))
     fixed = 0.0 if np.isnan(known) else min(known, total)
-    return fixed, (total - fixed) / max(1.0, float(num_test[0]))
+    return fixed, (total - fixed) / max(1.0, float(sizes[0]))
 
 
-def plain(value: Any) -> int | None:
-    """A size as a cell of a table."""
-    return None if value == UNKNOWN else int(value)
+def size_cell(size: Any) -> int | None:
+    """Return a size as a cell of a table; None if it is unknown."""
+    return None if size == UNKNOWN else int(size)

@@ -1,171 +1,176 @@
-"""From a results table, or a pilot's store: components, minimum detectable bias, planned designs."""
+"""From a results table, or the store of a pilot run: variance components, minimum detectable bias, planned designs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+
+import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.records import Cell, Unit
-from peekbench_power.designs import Plan, cheapest, detectable, enough
-from peekbench_power.detection import Wanted, minimum_detectable, power
+from peekbench.records import Cell
+from peekbench_power import Power
+from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_subsamples
+from peekbench_power.detection import Criterion, compute_power, minimum_detectable
 from peekbench_power.figures import detectable_curves, power_curves
-from peekbench_power.measure import biases, measured, plain
-from peekbench_power.noise import Measured, Noise
+from peekbench_power.measure import measure_noise, pair_trials, size_cell
+from peekbench_power.noise import MethodNoise
+from peekbench_power.tables import TIME_COLUMNS, format_bias, spread_unit
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench_power import Power
-
-Found = tuple[str, int, list[Measured], Noise]
+SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
+TASKS = Column("tasks", "count")
 
 
-def assess(results: pd.DataFrame, *, options: Power) -> Analysis:
-    """Variance components of the bias, what this design and planned ones detect, and at what cost."""
+def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
+    """Estimate variance components of the bias, the bias that this design and planned ones detect, and their cost.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Target bias, power, significance level and planned designs.
+
+    Returns
+    -------
+    Analysis
+        Four tables and power curves; only a warning if no task has two subsamples.
+    """
     is_accuracy = bool(results["num_correct"].notna().all())
-    found = list(measured(biases(results), is_accuracy))
-    if not found:
-        return Analysis("power", warnings=("power: no task has two subsamples, so its noise is unknown; draw more.",))
-    shown = _Shown(is_accuracy)
+    measured = list(measure_noise(pair_trials(results), is_accuracy))
+    if not measured:
+        warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
+        return Analysis("power", warnings=(warning,))
+    planned = _extrapolate(measured, options)
     return Analysis(
         "power",
         tables=(
-            _component_table(found, shown),
-            _detection_table(found, options, shown),
-            _curve_table(found, options, shown),
-            _cost_table(found, options, shown),
+            _component_table(measured, is_accuracy),
+            _detection_table(measured, options, is_accuracy),
+            _curve_table(measured, options, is_accuracy),
+            _cost_table(measured, options, is_accuracy),
         ),
         figures=(
-            power_curves(found, options, is_accuracy),
-            *detectable_curves(_planned(found, options), options, is_accuracy),
+            power_curves(measured, options, is_accuracy),
+            *detectable_curves(planned, options, is_accuracy),
         ),
     )
 
 
-class _Shown:
-    """How biases are written: those of accuracies in points."""
-
-    def __init__(self, is_accuracy: bool) -> None:
-        self.unit: Unit = "spread" if is_accuracy else "number"
-        self._is_accuracy = is_accuracy
-
-    def size(self, bias: float) -> str:
-        return f"{bias * 100:g} points" if self._is_accuracy else f"{bias:g}"
-
-
-def _component_table(found: Sequence[Found], shown: _Shown) -> Table:
+def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Table:
     rows = []
-    for label, num_train, sizes, noise in found:
-        for one in sizes:
-            sampled = noise.sampling / one.num_test if one.num_test else None
-            trained = None if sampled is None else math.sqrt(noise.training)
-            independent = math.sqrt(one.binomial / one.num_test) if one.num_test and one.binomial else None
+    for method in measured:
+        for size in method.measurements:
+            sampling = math.sqrt(method.noise.sampling / size.num_test) if size.num_test else None
+            training = None if sampling is None else math.sqrt(method.noise.training)
+            independent = math.sqrt(size.binomial / size.num_test) if size.num_test and size.binomial else None
             rows.append((
-                label, plain(num_train), one.num_test, one.num_tasks, one.subsamples, math.sqrt(max(0, one.between)),
-                math.sqrt(one.within), trained, None if sampled is None else math.sqrt(sampled), independent,
+                method.label, size_cell(method.num_train), size.num_test, size.num_tasks, size.subsamples,
+                math.sqrt(max(0, size.between)), math.sqrt(size.within), training, sampling, independent,
             ))  # fmt: skip
-    sizes_of_design = (Column("tasks", "count"), Column("subsamples", "number"))
-    names = ("sd between tasks", "sd within tasks", "of it training", "of it test texts", "if arms were independent")
+    names = ("sd between tasks", "sd within tasks", "sd from training", "sd from test texts", "sd of independent arms")
+    unit = spread_unit(is_accuracy)
     return Table(
-        "Where the bias varies",
-        (*_head(), *sizes_of_design, *(Column(name, shown.unit) for name in names)),
+        "Variance components of the bias",
+        (*SIZE_COLUMNS, TASKS, Column("subsamples", "number"), *(Column(name, unit) for name in names)),
         tuple(rows),
-        "Standard deviations of test - extra. Training: what more test texts would not lower. Test texts: that n of "
-        "them are a sample; fitted over the test sizes, or where there is one, 0.15 of what independent arms would "
-        "have, as in the accuracies published with arXiv 2410.00179. If arms were independent: sqrt(2 p (1 - p) / n).",
-    )  # fmt: skip
-
-
-def _detection_table(found: Sequence[Found], options: Power, shown: _Shown) -> Table:
-    wanted = Wanted(options.power, options.size)
-    rows: list[tuple[Cell, ...]] = []
-    for label, num_train, sizes, _ in found:
-        for one in sizes:
-            error, such = math.sqrt(one.squared_error), math.sqrt(one.squared_error_such)
-            rows.append((
-                label, plain(num_train), one.num_test, one.num_tasks, one.subsamples,
-                minimum_detectable(error, one.degrees, wanted), minimum_detectable(such, one.num_tasks - 1, wanted),
-                *(power(bias, error, one.degrees, options.size) for bias in options.biases),
-            ))  # fmt: skip
-    return Table(
-        f"Minimum detectable bias of this design, {options.power:.0%} power, {options.size:.0%} two-sided",
-        (
-            *_head(),
-            Column("tasks", "count"),
-            Column("subsamples", "number"),
-            Column("these tasks", shown.unit),
-            Column("other tasks", shown.unit),
-            *(Column(f"power at {shown.size(bias)}", "fraction") for bias in options.biases),
-        ),
-        tuple(rows),
-        "Of t tests of the mean bias over these tasks, and over other tasks like these; the power is of the first.",
+        "Standard deviations of test - extra. sd within tasks has two parts. sd from training: the part that more test "
+        "texts would not reduce. sd from test texts: the part due to sampling n texts, fitted over the test sizes; "
+        "with a single test size, 0.15 of the variance of independent arms, as in the accuracies published with arXiv "
+        "2410.00179. sd of independent arms: sqrt(2 p (1 - p) / n).",
     )
 
 
-def _curve_table(found: Sequence[Found], options: Power, shown: _Shown) -> Table:
-    wanted = Wanted(options.power, options.size)
+def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
+    criterion = Criterion(options.power, options.alpha)
     rows: list[tuple[Cell, ...]] = []
-    for label, num_train, sizes, noise in _planned(found, options):
-        for num_test in options.num_test or [one.num_test for one in sizes]:
-            for tasks in options.tasks or [max(one.num_tasks for one in sizes)]:
-                curve = (detectable(noise, tasks, number, num_test, wanted) for number in options.subsamples)
-                rows.append((label, plain(num_train), num_test, tasks, *curve))
-    columns = (Column("tasks", "count"), *(Column(f"{number:,}", shown.unit) for number in options.subsamples))
+    for method in measured:
+        for size in method.measurements:
+            error, error_other = math.sqrt(size.squared_error), math.sqrt(size.squared_error_other)
+            rows.append((
+                method.label, size_cell(method.num_train), size.num_test, size.num_tasks, size.subsamples,
+                minimum_detectable(error, size.degrees, criterion),
+                minimum_detectable(error_other, size.num_tasks - 1, criterion),
+                *(compute_power(bias, error, size.degrees, options.alpha) for bias in options.biases),
+            ))  # fmt: skip
+    unit = spread_unit(is_accuracy)
+    return Table(
+        f"Minimum detectable bias of this design, {options.power:.0%} power, {options.alpha:.0%} two-sided",
+        (
+            *SIZE_COLUMNS,
+            TASKS,
+            Column("subsamples", "number"),
+            Column("these tasks", unit),
+            Column("other tasks", unit),
+            *(Column(f"power at {format_bias(bias, is_accuracy)}", "fraction") for bias in options.biases),
+        ),
+        tuple(rows),
+        "Of t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
+        "over these tasks.",
+    )
+
+
+def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
+    criterion = Criterion(options.power, options.alpha)
+    rows: list[tuple[Cell, ...]] = []
+    for method in _extrapolate(measured, options):
+        for num_test in options.num_test or method.test_sizes:
+            for tasks in options.tasks or [method.num_tasks]:
+                biases = (
+                    detectable_bias(method.noise, tasks, number, num_test, criterion) for number in options.subsamples
+                )
+                rows.append((method.label, size_cell(method.num_train), num_test, tasks, *biases))
+    columns = (Column(f"{number:,}", spread_unit(is_accuracy)) for number in options.subsamples)
     return Table(
         "Minimum detectable bias by number of subsamples",
-        (*_head(), *columns),
+        (*SIZE_COLUMNS, TASKS, *columns),
         tuple(rows),
-        "Planned designs, with the components above: for the mean over so many tasks, as noisy as these."
-        + _nearest_note(found, options),
+        "For planned designs with the variance components above: the mean over the given number of tasks, which are as "
+        "noisy as these." + _extrapolation_note(measured, options),
     )
 
 
-def _cost_table(found: Sequence[Found], options: Power, shown: _Shown) -> Table:
-    wanted = Wanted(options.power, options.size)
+def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
+    criterion = Criterion(options.power, options.alpha)
     rows: list[tuple[Cell, ...]] = []
-    for label, num_train, sizes, noise in _planned(found, options):
-        for tasks in options.tasks or [max(one.num_tasks for one in sizes)]:
+    for method in _extrapolate(measured, options):
+        for tasks in options.tasks or [method.num_tasks]:
             plans: list[Plan] = []
-            for num_test in options.num_test or [one.num_test for one in sizes]:
-                plan = enough(noise, tasks, num_test, options.wanted, wanted)
+            for num_test in options.num_test or method.test_sizes:
+                plan = plan_subsamples(method.noise, tasks, num_test, options.target_bias, criterion)
                 plans += [plan] if plan is not None else []
-            best = cheapest(plans)
+            cheapest = find_cheapest(plans)
             for plan in plans:
-                mark = "least" if plan is best and len(plans) > 1 else ""
+                mark = "lowest" if plan is cheapest and len(plans) > 1 else ""
                 cells = (plan.num_test, tasks, plan.subsamples, plan.trials, plan.seconds, mark)
-                rows.append((label, plain(num_train), *cells))
-    columns = (Column("tasks", "count"), Column("subsamples", "count"), Column("trials", "count"),
-               Column("time", "seconds"), Column("cost"))  # fmt: skip
+                rows.append((method.label, size_cell(method.num_train), *cells))
     return Table(
-        f"What it takes to detect {shown.size(options.wanted)}",
-        (*_head(), *columns),
+        f"Designs that detect a bias of {format_bias(options.target_bias, is_accuracy)}",
+        (*SIZE_COLUMNS, TASKS, *TIME_COLUMNS, Column("cost")),
         tuple(rows),
-        "Fewest subsamples of each task. Time: of all trials one after the other, from the times in the table, of "
-        "which a part grows with n; without times, the fewest trials cost least." + _nearest_note(found, options),
+        "The fewest subsamples per task. Time: all trials in sequence, predicted from the times in the results, of "
+        "which a part grows with n. Without times, the design with the fewest trials has the lowest cost."
+        + _extrapolation_note(measured, options),
     )
 
 
-def _planned(found: Sequence[Found], options: Power) -> list[Found]:
-    """What was measured, or for each `num_train` wanted what was measured nearest to it."""
+def _extrapolate(measured: Sequence[MethodNoise], options: Power) -> list[MethodNoise]:
+    """Return the measured noise, or for each planned `num_train` the noise at the nearest measured size."""
     if not options.num_train:
-        return list(found)
+        return list(measured)
     planned = []
-    for label in dict.fromkeys(label for label, *_ in found):
-        of_label = [one for one in found if one[0] == label]
+    for label in dict.fromkeys(method.label for method in measured):
+        same_label = [method for method in measured if method.label == label]
         for num_train in options.num_train:
-            _, _, sizes, noise = min(of_label, key=lambda one: abs(math.log(max(1, one[1]) / num_train)))
-            planned.append((label, num_train, sizes, noise))
+            distances = [abs(math.log(max(1, method.num_train) / num_train)) for method in same_label]
+            planned.append(replace(same_label[distances.index(min(distances))], num_train=num_train))
     return planned
 
 
-def _nearest_note(found: Sequence[Found], options: Power) -> str:
-    unmeasured = sorted(set(options.num_train) - {num_train for _, num_train, *_ in found})
+def _extrapolation_note(measured: Sequence[MethodNoise], options: Power) -> str:
+    unmeasured = sorted(set(options.num_train) - {method.num_train for method in measured})
     if not unmeasured:
         return ""
-    return f" num_train {', '.join(map(str, unmeasured))} was not measured: noise and times are those of the nearest."
-
-
-def _head() -> tuple[Column, ...]:
-    return (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
+    sizes = ", ".join(map(str, unmeasured))
+    return f" num_train {sizes} was not measured: noise and times are those of the nearest measured size."

@@ -1,8 +1,10 @@
+"""Power analysis: t tests, variance components, planned designs, forecasts and curves."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,31 +19,35 @@ from peekbench.records.analysis import Analysis, Table
 from peekbench.results.table import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench_power.designs import cheapest, detectable, enough
-from peekbench_power.detection import Wanted, minimum_detectable, power
+from peekbench_power.designs import detectable_bias, find_cheapest, plan_subsamples
+from peekbench_power.detection import Criterion, compute_power, minimum_detectable
 from peekbench_power.forecast import TYPICAL
-from peekbench_power.measure import biases, measured
-from peekbench_power.noise import Noise
+from peekbench_power.measure import measure_noise, pair_trials
+from peekbench_power.noise import MethodNoise, Noise
+from peekbench_stats import welch_satterthwaite
 
-if TYPE_CHECKING:
-    Simulate = Callable[..., pd.DataFrame]
+Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
-USUAL = Wanted(power=0.8, size=0.05)
+CRITERION = Criterion(power=0.8, alpha=0.05)
 
 
-def assess(results: pd.DataFrame, **options: Any) -> Analysis:
+def analyze(results: pd.DataFrame, **options: Any) -> Analysis:
     spec = make_component(AnalysisSpec, "power", options)
     return spec.entry.analyze(results, options=spec.options)
+
+
+def measure(results: pd.DataFrame) -> list[MethodNoise]:
+    return list(measure_noise(pair_trials(results), is_accuracy=True))
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
     return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
-def noisy(
+def simulate_noise(
     sizes: dict[int, int], *, tasks: int = 12, training: float = 0.03, between: float = 0.0, seed: int = 0
 ) -> pd.DataFrame:
-    """Accuracies around 0.7 whose difference varies by training, by test texts answered independently, and by task."""
+    """Simulate accuracies around 0.7 whose difference varies by training, by task, and by independent test answers."""
     rng = np.random.default_rng(seed)
     rows = []
     for task in range(tasks):
@@ -59,154 +65,158 @@ def noisy(
     return tidy(pd.DataFrame(rows), "noisy")
 
 
-def test_power_is_that_of_simulated_t_tests() -> None:
+def test_power_agrees_with_simulated_t_tests() -> None:
     rng = np.random.default_rng(1)
     samples = rng.normal(0.5, 1, size=(20_000, 12))
     statistic = samples.mean(axis=1) / samples.std(axis=1, ddof=1) * np.sqrt(12)
-    seen = (np.abs(statistic) > t.ppf(0.975, 11)).mean()
-    assert power(0.5, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(seen, abs=0.01)
-    detected = minimum_detectable(1 / np.sqrt(12), 11, USUAL)
+    detected_share = (np.abs(statistic) > t.ppf(0.975, 11)).mean()
+    assert compute_power(0.5, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(detected_share, abs=0.01)
+    detected = minimum_detectable(1 / np.sqrt(12), 11, CRITERION)
     assert detected is not None
-    assert power(detected, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(0.8, abs=1e-4)
+    assert compute_power(detected, 1 / np.sqrt(12), 11, 0.05) == pytest.approx(0.8, abs=1e-4)
 
 
-def test_power_has_a_value_for_large_effects_and_few_degrees() -> None:
+def test_power_is_defined_for_large_effects_and_few_degrees_of_freedom() -> None:
     for degrees in (1, 5, 100, 1e9):
-        values = [power(effect, 1, degrees, 0.05) for effect in (2, 10, 40, 100, 1000)]
+        values = [compute_power(effect, 1, degrees, 0.05) for effect in (2, 10, 40, 100, 1000)]
         assert values == sorted(values)
         assert values[-1] > 0.95
-    assert power(0.1, 0, 10, 0.05) == 1
-    assert minimum_detectable(1, 0, USUAL) is None
-    assert minimum_detectable(float("nan"), 3, USUAL) is None
+    assert compute_power(0.1, 0, 10, 0.05) == 1
+    assert minimum_detectable(1, 0, CRITERION) is None
+    assert minimum_detectable(float("nan"), 3, CRITERION) is None
 
 
 def test_components_are_recovered() -> None:
-    """Training noise of 3 points; independent arms, whose sampling variance is all of 2 p (1 - p) / n."""
-    results = noisy({50: 25, 200: 25, 800: 25}, tasks=40, between=0.02)
-    ((_, _, sizes, noise),) = measured(biases(results), is_accuracy=True)
+    """The training noise is 3 points; arms are independent, so their sampling variance is 2 p (1 - p) / n."""
+    results = simulate_noise({50: 25, 200: 25, 800: 25}, tasks=40, between=0.02)
+    (method,) = measure(results)
+    noise, sizes = method.noise, method.measurements
     assert np.sqrt(noise.training) == pytest.approx(0.03, rel=0.15)
     assert noise.sampling == pytest.approx(2 * 0.7 * 0.3, rel=0.2)
-    assert np.sqrt(np.mean([one.between for one in sizes])) == pytest.approx(0.02, rel=0.4)
+    assert np.sqrt(np.mean([size.between for size in sizes])) == pytest.approx(0.02, rel=0.4)
     assert sizes[0].binomial == pytest.approx(0.42, rel=0.05)
-    shown = {row["num_test"]: row for row in rows(assess(results).tables[0])}
-    assert shown[50]["if arms were independent"] == pytest.approx(np.sqrt(0.42 / 50), rel=0.05)
+    shown = {row["num_test"]: row for row in rows(analyze(results).tables[0])}
+    assert shown[50]["sd of independent arms"] == pytest.approx(np.sqrt(0.42 / 50), rel=0.05)
     assert shown[50]["sd within tasks"] == pytest.approx(np.sqrt(0.03**2 + 0.42 / 50), rel=0.05)
 
 
-def test_one_size_is_divided_as_published_sizes_were() -> None:
-    ((_, _, (one,), noise),) = measured(biases(noisy({100: 40})), is_accuracy=True)
-    assert noise.sampling == pytest.approx(0.15 * one.binomial)
-    assert noise.within(100) == pytest.approx(one.within)
+def test_one_size_is_split_by_the_published_share() -> None:
+    (method,) = measure(simulate_noise({100: 40}))
+    (measurement,) = method.measurements
+    assert method.noise.sampling == pytest.approx(0.15 * measurement.binomial)
+    assert method.noise.within(100) == pytest.approx(measurement.within)
 
 
 def test_minimum_detectable_biases_of_the_published_design(published: Path) -> None:
-    """With n=500 sign-flip tests were found to detect 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
-    found = {
-        (row["method"], row["num_test"]): row for row in rows(assess(load_results(published / "few_shot")).tables[1])
+    """In simulations with n=500, sign-flip tests detected 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
+    detection = {
+        (row["method"], row["num_test"]): row for row in rows(analyze(load_results(published / "few_shot")).tables[1])
     }
-    assert found["bert", 500]["these tasks"] == pytest.approx(0.0118, abs=0.0003)
-    assert found["gpt2", 500]["these tasks"] == pytest.approx(0.0043, abs=0.0002)
-    assert found["average of models", 500]["these tasks"] == pytest.approx(0.0062, abs=0.0004)
+    assert detection["bert", 500]["these tasks"] == pytest.approx(0.0118, abs=0.0003)
+    assert detection["gpt2", 500]["these tasks"] == pytest.approx(0.0043, abs=0.0002)
+    assert detection["average of models", 500]["these tasks"] == pytest.approx(0.0062, abs=0.0004)
 
 
 def test_typical_components_are_those_of_the_published_accuracies(published: Path) -> None:
-    found = {
-        label: noise for label, _, _, noise in measured(biases(load_results(published / "few_shot")), is_accuracy=True)
-    }
+    fitted = {method.label: method.noise for method in measure(load_results(published / "few_shot"))}
     for typical, label in zip(TYPICAL, ("bert", "gpt2"), strict=True):
-        assert typical.training == pytest.approx(found[label].training, rel=0.02)
-        assert typical.sampling == pytest.approx(found[label].sampling, rel=0.02)
-        assert typical.unevenness == pytest.approx(found[label].unevenness, rel=0.15)
+        assert typical.training == pytest.approx(fitted[label].training, rel=0.02)
+        assert typical.sampling == pytest.approx(fitted[label].sampling, rel=0.02)
+        assert typical.evenness == pytest.approx(fitted[label].evenness, rel=0.15)
 
 
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
-def test_power_is_what_was_promised(published: Path, model: str, num_test: int) -> None:
-    """Arms swapped at random within trials and biases planted, 300 times; benchmarks/power.py does it everywhere."""
+def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
+    """Arms are swapped at random within trials and biases planted, 300 times; benchmarks/power.py has all cells."""
     results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
-    promised = rows(assess(results).tables[1])[0]
+    predicted = rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
     rng = np.random.default_rng(2)
     for bias, name in ((0.005, "0.5"), (0.01, "1"), (0.02, "2")):
-        seen = []
+        detected = []
         for _ in range(300):
             swap = rng.random(len(wide)) < 0.5
             extra, test = np.where(swap, wide[["test", "extra"]].T, wide[["extra", "test"]].T)
             test = np.clip(test + np.floor(bias * num_test + rng.random(len(test))), 0, num_test)
             tasks = ((test - extra) / num_test).reshape(25, -1)
             squared = tasks.var(axis=1, ddof=1) / tasks.shape[1]
-            degrees = squared.sum() ** 2 / (squared**2).sum() * (tasks.shape[1] - 1)
-            seen.append(abs(tasks.mean() * 25) > t.ppf(0.975, degrees) * np.sqrt(squared.sum()))
-        assert promised[f"power at {name} points"] == pytest.approx(np.mean(seen), abs=0.05 + 2.5 * 0.5 / np.sqrt(300))
+            degrees = welch_satterthwaite(squared, np.full(25, tasks.shape[1] - 1.0))
+            detected.append(abs(tasks.mean() * 25) > t.ppf(0.975, degrees) * np.sqrt(squared.sum()))
+        assert predicted[f"power at {name} points"] == pytest.approx(
+            np.mean(detected), abs=0.05 + 2.5 * 0.5 / np.sqrt(300)
+        )
 
 
-def test_the_curve_falls_and_fits_the_design_at_hand() -> None:
-    results = noisy({100: 20})
-    _, detection, curve, _ = map(rows, assess(results, subsamples=[10, 20, 80]).tables)
+def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
+    results = simulate_noise({100: 20})
+    _, detection, curve, _ = map(rows, analyze(results, subsamples=[10, 20, 80]).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
-    planned = rows(assess(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
+    planned = rows(analyze(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
     by_design = {(row["num_test"], row["tasks"]): row["20"] for row in planned}
     assert by_design[100, 48] == pytest.approx(by_design[100, 12] / 2, rel=0.03)
     assert by_design[1000, 12] < by_design[100, 12]
 
 
-def test_what_is_enough_is_the_least_that_is() -> None:
-    noise = Noise("made", training=0.002, sampling=0.1, between=0.0, unevenness=0.8, seconds=(2.0, 0.01))
-    plan = enough(noise, 10, 100, 0.01, USUAL)
+def test_planned_subsamples_are_the_fewest_that_suffice() -> None:
+    noise = Noise("made", training=0.002, sampling=0.1, between=0.0, evenness=0.8, seconds=(2.0, 0.01))
+    plan = plan_subsamples(noise, 10, 100, 0.01, CRITERION)
     assert plan is not None
-    just, fewer = (detectable(noise, 10, number, 100, USUAL) for number in (plan.subsamples, plan.subsamples - 1))
-    assert just is not None
-    assert fewer is not None
-    assert just <= 0.01 < fewer
+    enough, too_few = (
+        detectable_bias(noise, 10, number, 100, CRITERION) for number in (plan.subsamples, plan.subsamples - 1)
+    )
+    assert enough is not None
+    assert too_few is not None
+    assert enough <= 0.01 < too_few
     assert plan.trials == 10 * plan.subsamples
     assert plan.seconds == pytest.approx(plan.trials * 3.0)
-    assert enough(noise, 10, 100, 1e-9, USUAL) is None
-    plans = [found for size in (20, 100, 5000) if (found := enough(noise, 10, size, 0.01, USUAL)) is not None]
-    best = cheapest(plans)
-    assert best is not None
-    assert best.num_test == 100  # at 20 texts are too few, at 5,000 they take too long
+    assert plan_subsamples(noise, 10, 100, 1e-9, CRITERION) is None
+    plans = [plan_subsamples(noise, 10, num_test, 0.01, CRITERION) for num_test in (20, 100, 5000)]
+    cheapest = find_cheapest([plan for plan in plans if plan is not None])
+    assert cheapest is not None
+    assert cheapest.num_test == 100  # 20 texts need many more subsamples, 5,000 take too long
 
 
-def test_times_of_several_sizes_give_what_is_fixed_and_what_grows() -> None:
-    """Two arms, each 1 second and 0.015 seconds a test text."""
-    results = noisy({50: 10, 400: 10})
-    ((_, _, _, noise),) = measured(biases(results), is_accuracy=True)
-    assert noise.seconds == pytest.approx((2.0, 0.03))
-    cost = rows(assess(results).tables[3])
-    assert [row["cost"] for row in cost].count("least") == 1
+def test_times_at_several_sizes_are_split_into_fixed_and_growing_parts() -> None:
+    """Each of two arms takes 1 second, and 0.015 seconds per test text."""
+    results = simulate_noise({50: 10, 400: 10})
+    (method,) = measure(results)
+    assert method.noise.seconds == pytest.approx((2.0, 0.03))
+    cost = rows(analyze(results).tables[3])
+    assert [row["cost"] for row in cost].count("lowest") == 1
     for row in cost:
         assert row["time"] == pytest.approx(row["trials"] * (2 + 0.03 * row["num_test"]))
-    without = results.assign(fit_seconds=np.nan)
-    assert {row["time"] for row in rows(assess(without).tables[3])} == {None}
+    untimed = results.assign(fit_seconds=np.nan)
+    assert {row["time"] for row in rows(analyze(untimed).tables[3])} == {None}
 
 
-def test_a_train_size_that_was_not_measured_takes_the_nearest() -> None:
-    analysis = assess(noisy({100: 20}), num_train=[50, 100])
+def test_an_unmeasured_train_size_has_the_noise_of_the_nearest() -> None:
+    analysis = analyze(simulate_noise({100: 20}), num_train=[50, 100])
     curve = rows(analysis.tables[2])
     assert [row["num_train"] for row in curve] == [50, 100]
     assert curve[0]["20"] == curve[1]["20"]
     assert "num_train 100 was not measured" in analysis.tables[2].note
 
 
-def test_single_subsamples_say_nothing_of_noise() -> None:
-    analysis = assess(noisy({100: 1}))
+def test_single_subsamples_give_a_warning() -> None:
+    analysis = analyze(simulate_noise({100: 1}))
     assert analysis.tables == ()
-    assert "draw more" in analysis.warnings[0]
+    assert "draw more subsamples" in analysis.warnings[0]
 
 
-def test_scores_that_are_no_accuracies() -> None:
+def test_scores_other_than_accuracies() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
     frame["task"] = np.repeat(["a", "b"], 30)
-    components, detection, _, cost = assess(tidy(frame, "r2"), wanted=0.05).tables
-    assert rows(components)[0]["of it test texts"] is None
+    components, detection, _, cost = analyze(tidy(frame, "r2"), target_bias=0.05).tables
+    assert rows(components)[0]["sd from test texts"] is None
     assert detection.columns[-1].name == "power at 0.02"
     assert rows(cost)[0]["subsamples"] > 2
 
 
-def test_a_pilots_store_is_enough(make_spec: Any) -> None:
-    found = rows(assess(load_results(run(make_spec()).store)).tables[3])
-    assert all(row["time"] > 0 for row in found)
+def test_the_store_of_a_pilot_run_suffices(make_spec: Any) -> None:
+    cost = rows(analyze(load_results(run(make_spec()).store)).tables[3])
+    assert all(row["time"] > 0 for row in cost)
 
 
 def test_forecast_before_anything_is_run() -> None:
@@ -215,31 +225,31 @@ def test_forecast_before_anything_is_run() -> None:
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, tuple("abcde")))
     design = PlannedDesign(("mine",), points, {("mine", 50, 100): 2.0})
     detection, chances, times = spec.entry.forecast(design, options=spec.options).tables
-    assert [row["noise as"] for row in rows(detection)] == ["BERT", "GPT-2"] * 2
-    unsteady, steady = rows(detection)[:2]
-    assert unsteady["these tasks"] > 2 * steady["these tasks"]
+    assert [row["noise of"] for row in rows(detection)] == ["BERT", "GPT-2"] * 2
+    unstable, stable = rows(detection)[:2]
+    assert unstable["these tasks"] > 2 * stable["these tasks"]
     assert "Nothing was run" in detection.note
     assert "arXiv 2410.00179" in detection.note
     assert rows(chances)[0]["1 points"] < 0.5 < rows(chances)[1]["1 points"]
     assert len(rows(times)) == 2
     assert rows(times)[0]["time"] == pytest.approx(2.0 * rows(times)[0]["trials"])
-    assert rows(times)[0]["subsamples"] == unsteady["subsamples for 0.5 points"]
+    assert rows(times)[0]["subsamples"] == unstable["subsamples for 0.5 points"]
 
 
-def test_forecast_counts_the_tasks_of_each_size_and_wants_accuracies() -> None:
+def test_forecast_counts_the_tasks_of_each_size_and_requires_accuracies() -> None:
     spec = make_component(AnalysisSpec, "power")
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, ("a",)))
-    found = rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
-    assert [row["tasks"] for row in found] == [5, 5, 1, 1]
-    assert found[0]["these tasks"] < found[2]["these tasks"]
-    with pytest.raises(PeekbenchError, match="no task of this spec is a classification"):
+    detection = rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
+    assert [row["tasks"] for row in detection] == [5, 5, 1, 1]
+    assert detection[0]["these tasks"] < detection[2]["these tasks"]
+    with pytest.raises(PeekbenchError, match=r"^power: .*no task of this spec is a classification"):
         spec.entry.forecast(PlannedDesign(("mine",), ()), options=spec.options)
 
 
-def test_curves_are_those_of_the_tables() -> None:
-    results = noisy({50: 10, 200: 10})
-    analysis = assess(results, biases=(0.01,), subsamples=(5, 50))
+def test_curves_agree_with_the_tables() -> None:
+    results = simulate_noise({50: 10, 200: 10})
+    analysis = analyze(results, biases=(0.01,), subsamples=(5, 50))
     of_design, by_subsamples = analysis.figures
     assert isinstance(of_design, Curves) and isinstance(by_subsamples, Curves)
     detection, curve_table = (rows(table) for table in analysis.tables[1:3])

@@ -237,13 +237,13 @@ def test_plan_counts_and_times(spec: str) -> None:
 
 def test_plan_forecasts_what_the_design_detects(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
-    assert "Minimum detectable bias, a forecast (power 80%, size 5%)" in done
+    assert "Minimum detectable bias, a forecast (80% power, 5% two-sided)" in done
     assert "Nothing was run" in " ".join(done.split())
-    assert "What it would take" not in done
-    assert "What it would take to detect 0.5 points" in peek("plan", spec, "--power").stdout
-    own = {"use": "power", "options": {"power": 0.9, "wanted": 0.02}}
+    assert "Designs that would detect" not in done
+    assert "Designs that would detect a bias of 0.5 points" in peek("plan", spec, "--power").stdout
+    own = {"use": "power", "options": {"power": 0.9, "target_bias": 0.02}}
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
-    assert "(power 90%, size 5%)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
+    assert "(90% power, 5% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
     assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
 
 
