@@ -209,7 +209,7 @@ def anomaly(few: pd.DataFrame) -> dict[str, str]:
     ]
     return {
         "base": markdown(["base accuracy", *(f"n={size}" for size in SIZES)], base),
-        "faults": markdown(["fault", "where", "evidence"], faults),
+        "errors": markdown(["error", "where", "evidence"], faults),
     }
 
 
