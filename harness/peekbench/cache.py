@@ -37,25 +37,40 @@ def read_cached(path: Path) -> dict[str, Any] | None:
 def write_cached(path: Path, value: dict[str, Any]) -> None:
     """Keep a value; where that cannot be done, do without: a read-only or full disk costs time, not correctness."""
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    with contextlib.suppress(OSError), replacing(path) as temporary:
+    with contextlib.suppress(OSError), atomic_write(path) as temporary:
         temporary.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file to write, which then takes the place of `path` in one step: nobody ever reads half a file.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Write a file completely or not at all, so that no reader ever sees half a file.
+
+    Parameters
+    ----------
+    path
+        The file to write. Missing folders are created.
+
+    Yields
+    ------
+    pathlib.Path
+        A temporary path in the same folder, with the same suffix. After the block it replaces `path` in one step.
 
     Raises
     ------
     OSError
-        Where the folder cannot be written; nothing is left behind.
-    """
-    import tempfile
+        If the folder cannot be written. No temporary file is left behind.
 
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder) / "report.txt") as temporary:
+    ...         _ = temporary.write_text("complete")
+    ...     (Path(folder) / "report.txt").read_text()
+    'complete'
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = path.with_name(f".{os.urandom(4).hex()}-{path.name}")
     try:
         yield temporary
         temporary.replace(path)
