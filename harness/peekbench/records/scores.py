@@ -39,7 +39,8 @@ class ScoringInput:
     @cached_property
     def answers(self) -> IntArray:
         """Class of the highest probability, shape (n_test,); the first one among equal probabilities."""
-        return self.predictions.argmax(axis=1)
+        answers: IntArray = self.predictions.argmax(axis=1)
+        return answers
 
     @cached_property
     def true_probabilities(self) -> FloatArray:

@@ -52,7 +52,7 @@ CREATE TABLE arms (
     {", ".join(map(_column_definition, SCORES))},
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
 );
--- Separate from the arms, so that scores can be read without them. float32; float64 for regression.
+-- Separate from the arms, so that scores can be read without them. float32, or float64 for regression.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
 """
 
