@@ -1,4 +1,7 @@
-"""Files that may vanish, be damaged or not be writable at any time: the worst is that what they hold is made again."""
+"""A cache of files that are expensive to compute.
+
+A cached file may be missing, damaged or not writable at any time; the caller then computes its content again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ CACHE_VARIABLE = "PEEKBENCH_CACHE"
 
 
 def cache_folder() -> Path:
-    """Where plugins keep what is dear to compute: $PEEKBENCH_CACHE, else the user's cache folder."""
+    """Return the folder of peekbench's cache: `$PEEKBENCH_CACHE`, or the user's cache folder."""
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
     from platformdirs import user_cache_path
@@ -23,7 +27,7 @@ def cache_folder() -> Path:
 
 
 def read_cached(path: Path) -> dict[str, Any] | None:
-    """The value that `write_cached` wrote, or None where there is none or it is damaged."""
+    """Return the value that `write_cached` wrote, or None if the file is missing or damaged."""
     try:
         digest, _, body = path.read_bytes().partition(b"\n")
     except OSError:
@@ -35,42 +39,33 @@ def read_cached(path: Path) -> dict[str, Any] | None:
 
 
 def write_cached(path: Path, value: dict[str, Any]) -> None:
-    """Keep a value; where that cannot be done, do without: a read-only or full disk costs time, not correctness."""
-    body = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    with contextlib.suppress(OSError), atomic_write(path) as temporary:
-        temporary.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-
-
-@contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """Write a file completely or not at all, so that no reader ever sees half a file.
+    """Write a value with its checksum, or do nothing if the folder is not writable or the disk is full.
 
     Parameters
     ----------
     path
-        The file to write. Missing folders are created.
+        File to write; its folder is created.
+    value
+        JSON values.
+    """
+    body = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    with contextlib.suppress(OSError), replacing(path) as temporary:
+        temporary.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
-    Yields
-    ------
-    pathlib.Path
-        A temporary path in the same folder, with the same suffix. After the block it replaces `path` in one step.
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write a file atomically: yield a temporary file that replaces `path` on exit.
 
     Raises
     ------
     OSError
-        If the folder cannot be written. No temporary file is left behind.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder) / "report.txt") as temporary:
-    ...         _ = temporary.write_text("complete")
-    ...     (Path(folder) / "report.txt").read_text()
-    'complete'
+        If the folder cannot be written; the temporary file is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.urandom(4).hex()}-{path.name}")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
         yield temporary
         temporary.replace(path)

@@ -1,47 +1,89 @@
 """Errors that tell a user what is wrong, where, and what to do about it.
 
-The command line prints a `PeekbenchError` without a traceback and exits with status 2. Anything else that is raised is
-a defect of peekbench or of a plugin and keeps its traceback.
+The command line prints a `PeekbenchError` without a traceback and exits with status 2. Any other exception is a defect
+of peekbench or of a plugin and keeps its traceback.
+
+    PeekbenchError
+    ├── SpecError
+    ├── PluginError
+    ├── DataError
+    │   └── UnavailableError
+    ├── StoreError
+    ├── ResultsError
+    └── ContractError
+
+    PluginWarning
 """
 
 
 class PeekbenchError(Exception):
-    """Root of every error that is the input's fault or the machine's, not the code's."""
+    """Base class of all errors that the input or the machine causes, not the code.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> try:
+    ...     peekbench.load_spec("missing.yaml")
+    ... except peekbench.PeekbenchError as error:
+    ...     print(error)
+    cannot read the spec missing.yaml: No such file or directory; give the path of a YAML file in UTF-8
+    """
 
 
 class SpecError(PeekbenchError):
-    """A spec that cannot be read or does not fit the plugins that it names."""
+    """A spec that cannot be read, or does not match the plugins that it names."""
 
 
 class PluginError(PeekbenchError):
-    """A plugin that is missing, cannot be imported, or registers what it may not."""
+    """A plugin that is missing, cannot be imported, or registers wrong entries."""
 
 
 class DataError(PeekbenchError):
-    """Data that cannot be loaded, or is too small for a design."""
+    """Data that cannot be loaded, or has too few rows for a design.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> raise peekbench.DataError("reviews.csv has no column 'text'; name the column in options.text")
+    Traceback (most recent call last):
+    peekbench.errors.DataError: reviews.csv has no column 'text'; name the column in options.text
+    """
 
 
 class UnavailableError(DataError):
-    """Data that cannot be got at from here, for a reason that may well hold for others too, such as no network."""
+    """Data that cannot be reached now, for a reason that may apply to other data as well, such as no network.
 
-    def __init__(self, wanted: str, reason: str) -> None:
-        super().__init__(wanted, reason)
-        self.wanted = wanted
-        """What was wanted, and where it was sought."""
+    Parameters
+    ----------
+    resource
+        Name of the data and the place that was searched.
+    reason
+        Why the data are unavailable, and the remedy.
+    """
+
+    def __init__(self, resource: str, reason: str) -> None:
+        super().__init__(resource, reason)
+        self.resource = resource
+        """Name of the data and the place that was searched."""
         self.reason = reason
-        """Why it cannot be had and what to do about it; where several things fail alike, this is said once."""
+        """Why the data are unavailable, and the remedy. A message about several resources says it once."""
 
     def __str__(self) -> str:
-        return f"{self.wanted}: {self.reason}"
+        """Return the resource and the reason."""
+        return f"{self.resource}: {self.reason}"
 
 
 class StoreError(PeekbenchError):
-    """A run's store that is damaged, foreign, locked, or cannot be written."""
+    """A run's store that is damaged, locked, not writable, or not a peekbench store."""
 
 
 class ResultsError(PeekbenchError):
-    """A results table that is malformed or has holes."""
+    """A results table that is malformed, or lacks trials."""
 
 
 class ContractError(PeekbenchError):
-    """A plugin's callable that does not do what its protocol promises."""
+    """A plugin's callable that violates its protocol."""
+
+
+class PluginWarning(UserWarning):
+    """A broken plugin that was skipped."""

@@ -11,4 +11,4 @@ __all__ = ["draw"]
 
 @hookimpl
 def peekbench_renderers() -> list[RendererEntry]:
-    return [RendererEntry(name="figures", paint=draw, summary="figures with matplotlib, color-blind safe")]
+    return [RendererEntry(name="figures", render=draw, summary="figures with matplotlib, color-blind safe")]

@@ -112,7 +112,7 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> Located:
         except NotFoundError as error:
             sought.append(str(error))
         except UnavailableError as error:
-            raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
+            raise UnavailableError(f"{_use(task)}: {error.resource}", error.reason) from error
         except DataError as error:
             raise DataError(f"{_use(task)}: {error}") from error
     raise DataError(
@@ -157,7 +157,7 @@ def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -
     except NotFoundError as error:
         raise DataError(f"{_use(task)}: {error}; try again, or set `revision` to a commit that has it") from error
     except UnavailableError as error:
-        raise UnavailableError(f"{_use(task)}: {error.wanted}", error.reason) from error
+        raise UnavailableError(f"{_use(task)}: {error.resource}", error.reason) from error
     except DataError as error:
         raise DataError(f"{_use(task)}: {place}: {error}") from error
     details = {

@@ -233,7 +233,7 @@ def test_options_survive_the_store() -> None:
 def test_the_plugins_name_alone_will_do(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(CSV)
     assert load_dataset("files", {"path": "rows.csv"}, folder=tmp_path).labels == (1, 0, 1)
-    assert registry.find("files", "data source", DataSourceEntry).options is FileOptions
+    assert registry.find("files", DataSourceEntry).options is FileOptions
     assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
 
 

@@ -1,13 +1,15 @@
 """The command line; the only place that prints or exits.
 
-Exit statuses: 0 all is well, 2 the user can mend it, 3 trials failed, 130 interrupted. Commands import what they need
-when they run, so that `peekbench --help` answers at once.
+Exit statuses: 0 success, 2 an error that the user can fix, 3 failed trials, 130 interrupted. Commands import their
+modules when they run, so that `peekbench --help` is fast.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -15,15 +17,14 @@ from typing import NoReturn
 import typer
 
 from peekbench.cli import analyze, app, run, show
-from peekbench.errors import PeekbenchError
+from peekbench.errors import PeekbenchError, PluginWarning
 
 __all__ = ["analyze", "app", "main", "run", "show"]
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM, which batch systems send, end a run as Ctrl-C does."""
-    import signal
+def _interrupt_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM, which batch systems send, end a run in the same way as Ctrl-C."""
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -35,14 +36,32 @@ def _terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def main() -> None:
-    """Entry point of the command `peekbench`."""
+@contextmanager
+def _plain_plugin_warnings() -> Iterator[None]:
+    """Print warnings about broken plugins in one line, without a place in the source code."""
+    show_other = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: object) -> None:
+        if issubclass(category, PluginWarning):
+            typer.echo(f"peekbench: warning: {message}", err=True)
+        else:
+            show_other(message, category, *place)  # type: ignore[arg-type]
+
+    warnings.showwarning = show  # type: ignore[assignment]
     try:
-        with _terminated_like_interrupted():
+        yield
+    finally:
+        warnings.showwarning = show_other
+
+
+def main() -> None:
+    """Run the command `peekbench`."""
+    try:
+        with _interrupt_on_sigterm(), _plain_plugin_warnings():
             app.app()
     except PeekbenchError as error:
         typer.echo(f"peekbench: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,9 +1,10 @@
-"""Commands that say what came out."""
+"""Commands that analyze scores and data, and report the results."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -15,118 +16,127 @@ from peekbench.cli.app import (
     fail,
     load,
     make_console,
-    report_on,
+    report_run,
     run_path,
-    say_written,
+    show_report,
 )
-
-if TYPE_CHECKING:
-    from peekbench.report import Report
 
 
 @app.command()
 def analyze(
-    path: Annotated[Path, typer.Argument(help="A store, a CSV or Parquet file, or a folder mM/nN/MODEL/TASK/.")],
+    path: Annotated[
+        Path, typer.Argument(help="Store of a run, CSV or Parquet file, or folder of files mM/nN/MODEL/TASK/.")
+    ],
     analyses: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--analysis", metavar="PLUGIN.THING", help="Instead of summary and permutation; repeatable."),
+        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            "--analysis",
+            metavar="PLUGIN.THING",
+            help="Analysis to do; repeatable. Default: as in a spec that names none.",
+        ),
     ] = None,
     spec: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--spec", metavar="SPEC", help="YAML file that says which analyses, of which scores."),
+        typer.Option("--spec", metavar="SPEC", help="YAML spec with a selection of scores and the analyses to do."),
     ] = None,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--reports", metavar="FOLDER", help="Also write report files into this folder."),
+        typer.Option("--reports", metavar="FOLDER", help="Write the report's files into this folder."),
     ] = None,
     allow_incomplete: IncompleteOption = False,
 ) -> None:
-    """Judge scores, of a run or of any other tool.
+    """Analyze the scores of a run or of any other tool.
 
     Example: peekbench analyze accuracies.csv
     """
-    from peekbench.report import render_text, report_of_table, write_report
+    from peekbench.report import report_of_table
     from peekbench.results.analyze import analyze as run_analyses
     from peekbench.results.analyze import planned_trials
     from peekbench.results.table import load_results
     from peekbench.spec.analysis_only import load_analysis_only
 
-    asked = None if spec is None else load_analysis_only(spec)
-    if asked is not None and analyses:
-        fail("give either --spec or --analysis, not both", 2)
+    analysis_spec = None if spec is None else load_analysis_only(spec)
+    if analysis_spec is not None and analyses:
+        fail("--spec and --analysis exclude each other; give one of them", 2)
     results = load_results(path)
     planned = planned_trials(path)
-    if asked is None:
-        found = run_analyses(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
-        report = report_of_table(path, results, found)
-    else:
-        results = asked.only.of(results)
-        may_have_holes = allow_incomplete or asked.report.allow_incomplete
-        found = run_analyses(
-            results, asked.analyses, allow_incomplete=may_have_holes, planned=asked.only.among(planned)
-        )
-        report = report_of_table(path, results, found, name=asked.name)
-    console = make_console()
-    render_text(report, console)
-    if reports is not None:
-        formats = () if asked is None else (asked.report.formats,)
-        say_written(console, write_report(report, reports, *formats))
+    if analysis_spec is None:
+        effects = run_analyses(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
+        show_report(report_of_table(path, results, effects), reports)
+        return
+    results = analysis_spec.only.select_rows(results)
+    effects = run_analyses(
+        results,
+        analysis_spec.analyses,
+        allow_incomplete=allow_incomplete or analysis_spec.report.allow_incomplete,
+        planned=analysis_spec.only.select_trials(planned),
+    )
+    report = report_of_table(path, results, effects, name=analysis_spec.name)
+    report = replace(report, renderer=analysis_spec.report.renderer)
+    show_report(report, reports, analysis_spec.report.formats)
 
 
 @app.command()
 def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
-    """Examine the tasks' data, without a run, by the audits that SPEC names.
+    """Audit the tasks' data with the audits of SPEC, without a run.
 
     Example: peekbench audit specs/audit_small.yaml
     """
-    from peekbench.execution.audits import audit as examine
+    from peekbench.execution.audits import audit as run_audits
     from peekbench.execution.audits import prepare
-    from peekbench.report import render_text, report_of_audits, write_report
+    from peekbench.report import report_of_audits
 
     experiment = load(spec)
-    known = prepare(experiment)
-    made = report_of_audits(experiment, examine(experiment), known)
-    console = make_console()
-    render_text(made, console)
-    say_written(console, write_report(made, reports / made.name / "audits", experiment.report.formats))
+    prepared = prepare(experiment)
+    report = report_of_audits(experiment, run_audits(experiment), prepared)
+    report = replace(report, renderer=experiment.report.renderer)
+    show_report(report, reports / report.name / "audits", experiment.report.formats)
 
 
 @app.command()
 def report(
-    run_: Annotated[str, typer.Argument(metavar="RUN", help="A run's name, or the path of its store.")],
+    run_: Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, or path of its store.")],
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
     pictures: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FOLDER", help="Also draw it, as SVG: what a terminal shows first, and each figure."),
+        typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
 ) -> None:
-    """Report a run again from its store.
+    """Write the report of a run again, from its store.
 
     Example: peekbench report quickstart
     """
-    report_on(run_path(run_), reports, make_console(), allow_incomplete, pictures)
+    report_run(run_path(run_), reports, make_console(), allow_incomplete=allow_incomplete, pictures=pictures)
 
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's name, its store, or a table of scores.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its store, or a table of scores.")]
 FilesOption = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--reports", metavar="FOLDER", help="Also write it as files into this folder."),
+    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into this folder."),
+]
+AnalysisOption = Annotated[
+    str,
+    typer.Option("--analysis", metavar="PLUGIN.THING", help="Analysis to use. Default: the only one for this command."),
 ]
 
 
 @app.command()
 def compare(
-    before: RunArgument, after: RunArgument, reports: FilesOption = None, allow_incomplete: IncompleteOption = False
+    before: RunArgument,
+    after: RunArgument,
+    reports: FilesOption = None,
+    allow_incomplete: IncompleteOption = False,
+    analysis: AnalysisOption = "",
 ) -> None:
-    """Say what changed between two runs: settings, data, versions, boost and bias, verdicts.
+    """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
     Example: peekbench compare runs/before.sqlite runs/after.sqlite
     """
     from peekbench.report import report_of_comparison
 
-    made = report_of_comparison(run_path(before), run_path(after), allow_incomplete=allow_incomplete)
-    _show(made, reports)
+    paths = run_path(before), run_path(after)
+    show_report(report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)
 
 
 @app.command()
@@ -136,20 +146,13 @@ def leaderboard(
     ],
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
+    analysis: AnalysisOption = "",
 ) -> None:
-    """Rank the methods of one run or several by their honest score, that of extra, and say which of them tie.
+    """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 
     Example: peekbench leaderboard quickstart
     """
     from peekbench.report import report_of_ranking
 
-    _show(report_of_ranking([run_path(run) for run in runs], allow_incomplete=allow_incomplete), reports)
-
-
-def _show(made: Report, reports: Path | None) -> None:
-    from peekbench.report import render_text, write_report
-
-    console = make_console()
-    render_text(made, console)
-    if reports is not None:
-        say_written(console, write_report(made, reports))
+    paths = [run_path(run) for run in runs]
+    show_report(report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)

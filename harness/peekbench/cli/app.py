@@ -1,7 +1,8 @@
-"""The application that commands are registered with, and what several of them share."""
+"""The application that commands are registered with, and the options and helpers that commands share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
@@ -10,41 +11,45 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from peekbench.report import Report
     from peekbench.spec.experiment import ExperimentSpec
 
 FAILED, INTERRUPTED = 3, 130
+"""Exit statuses."""
 
 app = typer.Typer(
     name="peekbench",
-    help="Does a method score higher because the unlabeled text it adapts to was the test set's?",
+    help="Measure whether adapting to the unlabeled test texts inflates a method's score.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML file of the experiment.")]
+SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
 StoreOption = Annotated[
-    Optional[Path],  # noqa: UP045 - typer reads it at run time
-    typer.Option("--store", metavar="FILE", help="The run's store; by default runs/NAME.sqlite."),
+    Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option("--store", metavar="FILE", help="Store of the run. Default: runs/NAME.sqlite."),
 ]
-ReportsOption = Annotated[Path, typer.Option("--reports", metavar="FOLDER", help="Where reports are written.")]
+ReportsOption = Annotated[Path, typer.Option("--reports", metavar="FOLDER", help="Folder for reports.")]
 WorkersOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--workers", min=1, help="Overrules the executor's `workers`; the numbers stay the same."),
+    typer.Option("--workers", min=1, help="Override the executor's option `workers`. It changes no number."),
 ]
 IncompleteOption = Annotated[
-    bool, typer.Option("--allow-incomplete", help="Analyze a design with holes; the report says so.")
+    bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]
 
 
 def make_console() -> Console:
+    """Return a console that writes to the standard output."""
     from rich.console import Console
 
     return Console()
 
 
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:
+    """Load a spec, with another number of workers if one is given."""
     from peekbench.spec.experiment import load_spec
 
     spec = load_spec(path)
@@ -52,31 +57,44 @@ def load(path: Path, workers: int | None = None) -> ExperimentSpec:
 
 
 def run_path(run: str) -> Path:
-    """A run by its name, or whatever the path names."""
+    """Return the path of a run that is given by its name or by its path."""
     from peekbench.execution.runner import RUNS
 
     return Path(run) if Path(run).exists() else RUNS / f"{run}.sqlite"
 
 
-def say_written(console: Console, paths: list[Path]) -> None:
+def print_written(console: Console, paths: Sequence[Path]) -> None:
+    """Print the paths of written files."""
     for path in paths:
         console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def report_on(
-    path: Path, reports: Path, console: Console, allow_incomplete: bool, pictures: Path | None = None
+def show_report(report: Report, folder: Path | None, formats: Sequence[str] | None = None) -> None:
+    """Print a report, and write its files if a folder is given."""
+    from peekbench.report import render_text, write_report
+
+    console = make_console()
+    render_text(report, console)
+    if folder is not None:
+        print_written(console, write_report(report, folder, *([] if formats is None else [formats])))
+
+
+def report_run(
+    path: Path, reports: Path, console: Console, *, allow_incomplete: bool, pictures: Path | None = None
 ) -> None:
+    """Print the report of a run and write its files."""
     from peekbench.report import draw_pictures, render_in_short, render_text, report_of_run, write_report
 
-    made, formats = report_of_run(path, allow_incomplete=allow_incomplete)
-    render_text(made, console)
-    written = write_report(made, reports / made.name, formats)
+    report, formats = report_of_run(path, allow_incomplete=allow_incomplete)
+    render_text(report, console)
+    written = write_report(report, reports / report.name, formats)
     if pictures is not None:
-        written += draw_pictures(made, pictures)
-    say_written(console, written)
-    render_in_short(made, console)
+        written += draw_pictures(report, pictures)
+    print_written(console, written)
+    render_in_short(report, console)
 
 
 def fail(message: str, status: int) -> NoReturn:
+    """Print an error message and exit."""
     typer.echo(f"peekbench: {message}", err=True)
     raise typer.Exit(status)

@@ -1,9 +1,10 @@
-"""Says in words what the installed plugins offer: the text behind `peekbench list` and `peekbench show`."""
+"""Text behind `peekbench list` and `peekbench show`: what the installed plugins offer."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from textwrap import indent
 from types import UnionType
@@ -16,22 +17,40 @@ from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, RendererEntry, TaskGroupEntry
+from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
 
-KINDS = {
-    "tasks": "data source",
-    "methods": "method",
-    "analyses": "analysis",
-    "audits": "audit",
-    "executors": "executor",
-}
+TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
 
 
-def list_plugins() -> Iterator[str]:
-    """One line a plugin: its name and where it comes from. A broken one is listed with what is wrong."""
+def list_lines(heading: str) -> Iterator[str]:
+    """Return the lines of `peekbench list`.
+
+    Parameters
+    ----------
+    heading
+        'all', 'plugins', or a heading of `peekbench.plugins.kinds.KINDS`.
+
+    Raises
+    ------
+    PluginError
+        If there is no such heading.
+    """
+    kinds = {kind.heading: kind for kind in KINDS}
+    if heading == "all":
+        return chain.from_iterable([f"{kind.heading}:", *_kind_lines(kind)] for kind in KINDS)
+    if heading == "plugins":
+        return _plugin_lines()
+    if heading not in kinds:
+        raise PluginError(f"cannot list {heading!r}; choose from: all, plugins, {', '.join(kinds)}")
+    return _task_lines() if heading == "tasks" else _kind_lines(kinds[heading])
+
+
+def _plugin_lines() -> Iterator[str]:
+    """Iterate over plugins with the distributions that they come from, and what is wrong with broken ones."""
     for name, (point, *_) in registry.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
@@ -42,109 +61,89 @@ def list_plugins() -> Iterator[str]:
             yield f"{name:<14} {origin}"
 
 
-def list_things(what: str) -> Iterator[str]:
-    """One line a thing: its name in specs and its summary.
-
-    Raises
-    ------
-    PluginError
-        Where `what` is no kind of thing.
-    """
-    if what != "all" and what not in KINDS:
-        raise PluginError(f"nothing to list under {what!r}; choose from: all, plugins, {', '.join(KINDS)}")
-    for heading, kind in KINDS.items():
-        if what in ("all", heading):
-            if what == "all":
-                yield f"{heading}:"
-            for plugin in registry.installed():
-                yield from _things_of(plugin, kind)
+def _kind_lines(kind: PluginKind) -> Iterator[str]:
+    for plugin in registry.installed():
+        try:
+            offers = registry.load(plugin).offers[kind.name]
+        except PluginError as error:
+            yield f"  ({error})"
+            continue
+        for thing, entry in sorted(offers.items()):
+            yield f"  {registry.join_use(plugin, thing):<26} {entry.summary}"
 
 
-def _things_of(plugin: str, kind: str) -> Iterator[str]:
-    try:
-        offers = registry.load(plugin).offers.get(kind, {})
-    except PluginError as error:
-        yield f"  ({error})"
-        return
-    for thing, entry in sorted(offers.items()):
-        yield f"  {_use(plugin, thing):<26} {entry.summary}"
-
-
-TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
-
-
-def list_tasks() -> Iterator[str]:
-    """One line a task: what it is called, its size, how long its texts are, its license. Nothing is downloaded."""
+def _task_lines() -> Iterator[str]:
+    """Iterate over tasks with their size, text lengths and license, without a download."""
     folders = _folders()
     yield TASK_LINE.format("", "classes", "rows", "characters", "license")
     others = []
     for plugin in registry.installed():
         try:
-            offers = registry.load(plugin).offers.get("data source", {})
+            offers = registry.load(plugin).offers[kind_of(DataSourceEntry).name]
         except PluginError as error:
             others.append(f"  ({error})")
             continue
         for thing, entry in sorted(offers.items()):
-            use = _use(plugin, thing)
+            use = registry.join_use(plugin, thing)
             if isinstance(entry, DataSourceEntry) and entry.facts is not None:
                 yield _task_line(use, entry.facts(folders)).rstrip()
             else:
                 others.append(f"  {use:<34} {entry.summary}")
-    yield "  characters: a quarter of the texts are shorter than the first number, a quarter longer than the second"
-    yield "  -: not known before it is loaded, which `peekbench show TASK` does"
+    yield "  characters: lower and upper quartile of the text lengths"
+    yield "  -: unknown until the task is loaded, for example by `peekbench show TASK`"
     yield "others:"
     yield from others
 
 
 def _task_line(use: str, facts: TaskFacts) -> str:
     rows = "-" if facts.num_rows is None else f"{facts.num_rows:,}"
-    lengths = "-" if facts.characters is None else _character_span(facts.characters)
+    lengths = "-" if facts.characters is None else _format_range(facts.characters)
     return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.license or "-")
 
 
-def _character_span(characters: tuple[int, int]) -> str:
-    return "{:,}-{:,}".format(*characters)
+def _format_range(limits: tuple[int, int]) -> str:
+    return "{:,}-{:,}".format(*limits)
 
 
 def _folders() -> Folders:
     return Folders(spec=Path.cwd(), cache=cache_folder())
 
 
-def _use(plugin: str, thing: str) -> str:
-    return plugin if thing == plugin else f"{plugin}.{thing}"
-
-
 def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """Paragraphs on what a thing is and its options with types, defaults and meaning; on a task also some texts.
+    """Iterate over the paragraphs of `peekbench show`: a thing and its options; for a task also some texts.
 
     Parameters
     ----------
+    use
+        `plugin.thing`.
     options
-        Of a data source: its data are loaded with them. By default without any, where it needs none.
+        Options to load the data of a task with. Without them, the data are loaded if no option is required.
 
     Raises
     ------
     PluginError
-        Where no plugin offers it.
+        If no plugin has such a thing.
     DataError, SpecError
-        Where its data cannot be loaded. Where they cannot be got at from here, and no options were given, it is said
-        instead what is known without them.
+        If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
+        known facts instead.
     """
-    plugin, thing = registry.split_use(use)
-    found = [(kind, things[thing]) for kind, things in registry.load(plugin).offers.items() if thing in things]
-    if not found:
-        offered = sorted(_use(plugin, name) for things in registry.load(plugin).offers.values() for name in things)
-        raise PluginError(f"plugin {plugin!r} offers no {thing!r}; it offers: {', '.join(offered)}")
-    for kind, entry in found:
-        yield _describe_entry(_use(plugin, thing), kind, entry)
+    plugin_name, thing = registry.split_use(use)
+    plugin = registry.load(plugin_name)
+    entries = [(kind, plugin.offers[kind.name][thing]) for kind in KINDS if thing in plugin.offers[kind.name]]
+    use = registry.join_use(plugin_name, thing)
+    if not entries:
+        offered = sorted(registry.join_use(plugin_name, name) for names in plugin.offers.values() for name in names)
+        raise PluginError(f"plugin {plugin_name!r} offers no {thing!r}; it offers: {', '.join(offered)}")
+    for kind, entry in entries:
+        yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):
-            yield _describe_data(_use(plugin, thing), entry, options)
+            yield _describe_data(use, entry, options)
 
 
 def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] | None) -> str:
-    """What is loaded, with three texts of different classes and the prompt of the first."""
+    """Return the facts of loaded data, three texts of different classes and the prompt of the first."""
     if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
-        return "Its data are shown with --options, for example --options '{...}'."
+        return "To see its data, give the required options, as in --options '{...}'."
     try:
         dataset = load_dataset(use, {} if options is None else make_component(TaskSpec, use, options).raw_options())
     except UnavailableError as error:
@@ -161,87 +160,86 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         rows = sorted(first.values())[:3]
         lines.append("texts:")
         lines += [f"  [{dataset.class_names[dataset.labels[row]]}] {dataset.inputs[row]}" for row in rows]
-        lines.append("the prompt for the first:")
+        lines.append("prompt for the first text:")
         lines.append(indent(render_prompt(dataset.inputs[rows[0]], dataset.class_names, dataset.instruction), "  "))
     return "\n".join(lines)
 
 
 def _describe_facts(facts: TaskFacts, error: UnavailableError) -> str:
-    """What is known of data that cannot be loaded now."""
+    """Return the known facts of data that are unavailable."""
     known = {
         "rows": None if facts.num_rows is None else f"{facts.num_rows:,}",
         "classes": ", ".join(facts.class_names) or facts.num_classes,
-        "characters": None if facts.characters is None else _character_span(facts.characters),
+        "characters": None if facts.characters is None else _format_range(facts.characters),
         "license": facts.license,
         **facts.details,
     }
     lines = _detail_lines(known)
     if facts.class_names:
-        lines.append("the prompt for a text:")
+        lines.append("prompt for a text:")
         lines.append(indent(render_prompt("...", facts.class_names, facts.instruction), "  "))
-    lines.append(f"not shown: texts, and how many rows each class has; {error}")
+    lines.append(f"texts and rows of each class are unavailable: {error}")
     return "\n".join(lines)
 
 
 def _detail_lines(details: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {_in_words(value)}" for name, value in details.items() if value not in ("", None)]
+    return [f"{name}: {_format_detail(value)}" for name, value in details.items() if value not in ("", None)]
 
 
-def _in_words(value: Any) -> str:
+def _format_detail(value: Any) -> str:
     return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _describe_entry(use: str, kind: str, entry: Entry) -> str:
-    lines = [f"{use}: {kind}", entry.summary]
+def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
+    lines = [f"{use}: {kind.name}", entry.summary]
     if isinstance(entry, TaskGroupEntry):
         plugin, _ = registry.split_use(use)
-        lines.append(f"stands for: {', '.join(_use(plugin, member) for member in entry.members)}")
+        lines.append(f"members: {', '.join(registry.join_use(plugin, member) for member in entry.members)}")
         return "\n".join(lines)
     if isinstance(entry, RendererEntry):
         return "\n".join(lines)
     if isinstance(entry, MethodEntry):
-        lines.append(f"takes: {', '.join(sorted(entry.task_kinds))}")
+        lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
     lines.append("options:" if entry.options.model_fields else "options: none")
-    for option in _options(entry.options):
+    for option in _option_lines(entry.options):
         lines += option
     return "\n".join(lines)
 
 
-def _options(model: type[Options], default: Options | None = None) -> Iterator[list[str]]:
-    """Lines on each option; those of a nested one stand below it, with the defaults that they have there."""
+def _option_lines(model: type[Options], defaults: Options | None = None) -> Iterator[list[str]]:
+    """Iterate over the lines on each option; nested options follow their parent, with the defaults used there."""
     properties: dict[str, Any] = options_schema(model)["properties"] if model.model_fields else {}
     for name, field in model.model_fields.items():
-        usual = field.get_default(call_default_factory=True) if default is None else getattr(default, name)
-        nested = _nested(field.annotation)
-        value = "" if nested and isinstance(usual, Options) else f"default {_in_yaml(usual)}"
+        default = field.get_default(call_default_factory=True) if defaults is None else getattr(defaults, name)
+        nested = _nested_model(field.annotation)
+        value = "" if nested and isinstance(default, Options) else f"default {_format_yaml(default)}"
         parts = (
-            f"{_type_name(field.annotation)}{_limits(properties[name])}",
+            f"{_type_name(field.annotation)}{_format_limits(properties[name])}",
             "required" if field.is_required() else value,
         )
         lines = [f"  {name}: {', '.join(filter(None, parts))}"]
-        if field.description:
-            lines.append(f"      {' '.join(field.description.split())}")
+        if description := properties[name].get("description"):
+            lines.append(f"      {' '.join(description.split())}")
         if nested is not None:
-            for option in _options(nested, usual if isinstance(usual, nested) else None):
+            for option in _option_lines(nested, default if isinstance(default, nested) else None):
                 lines += [f"    {line}" for line in option]
         yield lines
 
 
-def _nested(annotation: Any) -> type[Options] | None:
-    """The model of options within an option."""
-    kinds = [
+def _nested_model(annotation: Any) -> type[Options] | None:
+    """Return the model of the options within an option, if there is exactly one."""
+    models = [
         kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
     ]
-    return kinds[0] if len(kinds) == 1 else None
+    return models[0] if len(models) == 1 else None
 
 
-def _in_yaml(value: Any) -> str:
-    """As a spec has it."""
+def _format_yaml(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
 
 
 def _type_name(annotation: Any) -> str:
-    """In a spec's words: 'bf16 | fp32', 'options', 'int | null'."""
+    """Return a type in the words of a spec: 'bf16 | fp32', 'options', 'int | null'."""
     if get_origin(annotation) is Literal:
         return " | ".join(map(str, get_args(annotation)))
     if get_origin(annotation) in (Union, UnionType):
@@ -253,7 +251,7 @@ def _type_name(annotation: Any) -> str:
     return annotation.__name__ if type(annotation) is type else str(annotation).replace("typing.", "")
 
 
-def _limits(schema: dict[str, Any]) -> str:
+def _format_limits(schema: dict[str, Any]) -> str:
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    found = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
-    return f" ({', '.join(found)})" if found else ""
+    limits = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
+    return f" ({', '.join(limits)})" if limits else ""

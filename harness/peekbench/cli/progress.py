@@ -1,4 +1,4 @@
-"""Shows how a run goes: live where the output is a terminal, in plain lines where it is not."""
+"""Progress of a run: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECONDS_BETWEEN_LINES = 15.0
 
 @dataclass(slots=True)
 class Tally:
-    """Running counts and mean scores."""
+    """Counts and mean scores of a run so far."""
 
     methods: tuple[str, ...]
     arms: tuple[str, ...]
@@ -41,6 +41,7 @@ class Tally:
     _sums: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
+        """Count the outcome of a trial."""
         if isinstance(outcome, TrialFailure):
             self.failed += 1
             self.first_failure = self.first_failure or f"{outcome.trial}: {outcome.error}"
@@ -51,7 +52,7 @@ class Tally:
             self._sums[outcome.trial.method, arm.arm] = (total + arm.score, count + 1)
 
     def mean_score(self, method: str, arm: str) -> str:
-        """Mean score so far, as text; a base arm that methods share counts for the one that it was fitted with."""
+        """Return the mean score so far as text, 'shared' for a base arm that was fitted with another method."""
         total, count = self._sums.get((method, arm), (0.0, 0))
         if count:
             return f"{total / count:.3f}"
@@ -59,20 +60,27 @@ class Tally:
 
     @property
     def handled(self) -> int:
+        """Trials that are done or failed."""
         return self.done_before + self.done + self.failed
 
     def pace(self) -> str:
-        """Trials a second and the time left, as text."""
+        """Return the trials per second and the remaining time, as text."""
         elapsed = time.monotonic() - self.started
         done_now = self.done + self.failed
         if not done_now or elapsed <= 0:
-            return "rate unknown yet"
+            return "rate unknown"
         rate = done_now / elapsed
         return f"{rate:.1f} trials/s, {duration((self.planned - self.handled) / rate)} left"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: '4 s', '2 min 05 s', '3 h 10 min'."""
+    """Return seconds as text.
+
+    Examples
+    --------
+    >>> duration(4), duration(125), duration(11_400)
+    ('4 s', '2 min 05 s', '3 h 10 min')
+    """
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -82,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 class LiveProgress:
-    """A bar and a table of mean scores that keep themselves current."""
+    """Live display with a progress bar and a table of mean scores."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -98,14 +106,17 @@ class LiveProgress:
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
+        """Start to show a run with a number of planned trials, some of them already done."""
         self._tally = _new_tally(spec, planned, done)
         self._bar.add_task(escape(spec.name), total=planned, completed=done, pace="")
         self._live.start()
 
     def prepare(self, method: str) -> None:
-        self._live.console.print(f"getting what {method} needs", markup=False, highlight=False)
+        """Show that a method is being prepared."""
+        self._live.console.print(f"preparing {method}", markup=False, highlight=False)
 
     def advance(self, outcome: Outcome) -> None:
+        """Show the outcome of a trial."""
         assert self._tally is not None
         self._tally.add(outcome)
         self._bar.update(self._bar.task_ids[0], completed=self._tally.handled, pace=self._tally.pace())
@@ -120,20 +131,22 @@ class LiveProgress:
             table.add_row(escape(method), *(self._tally.mean_score(method, arm) for arm in self._tally.arms))
         if not self._tally.failed:
             return Group(table, self._bar)
-        failures = f"[red]{self._tally.failed} failed[/], the first: {escape(self._tally.first_failure)}"
+        failures = f"[red]{self._tally.failed} failed[/], first failure: {escape(self._tally.first_failure)}"
         return Group(table, failures, self._bar)
 
     def __enter__(self) -> Self:
+        """Return the progress itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Stop the display."""
         self._live.stop()
 
 
 class LineProgress:
-    """A line now and then, for logs."""
+    """Progress as one line every few seconds, for logs."""
 
     def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:
         self._write = write
@@ -142,13 +155,16 @@ class LineProgress:
         self._last = time.monotonic()
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
+        """Start to show a run with a number of planned trials, some of them already done."""
         self._tally = _new_tally(spec, planned, done)
-        self._write(f"{spec.name}: {pluralize(planned, 'trial')}, {done:,} done before")
+        self._write(f"{spec.name}: {pluralize(planned, 'trial')}, {done:,} already done")
 
     def prepare(self, method: str) -> None:
-        self._write(f"getting what {method} needs")
+        """Show that a method is being prepared."""
+        self._write(f"preparing {method}")
 
     def advance(self, outcome: Outcome) -> None:
+        """Show the outcome of a trial."""
         assert self._tally is not None
         self._tally.add(outcome)
         if isinstance(outcome, TrialFailure) and self._tally.failed == 1:
@@ -162,11 +178,13 @@ class LineProgress:
             )
 
     def __enter__(self) -> Self:
+        """Return the progress itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """Do nothing."""
 
 
 def _new_tally(spec: ExperimentSpec, planned: int, done: int) -> Tally:
@@ -175,7 +193,7 @@ def _new_tally(spec: ExperimentSpec, planned: int, done: int) -> Tally:
 
 
 def make_progress(console: Console) -> LiveProgress | LineProgress:
-    """The kind of progress that suits the console."""
+    """Return a live display if the console is a terminal, and lines otherwise."""
     if console.is_terminal:
         return LiveProgress(console)
     return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

@@ -1,9 +1,10 @@
-"""Commands that do an experiment's work, or prepare it."""
+"""Commands that run an experiment, or prepare a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,13 +21,15 @@ from peekbench.cli.app import (
     fail,
     load,
     make_console,
-    report_on,
+    report_run,
 )
 from peekbench.errors import PeekbenchError
 
 if TYPE_CHECKING:
     from peekbench.execution.pilot import Timing
     from peekbench.spec.experiment import ExperimentSpec
+
+SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")]
 
 
 @app.command()
@@ -37,7 +40,7 @@ def run(
     workers: WorkersOption = None,
     allow_incomplete: IncompleteOption = False,
 ) -> None:
-    """Run a spec, or what of it is not done yet, and report.
+    """Run a spec, or resume its run, and write the report.
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
@@ -53,21 +56,22 @@ def run(
         with make_progress(console) as progress:
             summary = execute(experiment, store=path, progress=progress)
     except KeyboardInterrupt:
-        again = f"peekbench run {spec}" + (f" --store {store}" if store else "")
-        fail(f"interrupted; what is done is in {path}. To go on: {again}", INTERRUPTED)
+        command = f"peekbench run {spec}" + (f" --store {store}" if store else "")
+        fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
     if not summary.finished and not summary.failed:
         console.print(f"nothing to do: all {summary.planned:,} trials are in {path}", highlight=False, markup=False)
     for plugin in summary.changed_code:
         typer.echo(
-            f"caution: the code of the plugin {plugin} has changed since trials in {path} were made, and what is "
-            "stored is not made again; to measure the new code, give the spec another name or move the store away",
+            f"warning: the code of the plugin {plugin} changed after trials were stored in {path}; stored trials are "
+            "not computed again. To measure the new code, rename the run in the spec or move the store",
             err=True,
         )
-    report_on(path, reports, console, allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0)
+    allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
+    report_run(path, reports, console, allow_incomplete=allow_incomplete)
     if summary.failed:
         fail(
-            f"{pluralize(summary.failed, 'trial')} failed; the report says which, {path} has every traceback. "
-            "Run the spec again to try them once more",
+            f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {path} has all tracebacks. "
+            "Run the spec again to retry them",
             FAILED,
         )
 
@@ -76,10 +80,10 @@ def run(
 def plan(
     spec: SpecArgument,
     pilot: Annotated[bool, typer.Option(help="Time one trial of each method at each design point.")] = True,
-    power: Annotated[bool, typer.Option("--power", help="Also forecast how small a bias the design detects.")] = False,
+    power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
 ) -> None:
-    """Say how much work a spec is, before doing it: trials, fits, time, disk; with --power also what it can show.
+    """Estimate the work of a spec before a run: trials, fits, disk space and time.
 
     Example: peekbench plan specs/quickstart.yaml --power
     """
@@ -111,7 +115,7 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:
-            typer.echo(f"caution: {warning}", err=True)
+            typer.echo(f"warning: {warning}", err=True)
         render_tables(analysis.tables, console)
 
 
@@ -124,58 +128,58 @@ def _time_pilot(experiment: ExperimentSpec) -> Timing:
     for failure in timing.failures:
         typer.echo(f"a pilot trial failed: {failure.trial}: {failure.error}", err=True)
     for (method, num_train, num_test), seconds in timing.seconds.items():
-        typer.echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s a trial")
+        typer.echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
     workers = int(getattr(experiment.executor.options, "workers", 1))
     typer.echo(
         f"time: about {duration(timing.total / workers)} with {pluralize(workers, 'worker')}, "
-        "from one timed trial of each method at each design point"
+        "estimated from one trial of each method at each design point"
     )
     return timing
 
 
 @app.command()
 def validate(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML files.")],
-    data: Annotated[bool, typer.Option(help="Load the tasks' data and check that there are enough rows.")] = True,
+    specs: SpecsArgument,
+    data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
 ) -> None:
-    """Check specs: settings, plugins, options, and that the data suffice for the design.
+    """Check specs: options, plugins, and whether the data suffice for the design.
 
     Example: peekbench validate specs/*.yaml
     """
+    num_invalid = 0
+    for path in specs:
+        try:
+            typer.echo(f"{path}: OK: {_validate(path, data)}")
+        except PeekbenchError as error:
+            place = "" if str(path) in str(error) else f"{path}: "
+            typer.echo(f"peekbench: {place}{error}", err=True)
+            num_invalid += 1
+    if num_invalid:
+        raise typer.Exit(2)
+
+
+def _validate(path: Path, data: bool) -> str:
+    """Check one spec and return a summary of it."""
     from peekbench.data.preflight import check_tasks
     from peekbench.formatting import pluralize
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 
-    bad = 0
-    for path in specs:
-        try:
-            if is_analysis_only(path):
-                named = [analysis.use for analysis in load_analysis_only(path).analyses]
-                analyses = pluralize(len(named), "analysis", "analyses")
-                typer.echo(f"{path}: good, {analyses} of scores that are there already: {', '.join(named)}")
-                continue
-            experiment = load(path)
-            if data:
-                check_tasks(experiment)
-        except PeekbenchError as error:
-            place = "" if str(path) in str(error) else f"{path}: "
-            typer.echo(f"peekbench: {place}{error}", err=True)
-            bad += 1
-            continue
-        designs = [experiment.design_of(task) for task in experiment.tasks]
-        draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
-        trials = draws * len(experiment.methods)
-        tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-        typer.echo(f"{path}: good, {tasks}, {methods}, {pluralize(trials, 'trial')}")
-    if bad:
-        raise typer.Exit(2)
+    if is_analysis_only(path):
+        names = [analysis.use for analysis in load_analysis_only(path).analyses]
+        return f"{pluralize(len(names), 'analysis', 'analyses')} of existing scores: {', '.join(names)}"
+    experiment = load(path)
+    if data:
+        check_tasks(experiment)
+    designs = [experiment.design_of(task) for task in experiment.tasks]
+    draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
+    trials = draws * len(experiment.methods)
+    tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
+    return f"{tasks}, {methods}, {pluralize(trials, 'trial')}"
 
 
 @app.command()
-def prefetch(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML files.")],
-) -> None:
-    """Download all data and models of specs, so that they run without a network.
+def prefetch(specs: SpecsArgument) -> None:
+    """Download all data and models of specs, so that runs need no network.
 
     Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
     """
@@ -193,12 +197,10 @@ def lock(
         bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
     ] = False,
 ) -> None:
-    """Write SPEC's lock file: the revisions that its data and models have, for the same numbers elsewhere.
+    """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
 
     Example: peekbench lock specs/hub.yaml
     """
-    from tempfile import TemporaryDirectory
-
     from peekbench.records.data import Folders
     from peekbench.spec.experiment import load_spec
     from peekbench.spec.lockfile import lock_path, make_lock, write_lock
@@ -206,9 +208,9 @@ def lock(
     experiment = load_spec(spec, locked=False)
     with TemporaryDirectory() as empty:
         folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
-        content = make_lock(experiment, folders)
+        content = make_lock(experiment.pinnable(), folders)
     if not content:
-        typer.echo(f"{spec}: nothing to lock: no task or method loads what changes by itself")
+        typer.echo(f"{spec}: nothing to lock: no task, method or audit loads anything that can change")
         return
     write_lock(content, lock_path(spec))
     for group in content.values():

@@ -1,7 +1,9 @@
-"""Commands that show what there is: plugins, things, texts, schema."""
+"""Commands that show plugins and what they offer, texts, and schemas."""
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -13,7 +15,7 @@ from peekbench.errors import PeekbenchError
 
 @app.command()
 def describe(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML files.")],
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")],
 ) -> None:
     """Describe the tasks' texts as the design draws them: lengths, tokens, duplicates between train, extra and test.
 
@@ -30,28 +32,29 @@ def describe(
 
 @app.command("list")
 def list_things(
-    what: Annotated[str, typer.Argument(help="all, plugins, tasks, methods, analyses, audits or executors.")] = "all",
+    heading: Annotated[
+        str, typer.Argument(help="all, plugins, tasks, methods, analyses, audits, executors or renderers.")
+    ] = "all",
 ) -> None:
     """List what the installed plugins offer.
 
     Example: peekbench list methods
     """
-    from peekbench.cli.catalogue import list_plugins, list_tasks, list_things
+    from peekbench.cli.catalogue import list_lines
 
-    lines = list_plugins() if what == "plugins" else list_tasks() if what == "tasks" else list_things(what)
-    for line in lines:
+    for line in list_lines(heading):
         typer.echo(line)
 
 
 @app.command()
 def show(
-    use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="As in a spec's `use`.")],
+    use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="Name as in a spec's `use`.")],
     options: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Of a task: load its data with these, as YAML: '{path: reviews.csv}'."),
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
 ) -> None:
-    """Show one task, method, analysis, audit or executor with its options; of a task also texts and a prompt.
+    """Show a task, method, analysis, audit, executor or renderer with its options; for a task also texts and a prompt.
 
     Example: peekbench show hf.trec
     """
@@ -64,10 +67,10 @@ def show(
 
 @app.command()
 def check(
-    use: Annotated[str, typer.Argument(metavar="PLUGIN.METHOD", help="As in a spec's `use`.")],
-    options: Annotated[str, typer.Option(help="The method's options as YAML: '{num_components: 5}'.")] = "{}",
+    use: Annotated[str, typer.Argument(metavar="PLUGIN.METHOD", help="Name as in a spec's `use`.")],
+    options: Annotated[str, typer.Option(help="Options of the method, as YAML: '{num_components: 5}'.")] = "{}",
 ) -> None:
-    """Check that a method keeps its contract: seeds, invariances, base arm, light import.
+    """Check a method against its contract: seeds, invariances, base arm, fast import.
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
@@ -87,16 +90,14 @@ def check(
 def schema(
     output: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--output", "-o", metavar="FILE", help="Write it there instead of printing it."),
+        typer.Option("--output", "-o", metavar="FILE", help="File to write, instead of printing."),
     ] = None,
-    report: Annotated[bool, typer.Option("--report", help="That of report.json instead.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Print the schema of report.json instead.")] = False,
 ) -> None:
-    """Write the JSON schema of specs, options of the installed plugins included; or that of reports.
+    """Print the JSON schema of specs, with the options of all installed plugins.
 
     Example: peekbench schema -o specs/schema.json
     """
-    import json
-
     if report:
         from peekbench.report.render.json_schema import report_schema
 
@@ -105,24 +106,22 @@ def schema(
         from peekbench.spec.json_schema import broken_plugins, make_schema
 
         for message in broken_plugins().values():
-            typer.echo(f"left out: {message}", err=True)
+            typer.echo(f"warning: left out: {message}", err=True)
         content = make_schema()
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     if output is None:
         typer.echo(text, nl=False)
-    else:
-        try:
-            output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise PeekbenchError(f"cannot write {output}: {error.strerror}; choose another place") from error
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PeekbenchError(f"cannot write {output}: {error.strerror}; choose another path") from error
 
 
 @app.command()
 def version() -> None:
-    """Print the version.
+    """Print the version of peekbench.
 
     Example: peekbench version
     """
-    from importlib.metadata import version as version_of
-
     typer.echo(version_of("peekbench"))

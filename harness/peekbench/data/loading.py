@@ -72,7 +72,7 @@ def _key(source: SourceRef) -> tuple[str, str, Path]:
 
 
 def _load(use: str, options: str, folder: Path) -> Dataset:
-    entry = registry.find(use, "data source", DataSourceEntry)
+    entry = registry.find(use, DataSourceEntry)
     try:
         dataset = entry.load(
             options=entry.options.model_validate_json(options), folders=Folders(spec=folder, cache=cache_folder())

@@ -8,7 +8,7 @@ from peekbench.records.data import FloatArray, Inputs, IntArray
 from peekbench.records.trials import Subsample
 
 if TYPE_CHECKING:
-    from peekbench.spec.design import Arm
+    from peekbench.spec.arms import Arm
 
 
 def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:

@@ -1,10 +1,13 @@
-"""What plugins hand to the core: frozen entries that name a callable, its options model and a one-line summary."""
+"""Entries that plugins register: frozen records of a name, a callable, its options model and a one-line summary.
+
+A callable is a function, or a reference ``"package.module:function"`` that the core imports at the first call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from peekbench.plugins.protocols import (
     Analyzer,
@@ -25,107 +28,190 @@ from peekbench.records.trials import Control
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
+AnalyzerRole: TypeAlias = Literal["", "comparison", "ranking"]
+"""Command that an analyzer serves: 'comparison' for `peekbench compare`, 'ranking' for `peekbench leaderboard`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataSourceEntry:
-    """A task, or a family of tasks told apart by options, that a spec can name under `tasks`."""
+    """A task, or a family of tasks told apart by options, that a spec can name under `tasks`.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> def load(*, options, folders):
+    ...     return peekbench.Dataset(["sunny", "rainy"], [0, 1], ("good", "bad"))
+    >>> peekbench.DataSourceEntry(name="weather", load=load, summary="weather reports").name
+    'weather'
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     load: CallableField[DataSource[Any]] = CallableField()
+    """Function that loads the rows, or a reference to it."""
     summary: str
+    """One line for lists."""
     options: type[Options] = Options
-    """The model of what a spec may have under `options`; by default nothing."""
+    """Model of the options in a spec; by default there are none."""
     pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Where what is loaded can change by itself, such as a branch that moves on."""
+    """Function that returns the options that pin a version, for data that can change, such as a branch."""
     facts: CallableField[Callable[[Folders], TaskFacts] | None] = CallableField(None)
-    """For lists of tasks; downloads nothing."""
+    """Function that returns facts for lists of tasks, without a download."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskGroupEntry:
-    """A name that stands for several data sources of its plugin, such as `docstrings.all`."""
+    """A name for several data sources of its plugin, such as `docstrings.all`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import TaskGroupEntry
+    >>> TaskGroupEntry(name="all", members=("news", "reviews"), summary="both tasks").members
+    ('news', 'reviews')
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     members: tuple[str, ...]
+    """Names of the plugin's data sources that the group contains."""
     summary: str
+    """One line for lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodEntry:
-    """A method that a spec can name under `methods`."""
+    """A method that a spec can name under `methods`.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> entry = peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA and a linear classifier")
+    >>> entry.method
+    Reference('my_package.lsa:fit')
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     method: CallableField[Method[Any]] = CallableField()
+    """Function that fits the method, or a reference to it."""
     summary: str
+    """One line for lists."""
     options: type[Options] = Options
-    """The model of what a spec may have under `options`; by default nothing."""
+    """Model of the options in a spec; by default there are none."""
     task_kinds: frozenset[TaskKind] = CLASSIFICATION
+    """Kinds of tasks that the method supports."""
     unlabeled_options: frozenset[str] = frozenset()
-    """Options without effect where `unlabeled` is None."""
+    """Names of options that have no effect if `unlabeled` is None."""
     base: str = ""
-    """Methods of one plugin that name the same base, and agree in the options that matter there, do the very same thing
-    where `unlabeled` is None: the core then computes that arm once. Empty: the method's own name."""
+    """Name shared by methods of one plugin that do the same if `unlabeled` is None and their other options are equal.
+    The core then fits the base arm once for all of them. Default: the method's own name."""
     pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Where what the method downloads can change by itself, such as a model's newest revision."""
+    """Function that returns the options that pin a version, for downloads that can change, such as a model."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
-    """Where the method downloads or makes something that all its fits use, such as a model."""
+    """Function that downloads or builds what all fits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
-    """Where the method cuts texts into tokens."""
+    """Function that counts tokens, for methods with a tokenizer."""
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """What the numbers are that its fits record, by name, for those whose name does not say it."""
+    """Descriptions, by name, of the metrics that the method's fits record."""
     control: Control = ""
-    """Of a method that is in a run to test the run: 'negative' where the unlabeled texts change nothing for certain,
-    'positive' where a bias is planted."""
+    """Role in testing the run itself: 'negative' if unlabeled texts certainly change nothing, 'positive' if the method
+    has a planted bias, empty for other methods."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyzerEntry:
-    """An analysis that a spec can name under `analyses`."""
+    """An analysis that a spec can name under `analyses`.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> entry = peekbench.AnalyzerEntry(name="sign", analyze="my_package.sign:test", summary="sign test of the bias")
+    >>> entry.sees_controls
+    False
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     analyze: CallableField[Analyzer[Any]] = CallableField()
+    """Function of the results table, or a reference to it."""
     summary: str
+    """One line for lists."""
     options: type[Options] = Options
-    """The model of what a spec may have under `options`; by default nothing."""
+    """Model of the options in a spec; by default there are none."""
     forecast: CallableField[Forecast[Any] | None] = CallableField(None)
-    """Where something can be said before anything is run; `peekbench plan SPEC --power` asks for it."""
+    """Function that analyzes a design before a run, for `peekbench plan SPEC --power`."""
     sees_controls: bool = False
-    """Whether it gets the rows of controls beside those of other methods."""
+    """Whether the results table includes the rows of controls."""
+    role: AnalyzerRole = ""
+    """Command that asks for this analysis; empty for analyses that only specs name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """An audit of the tasks' data that a spec can name under `audits`."""
+    """An audit of the tasks' data that a spec can name under `audits`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import AuditEntry
+    >>> AuditEntry(name="lengths", audit="my_package.lengths:measure", summary="text lengths by class").name
+    'lengths'
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     audit: CallableField[Audit[Any]] = CallableField()
+    """Function of the tasks' rows, or a reference to it."""
     summary: str
+    """One line for lists."""
     options: type[Options] = Options
-    """The model of what a spec may have under `options`; by default nothing."""
+    """Model of the options in a spec; by default there are none."""
     pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Where what the audit downloads can change by itself, such as a model's newest revision."""
+    """Function that returns the options that pin a version, for downloads that can change, such as a model."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
-    """Where the audit downloads or makes something, such as a model."""
+    """Function that downloads or builds what the audit uses, such as a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorEntry:
-    """A way to get work done that a spec can name under `executor`."""
+    """An executor of a run's work that a spec can name under `executor`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import ExecutorEntry
+    >>> def execute(items, work, *, options):
+    ...     for item in items:
+    ...         yield work(item)
+    >>> ExecutorEntry(name="serial", execute=execute, summary="one item after the other").name
+    'serial'
+    """
 
     name: str
+    """Name in specs, after the plugin's name and a dot."""
     execute: CallableField[Executor[Any]] = CallableField()
+    """Generator that does the work items, or a reference to it."""
     summary: str
+    """One line for lists."""
     options: type[Options] = Options
-    """The model of what a spec may have under `options`; by default nothing."""
+    """Model of the options in a spec; by default there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RendererEntry:
-    """A way to draw figures, for reports; a spec does not name it."""
+    """A renderer of a report's figures that a spec can name under `report.renderer`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import RendererEntry
+    >>> RendererEntry(name="plots", render="my_package.plots:draw", summary="figures as SVG and PNG").name
+    'plots'
+    """
 
     name: str
-    paint: CallableField[Renderer] = CallableField()
+    """Name in specs, after the plugin's name and a dot."""
+    render: CallableField[Renderer] = CallableField()
+    """Function that draws one figure, or a reference to it."""
     summary: str
+    """One line for lists."""
 
 
 Entry: TypeAlias = (

@@ -1,52 +1,75 @@
-"""The hooks that a plugin may implement. They register and never compute: each returns a list of entries."""
+"""Hooks that a plugin may implement. Hooks register and never compute: each returns a list of entries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pluggy
 
-if TYPE_CHECKING:
-    from peekbench.plugins.entries import (
-        AnalyzerEntry,
-        AuditEntry,
-        DataSourceEntry,
-        ExecutorEntry,
-        MethodEntry,
-        RendererEntry,
-        TaskGroupEntry,
-    )
+from peekbench.plugins.entries import (
+    AnalyzerEntry,
+    AuditEntry,
+    DataSourceEntry,
+    ExecutorEntry,
+    MethodEntry,
+    RendererEntry,
+    TaskGroupEntry,
+)
 
-GROUP = "peekbench"  # of entry points, and pluggy's project name
+GROUP = "peekbench"  # group of the entry points, and pluggy's project name
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
+"""Decorator that marks a function of a plugin as a hook.
+
+Parameters
+----------
+function
+    Function without parameters, named as one of the hooks of this module, that returns a list of entries.
+
+Returns
+-------
+Callable
+    The same function, marked.
+
+Raises
+------
+TypeError
+    If `function` is not callable.
+
+Examples
+--------
+>>> import peekbench
+>>> @peekbench.hookimpl
+... def peekbench_methods():
+...     return [peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")]
+>>> [entry.name for entry in peekbench_methods()]
+['lsa']
+"""
 
 
 @hookspec
 def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:  # type: ignore[empty-body]
-    """Tasks that the plugin brings, and groups of them."""
+    """Return the plugin's data sources and groups of them."""
 
 
 @hookspec
 def peekbench_methods() -> list[MethodEntry]:  # type: ignore[empty-body]
-    """Methods that the plugin brings."""
+    """Return the plugin's methods."""
 
 
 @hookspec
 def peekbench_analyzers() -> list[AnalyzerEntry]:  # type: ignore[empty-body]
-    """Analyses that the plugin brings."""
+    """Return the plugin's analyses."""
 
 
 @hookspec
 def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
-    """Audits of tasks' data that the plugin brings."""
+    """Return the plugin's audits of the tasks' data."""
 
 
 @hookspec
 def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
-    """Ways of getting work done that the plugin brings."""
+    """Return the plugin's executors."""
 
 
 @hookspec
 def peekbench_renderers() -> list[RendererEntry]:  # type: ignore[empty-body]
-    """What draws figures; reports ask the plugin `figures` for its own of that name."""
+    """Return the plugin's renderers of figures."""

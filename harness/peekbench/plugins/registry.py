@@ -1,11 +1,13 @@
-"""Finds, loads, checks and indexes plugins.
+"""Find, import, check and index plugins.
 
-Only the plugin that is named gets imported, in a plugin manager of its own: a broken one elsewhere stops nobody.
+Each plugin has its own plugin manager and is imported only if a spec or a command needs it, so that a broken plugin
+affects only the specs that name it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -15,58 +17,42 @@ from typing import Any, TypeVar
 
 import pluggy
 
-from peekbench.errors import PluginError
+from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import hookspecs
-from peekbench.plugins.entries import (
-    AnalyzerEntry,
-    AuditEntry,
-    DataSourceEntry,
-    Entry,
-    ExecutorEntry,
-    MethodEntry,
-    RendererEntry,
-    TaskGroupEntry,
-)
+from peekbench.plugins.entries import Entry
+from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
 
-HOOKS: Mapping[str, tuple[str, tuple[type[Entry], ...]]] = MappingProxyType(
-    {
-        "peekbench_data_sources": ("data source", (DataSourceEntry, TaskGroupEntry)),
-        "peekbench_methods": ("method", (MethodEntry,)),
-        "peekbench_analyzers": ("analysis", (AnalyzerEntry,)),
-        "peekbench_audits": ("audit", (AuditEntry,)),
-        "peekbench_executors": ("executor", (ExecutorEntry,)),
-        "peekbench_renderers": ("painter", (RendererEntry,)),
-    }
-)
-PLURALS = {
-    "data source": "data sources",
-    "method": "methods",
-    "analysis": "analyses",
-    "audit": "audits",
-    "executor": "executors",
-    "painter": "painters",
-}
-
-E = TypeVar("E", bound=Entry)
+EntryT = TypeVar("EntryT", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A loaded plugin and what it offers: kind ('method', ...) to name to entry."""
+    """A plugin that was imported, with its entries."""
 
     name: str
+    """Name of its entry point."""
     module: str
+    """Value of its entry point, such as 'peekbench_classic'."""
     offers: Mapping[str, Mapping[str, Entry]]
+    """Entries by kind, such as 'method', and name."""
+
+    def entries(self, entry_type: type[EntryT]) -> dict[str, EntryT]:
+        """Return the entries of one type, by name."""
+        entries = self.offers[kind_of(entry_type).name]
+        return {name: entry for name, entry in entries.items() if isinstance(entry, entry_type)}
 
 
 @cache
 def installed() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Every installed plugin by name, none of them imported; two entry points where distributions share a name."""
-    found: dict[str, dict[str, EntryPoint]] = {}
+    """Return the entry points of all installed plugins by name, without importing the plugins.
+
+    A name has two entry points if two distributions use it.
+    """
+    points: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=hookspecs.GROUP):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    return MappingProxyType({name: tuple(found[name].values()) for name in sorted(found)})
+        points.setdefault(point.name, {}).setdefault(point.value, point)
+    return MappingProxyType({name: tuple(points[name].values()) for name in sorted(points)})
 
 
 def _origin(point: EntryPoint) -> str:
@@ -77,34 +63,24 @@ def _origin(point: EntryPoint) -> str:
 def load(name: str) -> Plugin:
     """Import one plugin and collect its entries.
 
+    Parameters
+    ----------
+    name
+        Name of the plugin's entry point, such as 'classic'.
+
     Raises
     ------
     PluginError
-        Where there is no such plugin, or two; it cannot be imported, implements an unknown hook, returns something
-        other than a list of entries of the hook's kind, or entries that do not fit.
+        If no plugin or two plugins have the name, or if the plugin cannot be imported, implements an unknown hook or
+        returns wrong entries.
     """
-    if name not in installed():
-        raise PluginError(
-            f"no plugin {name!r} is installed{_suggestion(name, installed())}; "
-            f"installed: {', '.join(installed()) or 'none'}. Plugins come with `pip install`"
-        )
-    point, *others = installed()[name]
-    if others:
-        raise PluginError(
-            f"two plugins are called {name!r}: {_origin(point)} and {_origin(others[0])}; uninstall one of them, "
-            "or rename it in the entry points of its pyproject.toml"
-        )
-    if not ENTRY_NAME.fullmatch(name):
-        raise PluginError(
-            f"plugin {name!r} ({_origin(point)}) cannot be named in a spec; rename it in the entry points of its "
-            "pyproject.toml: names are made of letters, digits, '_' and '-'"
-        )
+    point = _only_entry_point(name)
+    plugin = f"plugin {name!r} ({_origin(point)})"
     try:
         module = point.load()
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"plugin {name!r} ({_origin(point)}) cannot be imported: {type(error).__name__}: {error}; "
-            "reinstall it, or what it needs"
+            f"{plugin} cannot be imported: {type(error).__name__}: {error}; reinstall the plugin or its dependencies"
         ) from error
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
@@ -112,76 +88,168 @@ def load(name: str) -> Plugin:
         manager.register(module, name=name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        raise PluginError(
-            f"plugin {name!r} ({_origin(point)}) does not fit: {error}; the hooks are {', '.join(HOOKS)}"
-        ) from error
-    offers: dict[str, dict[str, Entry]] = {}
-    for hook, (kind, types) in HOOKS.items():
-        caller: pluggy.HookCaller = getattr(manager.hook, hook)
-        if callable(getattr(module, hook, None)) and not caller.get_hookimpls():
-            raise PluginError(f"plugin {name!r} ({_origin(point)}): {hook} is not marked; put @hookimpl above it")
-        try:
-            answers = caller()
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"plugin {name!r} ({_origin(point)}): {hook} raised {type(error).__name__}: {error}; "
-                "hooks only register, and should have nothing to fail at"
-            ) from error
-        if caller.get_hookimpls() and not answers:  # pluggy leaves out None
-            answers = [None]
-        for returned in answers:
-            _collect(returned, name, hook, types, offers.setdefault(kind, {}))
+        hooks = ", ".join(kind.hook for kind in KINDS)
+        raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
+    offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
     return Plugin(name, point.value, MappingProxyType(offers))
 
 
-def _collect(returned: object, plugin: str, hook: str, types: tuple[type[Entry], ...], into: dict[str, Entry]) -> None:
-    """Check what one hook returned and add it to `into`."""
-    wanted = " or ".join(entry_type.__name__ for entry_type in types)
-    if not isinstance(returned, list):
-        raise PluginError(f"plugin {plugin!r}: {hook} must return a list of {wanted}, not {type(returned).__name__}")
-    for entry in returned:
-        if not isinstance(entry, types):
-            raise PluginError(f"plugin {plugin!r}: {hook} must return a list of {wanted}, but one is {entry!r}")
+def _only_entry_point(name: str) -> EntryPoint:
+    if name not in installed():
+        raise PluginError(
+            f"no plugin {name!r} is installed{_suggestion(name, installed())}; "
+            f"installed: {', '.join(installed()) or 'none'}. Install the plugin with `pip install`"
+        )
+    point, *others = installed()[name]
+    if others:
+        raise PluginError(
+            f"two plugins are named {name!r}: {_origin(point)} and {_origin(others[0])}; uninstall one of them, "
+            "or rename it in the entry points of its pyproject.toml"
+        )
+    if not ENTRY_NAME.fullmatch(name):
+        raise PluginError(
+            f"plugin {name!r} ({_origin(point)}) has a name that specs cannot use; rename it in the entry points of "
+            "its pyproject.toml with letters, digits, '_' and '-'"
+        )
+    return point
+
+
+def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, plugin: str) -> dict[str, Entry]:
+    """Call one hook of a plugin and return the checked entries by name."""
+    caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
+    implementations = caller.get_hookimpls()
+    if callable(getattr(module, kind.hook, None)) and not implementations:
+        raise PluginError(f"{plugin}: {kind.hook} is not marked; put @hookimpl above it")
+    try:
+        answers = caller()
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"{plugin}: {kind.hook} raised {type(error).__name__}: {error}; only return entries in a hook"
+        ) from error
+    if implementations and not answers:  # pluggy leaves out None
+        answers = [None]
+    entries: dict[str, Entry] = {}
+    for answer in answers:
+        _add_entries(answer, kind, plugin, entries)
+    return entries
+
+
+def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry]) -> None:
+    """Check what one hook returned and add it to `entries`."""
+    expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
+    if not isinstance(answer, list):
+        raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, not {type(answer).__name__}")
+    for entry in answer:
+        if not isinstance(entry, kind.entry_types):
+            raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, but one item is {entry!r}")
         name: Any = entry.name
         if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
             raise PluginError(
-                f"plugin {plugin!r}: {hook} returns an entry named {name!r}; "
-                "names are made of letters, digits, '_' and '-'"
+                f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
             )
-        if name in into:
-            raise PluginError(f"plugin {plugin!r}: {hook} returns two entries named {name!r}; rename one")
-        into[name] = entry
+        if name in entries:
+            raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
+        entries[name] = entry
     try:
-        check_entries(into)
+        check_entries(entries)
     except PluginError as error:
-        raise PluginError(f"plugin {plugin!r}: {hook} returns what does not fit: {error}") from error
+        raise PluginError(f"{plugin}: {kind.hook} returns a wrong entry: {error}") from error
 
 
 def split_use(use: str) -> tuple[str, str]:
-    """Split `plugin.thing`; a plugin's name alone means its thing of the same name."""
+    """Split `plugin.thing` into the two names; a plugin's name alone means its thing of the same name.
+
+    Examples
+    --------
+    >>> split_use("classic.lsa")
+    ('classic', 'lsa')
+    >>> split_use("summary")
+    ('summary', 'summary')
+    """
     plugin, dot, thing = use.partition(".")
     return plugin, thing if dot else plugin
 
 
-def find(use: str, kind: str, entry_type: type[E]) -> E:
-    """Look up what a spec calls `use`.
+def join_use(plugin: str, thing: str) -> str:
+    """Return the shortest name that a spec can use for a plugin's thing.
+
+    Examples
+    --------
+    >>> join_use("classic", "lsa"), join_use("summary", "summary")
+    ('classic.lsa', 'summary')
+    """
+    return plugin if thing == plugin else f"{plugin}.{thing}"
+
+
+def find(use: str, entry_type: type[EntryT]) -> EntryT:
+    """Find an entry by the name that a spec uses.
+
+    Parameters
+    ----------
+    use
+        `plugin.thing`, or the plugin's name alone.
+    entry_type
+        Class of the entry.
 
     Raises
     ------
     PluginError
-        Where the plugin cannot be loaded, or offers no such thing.
+        If the plugin cannot be loaded, or has no such entry.
     """
+    kind = kind_of(entry_type)
     plugin_name, thing = split_use(use)
-    offers = load(plugin_name).offers.get(kind, {})
+    plugin = load(plugin_name)
+    offers = plugin.offers[kind.name]
     entry = offers.get(thing)
     if isinstance(entry, entry_type):
         return entry
     if entry is not None:
-        raise PluginError(f"{use!r} is a group of {PLURALS[kind]} and cannot stand here; name one of its members")
-    others = [other for other, things in load(plugin_name).offers.items() if thing in things]
-    hint = f" ({use!r} is among the {PLURALS[others[0]]})" if others else _suggestion(thing, offers)
-    offered = f"{plugin_name} offers: {', '.join(sorted(offers))}" if offers else f"{plugin_name} offers none"
-    raise PluginError(f"no {kind} {use!r}{hint}; {offered}")
+        raise PluginError(f"{use!r} is a group of {kind.plural} and is not allowed here; name one of its members")
+    others = [other for other in KINDS if thing in plugin.offers[other.name]]
+    hint = f" ({use!r} is among the {others[0].plural})" if others else _suggestion(thing, offers)
+    names = f"{plugin_name} offers: {', '.join(sorted(offers))}" if offers else f"{plugin_name} offers none"
+    raise PluginError(f"no {kind.name} {use!r}{hint}; {names}")
+
+
+def find_only(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
+    """Find the only installed entry with a role, for what a spec or a command does not name.
+
+    All installed plugins are imported. Broken ones are skipped with a `PluginWarning`.
+
+    Parameters
+    ----------
+    entry_type
+        Class of the entry.
+    role
+        Name of the role for messages, such as 'ranking'.
+    remedy
+        How to choose among several entries, for messages.
+    has_role
+        Function that returns whether an entry has the role.
+
+    Returns
+    -------
+    str
+        Name of the entry in specs, `plugin.thing`.
+
+    Raises
+    ------
+    PluginError
+        If no installed plugin or several have such an entry.
+    """
+    names = []
+    for name in installed():
+        try:
+            entries = load(name).entries(entry_type)
+        except PluginError as error:
+            warnings.warn(str(error), PluginWarning, stacklevel=2)
+            continue
+        names += [join_use(name, thing) for thing, entry in entries.items() if has_role(entry)]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
+    raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
 
 
 def _suggestion(name: str, among: Mapping[str, object]) -> str:

@@ -1,107 +1,109 @@
-"""What may be wrong with an entry that a plugin registers; types alone stop nobody who runs no type checker."""
+"""Checks of the entries that a plugin registers, because plugin authors may not run a type checker."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any, get_args
 
-from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import (
     AnalyzerEntry,
-    AuditEntry,
+    AnalyzerRole,
     DataSourceEntry,
     Entry,
-    ExecutorEntry,
     MethodEntry,
     RendererEntry,
     TaskGroupEntry,
 )
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import Reference, find_reference_error
+from peekbench.plugins.references import CallableField, Reference, find_reference_error
 from peekbench.records.data import TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
-CALLABLES: Mapping[type[Entry], str] = MappingProxyType(
-    {
-        DataSourceEntry: "load",
-        MethodEntry: "method",
-        AnalyzerEntry: "analyze",
-        AuditEntry: "audit",
-        ExecutorEntry: "execute",
-        RendererEntry: "paint",
-    }
-)
 
 
 def check_entries(entries: Mapping[str, Entry]) -> None:
-    """Refuse entries whose fields hold what they may not; `entries` are all of one hook, by name.
+    """Check the fields of the entries that one hook returned.
+
+    Parameters
+    ----------
+    entries
+        Entries by name.
 
     Raises
     ------
     PluginError
-        Naming the entry, the field and what it should be.
+        If a field has a wrong value; the message names the entry, the field and the expected value.
     """
     sources = frozenset(name for name, entry in entries.items() if isinstance(entry, DataSourceEntry))
     for name, entry in entries.items():
-        fault = _group_fault(entry, sources) if isinstance(entry, TaskGroupEntry) else _fault(entry)
-        if fault:
-            raise PluginError(f"{type(entry).__name__} {name!r}: {fault}")
+        errors = _group_errors(entry, sources) if isinstance(entry, TaskGroupEntry) else _entry_errors(entry)
+        if error := next(errors, ""):
+            raise PluginError(f"{type(entry).__name__} {name!r}: {error}")
 
 
-def _group_fault(group: Any, sources: frozenset[str]) -> str:
-    if isinstance(group.members, tuple) and group.members and sources.issuperset(group.members):
-        return ""
-    return f"members is {group.members!r}; give a tuple of names of the plugin's own data sources"
+def _group_errors(group: Any, sources: frozenset[str]) -> Iterator[str]:
+    if not (isinstance(group.members, tuple) and group.members and sources.issuperset(group.members)):
+        yield f"members is {group.members!r}; give a tuple of names of the plugin's own data sources"
 
 
-def _fault(entry: Any) -> str:
-    function = CALLABLES[type(entry)]
-    optional = ("pin", "prefetch", "count_tokens", "facts", "forecast")
-    for name in (function, *(name for name in optional if getattr(entry, name, None) is not None)):
+def _entry_errors(entry: Any) -> Iterator[str]:
+    yield from _callable_errors(entry)
+    if isinstance(entry, RendererEntry):
+        return
+    yield from _options_errors(entry.options)
+    if isinstance(entry, MethodEntry):
+        yield from _method_errors(entry)
+    if isinstance(entry, AnalyzerEntry) and entry.role not in get_args(AnalyzerRole):
+        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
+
+
+def _callable_errors(entry: Any) -> Iterator[str]:
+    for name in (field.name for field in fields(entry)):
+        if not isinstance(vars(type(entry)).get(name), CallableField):
+            continue
         value = getattr(entry, name)
+        if value is None and hasattr(type(entry), name):
+            continue  # the field has a default, so it is optional
         if isinstance(value, Reference) and (error := find_reference_error(value)):
-            return f"{name} {error}: {value.target!r}"
+            yield f"{name} {error}: {value.target!r}"
         if not callable(value):
-            return f"{name} is {value!r}; give a function, or a reference such as 'package.module:function'"
-    return "" if isinstance(entry, RendererEntry) else _options_fault(entry)
+            yield f"{name} is {value!r}; give a function, or a reference such as 'package.module:function'"
 
 
-def _options_fault(entry: Any) -> str:
-    options = entry.options
+def _options_errors(options: Any) -> Iterator[str]:
     if not (isinstance(options, type) and issubclass(options, Options)):
-        return f"options is {options!r}; give a class derived from peekbench.Options"
+        yield f"options is {options!r}; give a class derived from peekbench.Options"
+        return
     for name, field in options.model_fields.items():
         if field.alias or field.validation_alias or field.serialization_alias:
-            return f"its option {name!r} has an alias; an option has one name, in specs as in code"
-    return _method_fault(entry) if isinstance(entry, MethodEntry) else ""
+            yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
-def _method_fault(entry: Any) -> str:
+def _method_errors(entry: Any) -> Iterator[str]:
     kinds, names = frozenset(get_args(TaskKind)), frozenset(entry.options.model_fields)
     if not (isinstance(entry.task_kinds, frozenset) and entry.task_kinds and entry.task_kinds <= kinds):
-        return f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or both of {sorted(kinds)}"
+        yield f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or both of {sorted(kinds)}"
     if not (isinstance(entry.unlabeled_options, frozenset) and entry.unlabeled_options <= names):
-        return f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
-    return ""
+        yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
 
 
-def options_schema(options: type[BaseModel]) -> dict[str, Any]:
-    """JSON schema of a plugin's options.
+def options_schema(options: type[Options]) -> dict[str, Any]:
+    """Return the JSON schema of a plugin's options.
 
     Raises
     ------
     PluginError
-        Where an option's type has none, and so no form in YAML.
+        If an option has a type that YAML cannot express.
     """
     try:
         return options.model_json_schema()
     except PydanticUserError as error:
         raise PluginError(
-            f"options {options.__name__}: {error.message}; an option holds what YAML can say: text, numbers, truth "
-            "values, lists, mappings"
+            f"options {options.__name__}: {error.message}; give each option a type that YAML can express: text, "
+            "numbers, booleans, lists, mappings"
         ) from error

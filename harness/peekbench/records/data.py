@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = NDArray[np.floating[Any]]
     Inputs: TypeAlias = Sequence[str] | FloatArray
     """Texts, or rows of features of shape (n, n_features)."""
-else:  # plugins import these names at run time, when annotations are not evaluated
+else:  # plugins import these names at run time, where annotations are not evaluated
     IntArray = FloatArray = Inputs = Any
 
 
@@ -24,102 +24,63 @@ TaskKind: TypeAlias = Literal["classification", "regression"]
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Folders that a plugin may read from and write to.
-
-    Examples
-    --------
-    >>> folders = Folders(spec=Path("specs"), cache=Path("cache"))
-    >>> (folders.spec / "tickets.csv").as_posix()
-    'specs/tickets.csv'
-    """
+    """Where a plugin may look for files and keep some."""
 
     spec: Path
-    """Folder of the spec file. Relative paths in options start here."""
+    """Folder that relative paths in options start from: the spec file's own."""
     cache: Path
-    """Folder for results that are expensive to compute and safe to delete."""
+    """Folder for whatever is dear to compute and safe to delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
-    """The data source of a task with its options, from which the task's rows can be loaded.
-
-    Examples
-    --------
-    >>> SourceRef("files", {"path": "tickets.csv"}, Path("specs")).use
-    'files'
-    """
+    """How a task's data are loaded: the entry in the data source plugin, and its options as the spec has them."""
 
     use: str
-    """Name of the data source: 'plugin.source'."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options as in the spec."""
     folder: Path = Path()
-    """Folder that relative paths in the options start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The facts about a task that a method receives.
-
-    Examples
-    --------
-    >>> task = Task("tickets", "classification", ("bug", "question"), "", SourceRef("files"))
-    >>> task.num_classes
-    2
-    """
+    """What a method is told about the task at hand."""
 
     name: str
-    """Name of the task in the spec and in tables."""
+    """As in the spec and in every table."""
     kind: TaskKind
     class_names: tuple[str, ...]
-    """Names of the labels 0, 1, ...; empty for regression."""
+    """In the order of the labels 0, 1, ...; empty for regression."""
     instruction: str
-    """One or two sentences for prompts that say what a text is and what to answer; may be empty."""
+    """One or two sentences for prompts: what a text is and what to answer; may be empty."""
     source: SourceRef
-    """Pass it to `peekbench.load_dataset` to load the task's full data, test rows included."""
+    """Hand it to `peekbench.load_dataset` to load the task's data again, as somebody who has seen them would."""
 
     @property
     def num_classes(self) -> int:
-        """Number of classes; 0 for regression."""
         return len(self.class_names)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """All labeled rows of a task, from which train, extra and test rows are drawn.
-
-    Examples
-    --------
-    >>> dataset = Dataset(["It crashes.", "How do I log in?"], [0, 1], ("bug", "question"))
-    >>> dataset.kind
-    'classification'
-    """
+    """All labeled rows of a task, from which train, extra and test are drawn."""
 
     inputs: Inputs
-    """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one."""
+    """Texts, length n, or features of shape (n, n_features). Any sequence will do, a memory-mapped one too."""
     labels: Sequence[int] | IntArray | FloatArray
-    """Shape (n,): class indices 0..C-1, or the targets of a regression."""
+    """Shape (n,): class indices 0..C-1, or a regression's targets."""
     class_names: tuple[str, ...] = ()
-    """Names of the labels 0, 1, ...; empty for regression."""
     kind: TaskKind = "classification"
     instruction: str = ""
-    """One or two sentences for prompts that say what a text is and what to answer."""
     fingerprint: str = ""
-    """Identifier of the content. If it is empty, peekbench hashes inputs and labels."""
+    """Identifies the content; where it is empty, the core hashes inputs and labels."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts for readers of the run, JSON-serializable. Reports show `dropped`, the number of dropped rows by
-    reason, and `version`, or otherwise `revision`, a commit."""
+    """Whatever a reader of the run should know, JSON-serializable. Reports show `dropped`, rows left out by reason,
+    and `version`, or else `revision`, a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What is known of a task without loading it; unknown facts are None or empty.
-
-    Examples
-    --------
-    >>> TaskFacts(num_classes=2, license="CC BY 4.0").num_rows is None
-    True
-    """
+    """What there is to say of a task without loading it; None or empty where it is not known."""
 
     num_classes: int | None = None
     num_rows: int | None = None
@@ -128,41 +89,23 @@ class TaskFacts:
     license: str = ""
     class_names: tuple[str, ...] = ()
     instruction: str = ""
-    """Sentences for prompts, as `Dataset.instruction`."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts as `Dataset.details`, shown if the task cannot be loaded."""
+    """What else is shown of a task that cannot be loaded here, as `Dataset.details`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Lengths of texts in a method's tokens.
-
-    Examples
-    --------
-    >>> lengths = TokenCounts([12, 600], limit=512)
-    >>> sum(count > lengths.limit for count in lengths.counts)
-    1
-    """
+    """How long texts are for a method."""
 
     counts: Sequence[int]
-    """Tokens of each text before truncation."""
+    """Tokens of each text, before any are cut off."""
     limit: int | None = None
-    """Maximum number of tokens that the method reads; longer texts are truncated."""
+    """Tokens that the method can see; those behind are cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labeled:
-    """Inputs with their labels, of equal length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> train = Labeled(("It crashes.", "How do I log in?"), np.array([0, 1]))
-    >>> train.labels.tolist()
-    [0, 1]
-    """
+    """Inputs with their labels, of equal length."""
 
     inputs: Inputs
-    """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
-    """Class indices or targets, shape (n,)."""

@@ -1,4 +1,4 @@
-"""A spec of analyses alone: what to make of scores that are there already, such as published ones."""
+"""Specs that only analyze existing scores, such as published ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.records.trials import Trial
-from peekbench.spec.components import AnalysisSpec, Counts, Name, SpecModel
+from peekbench.spec.base import Counts, Name, SpecModel
+from peekbench.spec.components import AnalysisSpec
 from peekbench.spec.error_messages import describe
 from peekbench.spec.experiment import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
@@ -18,7 +19,8 @@ from peekbench.spec.yaml_loader import read_yaml
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_EXPERIMENTS = ("tasks", "methods", "design")
+EXPERIMENT_KEYS = ("tasks", "methods", "design")
+"""Keys that only specs of experiments have."""
 
 
 def _as_tuple(value: Any) -> Any:
@@ -29,39 +31,44 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 class Selection(SpecModel):
-    """Rows of a results table: those with one of these values; all, where there are none."""
+    """Selection of rows of a results table by their values; a column without values selects all rows."""
 
     task: Names = ()
+    """Names of tasks."""
     method: Names = ()
+    """Names of methods."""
     model: Names = ()
+    """Names of language models."""
     num_train: Counts = ()
+    """Numbers of train texts."""
     num_test: Counts = ()
+    """Numbers of test texts."""
 
-    def of(self, results: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table.
+    def select_rows(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Return the selected rows of a results table.
 
         Raises
         ------
         ResultsError
-            Where a value does not occur.
+            If a value does not occur in the table.
         """
-        for column, wanted in self:
-            for value in wanted:
+        for column, values in self:
+            for value in values:
                 if not (results[column] == value).any():
                     known = ", ".join(map(str, results[column].dropna().unique()))
                     raise ResultsError(f"only.{column}: no score has {value!r}; the scores have {known}")
-            if wanted:
-                results = results[results[column].isin(wanted)]
+            if values:
+                results = results[results[column].isin(values)]
         return results.reset_index(drop=True)
 
-    def among(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Those of some trials whose scores are among the rows."""
+    def select_trials(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the trials whose scores are among the selected rows."""
         return [
             trial
             for trial in trials
             if all(
-                not wanted or value in wanted
-                for wanted, value in (
+                not values or value in values
+                for values, value in (
                     (self.task, trial.draw.task), (self.method, trial.method),
                     (self.num_train, trial.draw.num_train), (self.num_test, trial.draw.num_test),
                 )
@@ -70,32 +77,37 @@ class Selection(SpecModel):
 
 
 class AnalysisOnlySpec(SpecModel):
-    """What to make of scores that are there already."""
+    """Analyses of existing scores."""
 
     name: Name
-    """Names the report, and its folder."""
+    """Name of the report and of its folder."""
     only: Selection = Selection()
-    """Which of the scores; by default all."""
+    """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]
     report: ReportSpec = ReportSpec()
 
 
 def is_analysis_only(path: Path) -> bool:
-    """Whether a YAML file asks for analyses alone; not, where it cannot be read."""
+    """Return whether a YAML file is a spec that only analyzes scores; False if it cannot be read."""
     try:
         raw = read_yaml(path.read_text("utf-8"), str(path))
     except (OSError, ValueError, SpecError):
         return False
-    return isinstance(raw, dict) and "analyses" in raw and not any(key in raw for key in OF_EXPERIMENTS)
+    return isinstance(raw, dict) and "analyses" in raw and not any(key in raw for key in EXPERIMENT_KEYS)
 
 
 def load_analysis_only(path: Path) -> AnalysisOnlySpec:
-    """Read and validate a YAML spec of analyses.
+    """Read and validate a YAML spec that only analyzes scores.
+
+    Parameters
+    ----------
+    path
+        YAML file in UTF-8.
 
     Raises
     ------
     SpecError
-        Where the file cannot be read, is no YAML, or does not fit; the message lists every fault with its place.
+        If the file cannot be read or is invalid; the message lists all errors with their places.
     """
     try:
         text = path.read_text("utf-8")
@@ -105,6 +117,6 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         return AnalysisOnlySpec.model_validate(read_yaml(text, str(path)))
     except ValidationError as error:
         raise SpecError(
-            f"{path} does not fit:\n{describe(error)}\n"
-            "A spec of analyses has name and analyses, and if need be only and report"
+            f"{path} is invalid:\n{describe(error, AnalysisOnlySpec)}\n"
+            "A spec of analyses has the keys name and analyses, and optionally only and report"
         ) from error

@@ -1,111 +1,115 @@
-"""What a spec names: tasks, methods, analyses, audits and executors, with options of the plugin's own model."""
+"""Components of a spec: tasks, methods, analyses, audits and executors, with options of the plugin's own model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializeAsAny,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticSerializationError
 
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
+from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
-from peekbench.spec.error_messages import describe
+from peekbench.spec.base import Counts, Name, SpecModel, sort_sizes
+from peekbench.spec.error_messages import OptionsError, describe
 from peekbench.spec.yaml_loader import read_yaml
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry
+EntryT = TypeVar("EntryT", bound=NamedEntry)
 
 
-def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
-Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
-
-
-def in_order(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes in ascending order; refuses one that stands twice."""
-    if len(set(sizes)) < len(sizes):
-        raise ValueError(f"{list(sizes)} has a number twice; remove one")
-    return tuple(sorted(sizes))
-
-
-class SpecModel(BaseModel):
-    """Root of the spec's own models."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Component(SpecModel):
+class Component(SpecModel, Generic[EntryT]):
     """A thing that a plugin registers, by name, with its options.
 
-    In YAML the name alone will do: `classic.lsa` is short for `{use: classic.lsa}`.
+    In YAML the name alone is enough: `classic.lsa` is short for `{use: classic.lsa}`. A subclass such as
+    `MethodSpec(Component[MethodEntry])` says which entries it can name.
     """
 
-    kind: ClassVar[str]
-    entry_type: ClassVar[type[DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry]]
+    _entry_type: ClassVar[Any]
 
     use: str
     """`plugin.thing`; a plugin's name alone means its thing of the same name."""
     options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
-    """What `peekbench show plugin.thing` lists."""
+    """Options of the plugin; `peekbench show plugin.thing` lists them."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Remember the entry type that parametrizes the class."""
+        for base in cls.__mro__:
+            args = getattr(base, "__pydantic_generic_metadata__", {}).get("args", ())
+            if args and not isinstance(args[0], TypeVar):
+                cls._entry_type = args[0]
+                return
+
+    @classmethod
+    def plugin_kind(cls) -> PluginKind:
+        """Return the kind of thing that the component names."""
+        return kind_of(cls._entry_type)
+
+    @classmethod
+    def find_entry(cls, use: str) -> EntryT:
+        """Return the entry that a plugin registered.
+
+        Raises
+        ------
+        PluginError
+            If the plugin cannot be loaded, or has no such entry.
+        """
+        entry: EntryT = registry.find(use, cls._entry_type)
+        return entry
+
+    @property
+    def entry(self) -> EntryT:
+        """Entry that the plugin registered."""
+        return self.find_entry(self.use)
 
     @model_validator(mode="before")
     @classmethod
-    def _expand(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return {"use": value} if isinstance(value, str) else value
 
     @field_validator("use")
     @classmethod
-    def _exists(cls, use: str) -> str:
+    def _check_entry_exists(cls, use: str) -> str:
         try:
-            registry.find(use, cls.kind, cls.entry_type)
+            cls.find_entry(use)
         except PluginError as error:
             raise ValueError(str(error)) from error
         return use
 
     @field_validator("options", mode="plain")
     @classmethod
-    def _plugins_own_model(cls, value: Any, info: ValidationInfo) -> Options:
-        if "use" not in info.data:  # reported already
+    def _validate_options(cls, value: Any, info: ValidationInfo) -> Options:
+        if "use" not in info.data:  # the error in `use` is reported already
             return Options()
-        model = registry.find(info.data["use"], cls.kind, cls.entry_type).options
+        model = cls.find_entry(info.data["use"]).options
         if isinstance(value, Options):
             value = value.model_dump()
-        options = model.model_validate({} if value is None else value)
+        try:
+            options = model.model_validate({} if value is None else value)
+        except ValidationError as error:
+            raise OptionsError(model, error) from error
         try:
             options.model_dump_json()
         except PydanticSerializationError as error:
-            raise ValueError(f"cannot be kept as JSON: {error}; give plain values") from error
+            raise ValueError(f"cannot be stored as JSON: {error}; give plain values") from error
         return options
 
     def raw_options(self) -> dict[str, Any]:
-        """Options as plain JSON values, defaults filled in."""
+        """Return the options as plain JSON values, with defaults filled in."""
         dumped: dict[str, Any] = self.options.model_dump(mode="json")
         return dumped
 
 
-U = TypeVar("U", bound=Component)
+class NamedComponent(Component[EntryT], Generic[EntryT]):
+    """A component that tables show under a name of its own."""
 
-
-class NamedComponent(Component):
     name: Name = Field(default="", validate_default=True)
-    """What tables call it: by default the same as `use`. Needed where two entries have the same `use`."""
+    """Name in tables; by default the same as `use`. Required if two entries have the same `use`."""
 
     @field_validator("name", mode="before")
     @classmethod
@@ -113,147 +117,166 @@ class NamedComponent(Component):
         return info.data.get("use", "unnamed") if name == "" else name
 
 
-class TaskSpec(NamedComponent):
-    kind = "data source"
-    entry_type = DataSourceEntry
+class TaskSpec(NamedComponent[DataSourceEntry]):
+    """A task of an experiment."""
 
     num_test: Counts = ()
-    """Those of the design's `num_test` at which this task is drawn, one number or several; by default all of them."""
+    """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
 
     @field_validator("num_test")
     @classmethod
-    def _no_repeats(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        return in_order(sizes)
-
-    @property
-    def entry(self) -> DataSourceEntry:
-        return registry.find(self.use, self.kind, DataSourceEntry)
+    def _sort_sizes(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return sort_sizes(sizes)
 
 
-ONE_FOR_ALL_TASKS = frozenset({"model", "revision"})  # tables name the model, and locks pin its revision, by method
+SAME_FOR_ALL_TASKS = frozenset({"model", "revision"})  # tables name the model, and locks pin its revision, by method
 
 
-class MethodSpec(NamedComponent):
-    kind = "method"
-    entry_type = MethodEntry
+class MethodSpec(NamedComponent[MethodEntry]):
+    """A method of an experiment."""
 
     by_task: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Options that differ for some tasks, by the task's name; of a nested option, only what differs."""
+    """Options that differ for some tasks, by the task's name. Of a nested option, give only the parts that differ."""
 
     @field_validator("by_task")
     @classmethod
-    def _fit_the_options(cls, by_task: dict[str, dict[str, Any]], info: ValidationInfo) -> dict[str, dict[str, Any]]:
+    def _check_options_by_task(
+        cls, by_task: dict[str, dict[str, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, Any]]:
         if isinstance(options := info.data.get("options"), Options):
-            for task, exceptions in by_task.items():
-                if fixed := ONE_FOR_ALL_TASKS & exceptions.keys():
-                    raise ValueError(f"[{task}] has {min(fixed)!r}, which is one for all tasks; add a method for these")
+            for task, differing in by_task.items():
+                if shared := SAME_FOR_ALL_TASKS & differing.keys():
+                    raise ValueError(
+                        f"[{task}] has {min(shared)!r}, which must be the same for all tasks; add a second method"
+                    )
                 try:
-                    merge(options, exceptions)
+                    merge(options, differing)
                 except ValidationError as error:
-                    raise ValueError(f"[{task}] does not fit:\n{describe(error)}") from error
+                    raise ValueError(f"[{task}] is invalid:\n{describe(error, type(options))}") from error
         return by_task
 
-    @property
-    def entry(self) -> MethodEntry:
-        return registry.find(self.use, self.kind, MethodEntry)
-
     def options_for(self, task: str, options: Options | None = None) -> Options:
-        """Options for a task: these, or others that take their place, with the task's exceptions."""
+        """Return the options for a task.
+
+        Parameters
+        ----------
+        task
+            Name of the task; an unknown name gives the options of all tasks.
+        options
+            Options that replace the method's own, such as pinned ones.
+        """
         options = options or self.options
         return merge(options, self.by_task[task]) if task in self.by_task else options
 
     @property
     def model(self) -> str:
-        """The language model that the method works with, where its options name one."""
+        """Language model that the options name; empty if there is none."""
         return str(getattr(self.options, "model", ""))
 
     def base_key(self, tasks: Iterable[str] | None = None) -> str:
-        """Equal for methods that do the same where there are no unlabeled texts, in these tasks or in all."""
+        """Return a key that is equal for methods with the same base arm.
+
+        Parameters
+        ----------
+        tasks
+            Names of the tasks to compare; by default all.
+        """
         entry = self.entry
 
-        def that_matter(options: Options) -> dict[str, Any]:
+        def without_unlabeled(options: Options) -> dict[str, Any]:
             values: dict[str, Any] = options.model_dump(mode="json")
             return {name: value for name, value in values.items() if name not in entry.unlabeled_options}
 
-        everywhere = that_matter(self.options)
-        exceptions = {
-            task: that_matter(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
+        everywhere = without_unlabeled(self.options)
+        of_tasks = {
+            task: without_unlabeled(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
         }
-        by_task = {task: options for task, options in exceptions.items() if options != everywhere}
+        by_task = {task: options for task, options in of_tasks.items() if options != everywhere}
         plugin, thing = registry.split_use(self.use)
         key = f"{plugin}.{entry.base or thing} {json.dumps(everywhere, sort_keys=True)}"
         return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
 
 
-class AnalysisSpec(Component):
-    kind = "analysis"
-    entry_type = AnalyzerEntry
-
-    @property
-    def entry(self) -> AnalyzerEntry:
-        return registry.find(self.use, self.kind, AnalyzerEntry)
+class AnalysisSpec(Component[AnalyzerEntry]):
+    """An analysis of the results."""
 
 
-class AuditSpec(NamedComponent):
-    kind = "audit"
-    entry_type = AuditEntry
-
-    @property
-    def entry(self) -> AuditEntry:
-        return registry.find(self.use, self.kind, AuditEntry)
+class AuditSpec(NamedComponent[AuditEntry]):
+    """An audit of the tasks' data."""
 
 
-class ExecutorSpec(Component):
-    kind = "executor"
-    entry_type = ExecutorEntry
-
-    @property
-    def entry(self) -> ExecutorEntry:
-        return registry.find(self.use, self.kind, ExecutorEntry)
+class ExecutorSpec(Component[ExecutorEntry]):
+    """The executor of a run's work."""
 
 
-def merge(options: Options, exceptions: Mapping[str, Any]) -> Options:
-    """Options with some others in their place, validated by their own model.
+PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
+"""Components whose plugins may pin versions."""
+ComponentT = TypeVar("ComponentT", bound=Component[Any])
+
+
+def merge(options: Options, differing: Mapping[str, Any]) -> Options:
+    """Return options with some values replaced.
+
+    Parameters
+    ----------
+    options
+        Options of a plugin.
+    differing
+        Values to replace, as nested mappings.
 
     Raises
     ------
     ValidationError
-        Where they do not fit.
+        If the options' own model refuses the result.
     """
-    return type(options).model_validate(_merged(options.model_dump(), exceptions))
+    return type(options).model_validate(_merge_values(options.model_dump(), differing))
 
 
-def _merged(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(values)
     for name, other in others.items():
         both = isinstance(merged.get(name), Mapping) and isinstance(other, Mapping)
-        merged[name] = _merged(merged[name], other) if both else other
+        merged[name] = _merge_values(merged[name], other) if both else other
     return merged
 
 
 def parse_options(text: str) -> dict[str, Any]:
-    """Read options given as YAML on a command line.
+    """Parse options that are given as YAML on a command line.
 
     Raises
     ------
     SpecError
-        Where they are no mapping.
+        If the text is not a mapping.
+
+    Examples
+    --------
+    >>> parse_options("{num_components: 5}")
+    {'num_components': 5}
     """
     raw = read_yaml(text, "options")
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise SpecError(f"options: {text!r} is not a mapping such as '{{name: value}}'")
+        raise SpecError(f"options: {text!r} is not a mapping; write it as '{{name: value}}'")
     return raw
 
 
-def make_component(model: type[U], use: str, options: Mapping[str, Any] | None = None) -> U:
-    """Name a thing outside of a spec: `make_component(AnalysisSpec, 'summary')`.
+def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
+    """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`.
+
+    Parameters
+    ----------
+    model
+        Class of the component.
+    use
+        `plugin.thing`.
+    options
+        Options as in a spec.
 
     Raises
     ------
     SpecError
-        Where no plugin offers it, or the options do not fit.
+        If no plugin has the thing, or the options are invalid.
     """
     try:
         return model.model_validate({"use": use, "options": options})
     except ValidationError as error:
-        raise SpecError(f"{use} does not fit:\n{describe(error)}") from error
+        raise SpecError(f"{use} is invalid:\n{describe(error, model)}") from error

@@ -1,62 +1,117 @@
-"""What pydantic finds wrong, as lines that a user can act on."""
+"""Validation errors as lines that a user can act on: the place, the problem and the remedy."""
 
 from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from types import MappingProxyType
+from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 PLACED = re.compile(r"(\w*)\[(\d+)\]\.(\w+): ")
-AS_GIVEN: Mapping[str, Sequence[int]] = MappingProxyType({})
+MAX_DEPTH = 3  # levels of nested options that suggestions name
+NO_POSITIONS: Mapping[str, Sequence[int]] = MappingProxyType({})
+
+
+class OptionsError(ValueError):
+    """Options that a plugin's own model refuses."""
+
+    def __init__(self, model: type[BaseModel], error: ValidationError) -> None:
+        super().__init__(str(error))
+        self.model = model
+        self.error = error
 
 
 def describe(
-    error: ValidationError, at: tuple[int | str, ...] = (), written: Mapping[str, Sequence[int]] = AS_GIVEN
+    error: ValidationError,
+    model: type[BaseModel],
+    at: tuple[int | str, ...] = (),
+    positions: Mapping[str, Sequence[int]] = NO_POSITIONS,
 ) -> str:
-    """One line a fault: place, problem, and what was given.
+    """Return one line for each error: place, problem and remedy.
 
     Parameters
     ----------
+    error
+        Errors that pydantic found.
+    model
+        Model that was validated; its fields are suggested for misspelled options.
     at
-        Where the value stands that was validated.
-    written
-        For lists some of whose entries stood for several: where in the user's own list each entry came from.
+        Place of the validated value in the spec.
+    positions
+        For lists in which a group was replaced by its members: position in the user's own list of each item.
     """
     lines = []
-    for fault in error.errors(include_url=False):
-        loc = (*at, *fault["loc"])
-        cause = fault.get("ctx", {}).get("error")
-        if fault["type"] == "too_short" and fault["input"]:  # there were some, and their own faults are listed
+    for detail in error.errors(include_url=False):
+        loc = (*at, *detail["loc"])
+        cause = detail.get("ctx", {}).get("error")
+        if detail["type"] == "too_short" and detail["input"]:  # the items have errors of their own
             continue
-        if isinstance(cause, ValidationError):  # of a plugin's options model
-            lines += describe(cause, loc, written).split("\n")
+        if isinstance(cause, OptionsError):
+            lines += describe(cause.error, cause.model, loc, positions).split("\n")
             continue
-        message = fault["msg"].removeprefix("Value error, ")
-        if placed := PLACED.match(message):  # from a validator of the whole list, or spec
+        message = detail["msg"].removeprefix("Value error, ")
+        if placed := PLACED.match(message):  # from a validator of the whole list, or of the whole spec
             group, position, name = placed.groups()
             loc = (*loc, *filter(None, [group]), int(position), name)
             message = message[placed.end() :]
-        place = _place(loc, written)
-        if fault["type"] == "extra_forbidden":
-            message = "no such setting; remove it or correct its name"
-        elif fault["type"] == "too_short":
+        if detail["type"] == "extra_forbidden":
+            message = _unknown_option(model, detail["loc"])
+        elif detail["type"] == "too_short":
             message = "is empty; name at least one"
-        elif fault["type"] == "missing":
+        elif detail["type"] == "missing":
             message = "is missing; add it"
-        elif fault["type"] != "value_error":
+        elif detail["type"] != "value_error":
             # YAML has lists, not tuples.
-            message = f"{message.replace('valid tuple', 'valid list')}; got {reprlib.repr(fault['input'])}"
-        lines.append(f"  {place or 'spec'}: {message}")
-    return "\n".join(dict.fromkeys(lines))  # members of one group share their faults
+            message = f"{message.replace('valid tuple', 'valid list')}; got {reprlib.repr(detail['input'])}"
+        lines.append(f"  {_place(loc, positions) or 'spec'}: {message}")
+    return "\n".join(dict.fromkeys(lines))  # the members of a group have the same errors
 
 
-def _place(loc: tuple[int | str, ...], written: Mapping[str, Sequence[int]]) -> str:
-    """As a user would point at it: methods[1].options.num_components."""
+def _place(loc: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]) -> str:
+    """Return a place as users write it: methods[1].options.num_components."""
     match loc:
-        case (str(group), int(position), *rest) if group in written:
-            loc = (group, written[group][position], *rest)
-    steps = (step for step in loc if step != "[key]")  # pydantic's mark of a fault in a mapping's key
+        case (str(group), int(position), *rest) if group in positions:
+            loc = (group, positions[group][position], *rest)
+    steps = (step for step in loc if step != "[key]")  # pydantic's mark of an error in a mapping's key
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+
+
+def _unknown_option(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
+    """Return a message that names the nearest valid option."""
+    *parents, name = loc
+    for step in parents:
+        if isinstance(step, str) and step in model.model_fields:
+            nested = _nested_models(model.model_fields[step].annotation)
+            if len(nested) != 1:
+                return "no such option; remove it or correct its name"
+            (model,) = nested
+    names = list(_option_names(model))
+    if not names:
+        return "no such option; remove it: there are no options here"
+    by_last_name = {option.rpartition(".")[2]: option for option in reversed(names)}
+    close = get_close_matches(str(name), [*names, *by_last_name], n=1)
+    if close:
+        return f"no such option; did you mean {by_last_name.get(close[0], close[0])}?"
+    return f"no such option; choose from: {', '.join(name for name in names if '.' not in name)}"
+
+
+def _option_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Iterate over the names of options, with those of nested models as 'outer.inner'."""
+    for name, field in model.model_fields.items():
+        if field.exclude:  # no user writes it
+            continue
+        yield prefix + name
+        nested = [] if get_origin(field.annotation) in (tuple, list, dict) else _nested_models(field.annotation)
+        if prefix.count(".") < MAX_DEPTH and len(nested) == 1:
+            yield from _option_names(nested[0], f"{prefix}{name}.")
+
+
+def _nested_models(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that a type such as `tuple[TaskSpec, ...]` contains."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _nested_models(argument)]

@@ -1,67 +1,93 @@
-"""YAML to a frozen `ExperimentSpec`, every plugin's options validated by the plugin's own model on the way."""
+"""The spec of an experiment, from YAML to a frozen `ExperimentSpec`; plugins' own models validate their options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_serializer, model_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
+from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import TaskGroupEntry
+from peekbench.plugins.entries import DataSourceEntry, RendererEntry, TaskGroupEntry
+from peekbench.plugins.kinds import kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
+from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
+from peekbench.spec.base import Name, SpecModel
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
     ExecutorSpec,
     MethodSpec,
-    Name,
-    SpecModel,
+    PinnableSpec,
     TaskSpec,
     make_component,
 )
-from peekbench.spec.design import BASE, EXTRA, TEST, Arm, ArmSpec, Design
+from peekbench.spec.design import Design
 from peekbench.spec.error_messages import describe
-from peekbench.spec.lockfile import lock_path, pinned_options, read_lock
+from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_yaml
 
 DEFAULT_FORMATS: Any = ("html", "text", "markdown", "json", "cards")
+# The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
+# which other plugins are installed. Written as in YAML: a spec looks them up and validates them with its other parts.
+DEFAULT_ANALYSES: Any = ("summary", "permutation")
+DEFAULT_EXECUTOR: Any = "local"
 
 
 class ReportSpec(SpecModel):
+    """Files of a report."""
+
     formats: tuple[Literal["html", "text", "markdown", "json", "cards", "svg", "png"], ...] = DEFAULT_FORMATS
-    """Files to write into `reports/<name>/`; cards are one Markdown file a method, svg and png the figures, each in a
-    folder of their own there."""
+    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
+    figures. Cards and figures have folders of their own."""
     allow_incomplete: bool = False
-    """Analyze a design with holes instead of refusing; the report says so."""
+    """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
+    renderer: str = ""
+    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
+
+    @field_validator("renderer")
+    @classmethod
+    def _check_renderer_exists(cls, renderer: str) -> str:
+        if renderer:
+            try:
+                registry.find(renderer, RendererEntry)
+            except PluginError as error:
+                raise ValueError(str(error)) from error
+        return renderer
+
+    @model_serializer(mode="wrap")
+    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
+        """Keep the stored form of specs that name no renderer."""
+        dumped: dict[str, Any] = serialize(self)
+        return {key: value for key, value in dumped.items() if key != "renderer" or value}
+
+
+def _refuse_unwritten(value: Any) -> Any:
+    raise PydanticCustomError("extra_forbidden", "Extra inputs are not permitted")
 
 
 def _expand_groups(tasks: Any) -> Any:
-    """Put the members in the place of a group such as `docstrings.all`."""
+    """Replace groups such as `docstrings.all` by their members."""
     if not isinstance(tasks, list | tuple):
         return tasks
     expanded: list[Any] = []
     for task in tasks:
         if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use")) is not None:
             raise ValueError(
-                f"[{len(expanded)}].name: {task['use']!r} is a group and its members keep their own names; remove it"
+                f"[{len(expanded)}].name: {task['use']!r} is a group and its members have their own names; remove it"
             )
         expanded += _members(task)
     return expanded
 
 
 def _members(task: Any) -> list[Any]:
-    """The tasks that an entry under `tasks` stands for, each with all that was written there."""
+    """Return the tasks that an entry under `tasks` means, each with all that was written there."""
     use: Any = task.get("use") if isinstance(task, Mapping) else task
     group = _find_group(use)
     if group is None:
@@ -72,7 +98,7 @@ def _members(task: Any) -> list[Any]:
 
 
 def _written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Where under `tasks` each task came from, once groups are expanded."""
+    """Return the position under `tasks` of each task after groups are expanded."""
     tasks = raw.get("tasks")
     if not isinstance(tasks, list | tuple):
         return {}
@@ -84,76 +110,93 @@ def _find_group(use: Any) -> TaskGroupEntry | None:
         return None
     plugin, thing = registry.split_use(use)
     try:
-        entry = registry.load(plugin).offers.get("data source", {}).get(thing)
+        entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(thing)
     except PluginError:
-        return None  # the task's own validation reports it, with its place
+        return None  # the validation of the task reports the error with its place
     return entry if isinstance(entry, TaskGroupEntry) else None
 
 
-# As YAML would have them; validated, and so looked up among the plugins, with the rest of a spec.
-DEFAULT_ANALYSES: Any = ("summary", "permutation")
-DEFAULT_EXECUTOR: Any = "local"
-
-
 class ExperimentSpec(SpecModel):
-    """One experiment: what is compared on what, how often, and what is made of it."""
+    """An experiment: which methods are compared on which tasks, how often, and how the results are analyzed.
+
+    Make one with `load_spec`, or with `peekbench.spec.experiment.make_spec` from plain values. A spec never changes;
+    `with_executor_options` and `with_lock` return new ones.
+
+    Raises
+    ------
+    ValidationError
+        If a value is invalid; `load_spec` raises a `SpecError` that names the place instead.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> spec = peekbench.ExperimentSpec(
+    ...     name="small",
+    ...     tasks=["docstrings.stdlib"],
+    ...     methods=["classic.lsa"],
+    ...     design={"num_train": 50, "num_test": 100, "num_subsamples": 20},
+    ... )
+    >>> [method.name for method in spec.methods]
+    ['classic.lsa']
+    """
 
     name: Name
-    """Names the store `runs/<name>.sqlite` and the folder `reports/<name>/`."""
+    """Name of the store `runs/<name>.sqlite` and of the folder `reports/<name>/`."""
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
-    """All draws and fits follow from it."""
+    """Seed of all subsamples and fits."""
     tasks: Annotated[tuple[TaskSpec, ...], BeforeValidator(_expand_groups), Field(min_length=1)]
     methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
     design: Design
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
-    """base, extra, test, and any number of doses such as `mix: 0.25`, in which that share of the unlabeled texts is
-    test text and the rest extra text."""
+    """base, extra, test, and any number of doses such as `mix: 0.25`: that share of the unlabeled texts is test text
+    and the rest is extra text."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
     audits: tuple[AuditSpec, ...] = ()
-    """What `peekbench audit` examines the tasks' data for; runs and their numbers do not depend on it."""
+    """Audits that `peekbench audit` does on the tasks' data; runs do not depend on them."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
     report: ReportSpec = ReportSpec()
-
-    _folder: Path = PrivateAttr(default_factory=Path.cwd)
-    _pinned: dict[tuple[str, str], Options] = PrivateAttr(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        """Where relative paths in options start: the spec file's folder."""
-        return self._folder
+    folder: SkipJsonSchema[Annotated[Path, BeforeValidator(_refuse_unwritten)]] = Field(
+        default_factory=Path.cwd, exclude=True
+    )
+    """Folder of the spec file, where relative paths in options start. It is no part of the YAML."""
+    pinned: SkipJsonSchema[Annotated[Mapping[tuple[str, str], Any], BeforeValidator(_refuse_unwritten)]] = Field(
+        default_factory=dict, exclude=True
+    )
+    """Options with the versions of the lock file, by group ('tasks', 'methods', 'audits') and name. They are no part of
+    the YAML."""
 
     @field_validator("tasks", "methods", "audits")
     @classmethod
-    def _unique_names(cls, things: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _check_names_are_unique(cls, components: tuple[Any, ...]) -> tuple[Any, ...]:
         seen: set[str] = set()
-        for position, thing in enumerate(things):
-            if thing.name in seen:
-                raise ValueError(f"[{position}].name: {thing.name!r} is taken; give each entry a `name` of its own")
-            seen.add(thing.name)
-        return things
+        for position, component in enumerate(components):
+            if component.name in seen:
+                raise ValueError(f"[{position}].name: {component.name!r} is taken; give each entry its own `name`")
+            seen.add(component.name)
+        return components
 
     @field_validator("arms")
     @classmethod
-    def _effect_arms(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+    def _check_arms(cls, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
         names = [arm.name for arm in arms]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"arm {name!r} stands twice; remove one")
+                raise ValueError(f"arm {name!r} is duplicated; remove one")
         for name in (EXTRA.name, TEST.name):
             if name not in names:
                 raise ValueError(f"arm {name!r} is missing: the bias is the score of test minus that of extra; add it")
         return arms
 
     @model_validator(mode="after")
-    def _exceptions_name_tasks(self) -> ExperimentSpec:
+    def _check_task_names(self) -> ExperimentSpec:
         names = {task.name for task in self.tasks}
         for position, method in enumerate(self.methods):
             for task in sorted(method.by_task.keys() - names):
-                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; write its name in this spec")
+                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; correct its name")
         return self
 
     @model_validator(mode="after")
-    def _tasks_are_drawn_at_sizes_of_the_design(self) -> ExperimentSpec:
+    def _check_sizes_of_tasks(self) -> ExperimentSpec:
         for position, task in enumerate(self.tasks):
             for size in sorted(set(task.num_test) - set(self.design.num_test)):
                 raise ValueError(
@@ -163,7 +206,7 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _doses_differ_from_extra_and_test(self) -> ExperimentSpec:
+    def _check_doses(self) -> ExperimentSpec:
         for position, arm in enumerate(self.arms):
             for num_test in self.design.num_test:
                 peeked = arm.num_peeked(num_test)
@@ -176,64 +219,108 @@ class ExperimentSpec(SpecModel):
         return self
 
     def task(self, name: str) -> TaskSpec:
+        """Return the task of a name."""
         return next(task for task in self.tasks if task.name == name)
 
     def method(self, name: str) -> MethodSpec:
+        """Return the method of a name."""
         return next(method for method in self.methods if method.name == name)
 
     def design_of(self, task: TaskSpec) -> Design:
-        """The design at the sizes at which that task is drawn."""
+        """Return the design at the test sizes of a task."""
         return self.design.only(task.num_test)
 
     def source(self, task: TaskSpec) -> SourceRef:
-        """How to load that task's data."""
-        options = self._pinned.get(("tasks", task.name), task.options)
+        """Return a reference to the data of a task, with pinned versions."""
+        options: Options = self.pinned.get(("tasks", task.name), task.options)
         return SourceRef(task.use, options.model_dump(mode="json"), self.folder)
 
     def audit_options(self, audit: AuditSpec) -> Options:
-        """What the audit is called with: its options, and what the lock file pins."""
-        return self._pinned.get(("audits", audit.name), audit.options)
+        """Return the options to call an audit with, pinned versions included."""
+        options: Options = self.pinned.get(("audits", audit.name), audit.options)
+        return options
 
     def options(self, method: MethodSpec, task: str = "") -> Options:
-        """What the method is called with: its options, what the lock file pins, and what differs for the task."""
-        return method.options_for(task, self._pinned.get(("methods", method.name), method.options))
+        """Return the options to call a method with on a task, pinned versions included."""
+        return method.options_for(task, self.pinned.get(("methods", method.name), method.options))
 
-    def _pin(self, lock: Mapping[str, Any], origin: Path) -> None:
-        """Load and fit with the versions of a lock file."""
-        for group, things in (("tasks", self.tasks), ("methods", self.methods), ("audits", self.audits)):
-            for thing in things:
-                self._pinned[group, thing.name] = pinned_options(lock, group, thing, origin)
+    def pinnable(self) -> Iterator[tuple[str, PinnableSpec]]:
+        """Iterate over the components whose plugins may pin versions, each with its group."""
+        for group in PINNABLE:
+            yield from ((group, component) for component in getattr(self, group))
 
-    def with_executor_options(self, **options: Any) -> ExperimentSpec:
-        """The same experiment with other settings of its executor, which no number depends on.
+    def with_lock(self, lock: Mapping[str, Any], origin: Path) -> ExperimentSpec:
+        """Return the same experiment with the versions of a lock file.
+
+        Parameters
+        ----------
+        lock
+            Content of the lock file, from `peekbench.spec.lockfile.read_lock`.
+        origin
+            Path of the lock file, for messages.
 
         Raises
         ------
         SpecError
-            Where the executor has no such option.
+            If the lock file was made for other options.
+        """
+        pinned = {
+            (group, component.name): pinned_options(lock, group, component, origin)
+            for group, component in self.pinnable()
+        }
+        return self.model_copy(update={"pinned": pinned})
+
+    def with_executor_options(self, **options: Any) -> ExperimentSpec:
+        """Return the same experiment with other options of its executor, which do not change any number.
+
+        Raises
+        ------
+        SpecError
+            If the executor has no such option.
         """
         executor = make_component(ExecutorSpec, self.executor.use, {**self.executor.raw_options(), **options})
         return self.model_copy(update={"executor": executor})
 
     def folders(self) -> Folders:
-        from peekbench.cache import cache_folder
-
+        """Return the folders that plugins may use."""
         return Folders(spec=self.folder, cache=cache_folder())
 
 
 def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
-    """Read and validate a YAML spec.
+    """Read and validate the YAML spec of an experiment.
 
     Parameters
     ----------
+    path
+        YAML file in UTF-8.
     locked
-        Whether a lock file beside it counts.
+        Whether to apply the lock file beside the spec, if there is one.
+
+    Returns
+    -------
+    ExperimentSpec
+        The spec. Relative paths in options start at the file's folder.
 
     Raises
     ------
     SpecError
-        Where the file cannot be read, is no YAML, or does not fit, the message lists every fault with its place; or
-        where there is a lock file beside it which does not fit.
+        If the file or its lock file cannot be read or is invalid; the message lists all errors with their places.
+
+    Examples
+    --------
+    >>> import pathlib, peekbench, tempfile
+    >>> text = '''
+    ... name: small
+    ... tasks: [docstrings.stdlib]
+    ... methods: [classic.lsa]
+    ... design: {num_train: 50, num_test: 100, num_subsamples: 20}
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "small.yaml"
+    ...     _ = path.write_text(text)
+    ...     spec = peekbench.load_spec(path)
+    >>> spec.design.num_subsamples
+    20
     """
     path = Path(path)
     try:
@@ -242,48 +329,53 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SpecError(f"cannot read the spec {path}: {reason}; give the path of a YAML file in UTF-8") from error
     spec = parse_spec(text, folder=path.absolute().parent, origin=str(path))
-    if locked and (lock := read_lock(lock_path(path))):
-        spec._pin(lock, lock_path(path))
-    return spec
+    lock = read_lock(lock_path(path)) if locked else {}
+    return spec.with_lock(lock, lock_path(path)) if lock else spec
 
 
 def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:
-    """Validate the text of a YAML spec; `folder` is where relative paths in it start.
+    """Parse and validate the YAML text of a spec.
+
+    Parameters
+    ----------
+    text
+        YAML.
+    folder
+        Folder where relative paths in options start.
+    origin
+        Name of the text for messages.
 
     Raises
     ------
     SpecError
-        As `load_spec`.
+        If the spec is invalid; the message lists all errors with their places.
     """
     raw = read_yaml(text, origin)
     if not isinstance(raw, dict):
-        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {_kind(raw)}")
+        kind = "empty" if raw is None else f"a {type(raw).__name__}"
+        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {kind}")
     return make_spec(raw, folder=folder, origin=origin)
 
 
 def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> ExperimentSpec:
-    """Validate a spec given as plain values.
+    """Validate a spec that is given as plain values; see `parse_spec`.
 
     Raises
     ------
     SpecError
-        Where it does not fit; the message lists every fault with its place.
+        If the spec is invalid; the message lists all errors with their places.
     """
     try:
         spec = ExperimentSpec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(f"{origin} does not fit:\n{describe(error, written=_written_positions(raw))}") from error
+        message = describe(error, ExperimentSpec, positions=_written_positions(raw))
+        raise SpecError(f"{origin} is invalid:\n{message}") from error
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
-    spec._folder = folder
-    return spec
-
-
-def _kind(value: object) -> str:
-    return "empty" if value is None else f"a {type(value).__name__}"
+    return spec.model_copy(update={"folder": folder})
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:
-    """The spec as plain JSON values with every default filled in: what a store keeps and compares."""
+    """Return the spec as plain JSON values with all defaults filled in, which a store keeps and compares."""
     dumped: dict[str, Any] = spec.model_dump(mode="json")
     return dumped

@@ -1,8 +1,9 @@
-"""JSON schema of specs, the options of every installed plugin included, for editors that complete and check YAML."""
+"""JSON schema of specs, with the options of all installed plugins, for editors that complete and check YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -10,58 +11,74 @@ from pydantic.json_schema import models_json_schema
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry, TaskGroupEntry
+from peekbench.plugins.kinds import PluginKind
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
-from peekbench.spec.analysis_only import OF_EXPERIMENTS, AnalysisOnlySpec
+from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
+from peekbench.spec.components import AnalysisSpec, AuditSpec, Component, ExecutorSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
-_PLACES = {
-    "TaskSpec": "data source",
-    "MethodSpec": "method",
-    "AnalysisSpec": "analysis",
-    "AuditSpec": "audit",
-    "ExecutorSpec": "executor",
+COMPONENTS: tuple[type[Component[Any]], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec)
+# Options that take one number or several; pydantic describes only the lists.
+NUMBERS = (
+    ("Design", "num_train"),
+    ("Design", "num_test"),
+    ("TaskSpec", "num_test"),
+    ("Selection", "num_train"),
+    ("Selection", "num_test"),
+)
+ARM = {
+    "anyOf": [
+        {"enum": ["base", "extra", "test"]},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["mix"],
+            "properties": {"mix": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
+            "description": "Share of test texts among the unlabeled texts.",
+        },
+    ]
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """An entry that a component can name, and the schema of its options."""
+
+    names: tuple[str, ...]
+    summary: str
+    options: Mapping[str, Any]
+    is_group: bool = False
+
+
 def make_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 of specs, those of analyses alone too, without the plugins that are broken."""
+    """Return the JSON Schema 2020-12 of specs, those that only analyze scores included; leave out broken plugins."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
-    other = AnalysisOnlySpec.model_json_schema(mode="validation")
-    definitions = {**other.pop("$defs"), **schema.pop("$defs")}
+    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation")
+    definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
-    sound = [plugin for plugin in registry.installed() if plugin not in broken]
-    sizes = [("Design", "num_train"), ("Design", "num_test"), ("TaskSpec", "num_test")]
-    for model, size in [*sizes, ("Selection", "num_train"), ("Selection", "num_test")]:
-        parts = definitions[model]["properties"]
-        parts[size] = _one_or_several(parts[size])
+    working = [plugin for plugin in registry.installed() if plugin not in broken]
+    for model, option in NUMBERS:
+        properties = definitions[model]["properties"]
+        properties[option] = _one_or_several(properties[option])
     for name in ("task", "method", "model"):
         several = {"type": "array", "items": {"type": "string"}}
-        definitions["Selection"]["properties"][name] = {"anyOf": [{"type": "string"}, several]}
-    uses = {kind: _uses(kind, sound, definitions) for kind in _PLACES.values()}
-    for model, kind in _PLACES.items():
-        own = {name: part for name, part in definitions[model]["properties"].items() if name not in ("use", "options")}
-        definitions[model] = {
+        properties = definitions["Selection"]["properties"]
+        description = properties[name]["description"]
+        properties[name] = {"anyOf": [{"type": "string"}, several], "description": description}
+    for component in COMPONENTS:
+        choices = _list_choices(component.plugin_kind(), working, definitions)
+        properties = definitions[component.__name__]["properties"]
+        own = {name: part for name, part in properties.items() if name not in ("use", "options")}
+        definitions[component.__name__] = {
             "anyOf": [
-                {"enum": sorted(name for use in uses[kind] for name in use.names)},
-                *(_with_options(use, own) for use in uses[kind]),
+                {"enum": sorted(name for choice in choices for name in choice.names)},
+                *(_with_options(choice, own) for choice in choices),
             ]
         }
     definitions.pop("Options", None)
-    definitions["Arm"] = {
-        "anyOf": [
-            {"enum": ["base", "extra", "test"]},
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["mix"],
-                "properties": {"mix": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
-                "description": "Share of test texts among the unlabeled ones.",
-            },
-        ]
-    }
-    definitions |= {"ExperimentSpec": schema, "AnalysisOnlySpec": other}
-    of_experiments = {"anyOf": [{"required": [key]} for key in OF_EXPERIMENTS]}
+    definitions |= {"Arm": ARM, "ExperimentSpec": schema, "AnalysisOnlySpec": analysis_only}
+    of_experiments = {"anyOf": [{"required": [key]} for key in EXPERIMENT_KEYS]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "peekbench spec",
@@ -72,16 +89,16 @@ def make_schema() -> dict[str, Any]:
     }
 
 
-def _one_or_several(part: Mapping[str, Any]) -> dict[str, Any]:
-    one = {"type": "integer", "minimum": 1}
+def _one_or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
+    number = {"type": "integer", "minimum": 1}
     return {
-        "anyOf": [one, {"type": "array", "items": one, "minItems": 1}],
-        **({"description": part["description"]} if "description" in part else {}),
+        "anyOf": [number, {"type": "array", "items": number, "minItems": 1}],
+        **({"description": schema["description"]} if "description" in schema else {}),
     }
 
 
 def broken_plugins() -> dict[str, str]:
-    """What is wrong with each plugin that cannot be loaded."""
+    """Return, by plugin, why each broken plugin cannot be loaded."""
     broken: dict[str, str] = {}
     for plugin in registry.installed():
         try:
@@ -94,33 +111,24 @@ def broken_plugins() -> dict[str, str]:
     return broken
 
 
-class _Use:
-    """A thing that a spec can name, under each of its names, and the schema of its options."""
-
-    def __init__(
-        self, names: tuple[str, ...], summary: str, options: Mapping[str, Any], *, is_group: bool = False
-    ) -> None:
-        self.names, self.summary, self.options, self.is_group = names, summary, options, is_group
-
-
-def _uses(kind: str, sound: Sequence[str], definitions: dict[str, Any]) -> list[_Use]:
-    found: list[_Use] = []
-    for plugin in sound:
-        for thing, entry in sorted(registry.load(plugin).offers.get(kind, {}).items()):
-            names = (f"{plugin}.{thing}", plugin) if thing == plugin else (f"{plugin}.{thing}",)
+def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[str, Any]) -> list[_Choice]:
+    choices: list[_Choice] = []
+    for plugin in working:
+        for thing, entry in sorted(registry.load(plugin).offers[kind.name].items()):
+            names = tuple(dict.fromkeys([f"{plugin}.{thing}", registry.join_use(plugin, thing)]))
             if isinstance(entry, TaskGroupEntry):
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
-                found.append(_Use(names, entry.summary, {"allOf": members}, is_group=True))
+                choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
-            assert not isinstance(entry, RendererEntry)  # for which specs have no place
+            assert not isinstance(entry, RendererEntry)  # it has no options
             key = f"options of {plugin}.{thing}"
             definitions[key] = _self_contained(entry.options, key, definitions)
-            found.append(_Use(names, entry.summary, {"$ref": f"#/$defs/{key}"}))
-    return found
+            choices.append(_Choice(names, entry.summary, {"$ref": f"#/$defs/{key}"}))
+    return choices
 
 
 def _self_contained(options: type[Options], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Schema of one options model; what it refers to is filed beside it under names of its own."""
+    """Return the schema of one options model; add the models that it refers to to `definitions`, under `key`."""
     template = "#/$defs/" + key + " {model}"
     _, described = models_json_schema([(options, "validation")], ref_template=template)
     parts = described["$defs"]
@@ -129,15 +137,15 @@ def _self_contained(options: type[Options], key: str, definitions: dict[str, Any
     return own
 
 
-def _with_options(use: _Use, own: Mapping[str, Any]) -> dict[str, Any]:
-    named = {name: part for name, part in own.items() if not (use.is_group and name == "name")}
+def _with_options(choice: _Choice, own: Mapping[str, Any]) -> dict[str, Any]:
+    named = {name: part for name, part in own.items() if not (choice.is_group and name == "name")}
     return {
         "type": "object",
         "additionalProperties": False,
         "required": ["use"],
         "properties": {
-            "use": {"enum": list(use.names), "description": use.summary},
-            "options": {"anyOf": [use.options, {"type": "null"}]},
+            "use": {"enum": list(choice.names), "description": choice.summary},
+            "options": {"anyOf": [choice.options, {"type": "null"}]},
             **named,
         },
     }

@@ -1,51 +1,59 @@
-"""A lock file beside a spec: at which version everything that changes by itself was loaded, for reruns elsewhere."""
+"""The lock file beside a spec: versions of data and models that can change, for equal numbers elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
+from peekbench.records.data import Folders
+from peekbench.spec.components import PinnableSpec
 from peekbench.spec.error_messages import describe
 from peekbench.spec.yaml_loader import read_yaml
 
-if TYPE_CHECKING:
-    from peekbench.records.data import Folders
-    from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
-    from peekbench.spec.experiment import ExperimentSpec
-
 SUFFIX = ".lock"
-GROUPS = ("tasks", "methods", "audits")
+PINNABLE = ("tasks", "methods", "audits")
+"""Groups of a spec whose components may have pinned versions."""
 
 
 def lock_path(spec: Path) -> Path:
-    """Where the lock of a spec file is."""
+    """Return the path of a spec's lock file."""
     return spec.with_suffix(SUFFIX)
 
 
-def make_lock(spec: ExperimentSpec, folders: Folders) -> dict[str, dict[str, Any]]:
-    """Ask every task, method and audit for the options that pin it.
+def make_lock(components: Iterable[tuple[str, PinnableSpec]], folders: Folders) -> dict[str, dict[str, Any]]:
+    """Ask the plugins of components for the options that pin their versions.
 
     Parameters
     ----------
+    components
+        Pairs (group, component), from `ExperimentSpec.pinnable`.
     folders
-        With an empty cache folder, the newest versions are asked for instead of those that are in use here.
+        Folders for the plugins. If the cache folder is empty, plugins look for the newest versions instead of those
+        that are in use here.
+
+    Returns
+    -------
+    dict
+        Content of the lock file; components without pinned options are left out.
 
     Raises
     ------
     DataError
-        Where a version cannot be found out.
+        If a version cannot be found.
     """
     lock: dict[str, dict[str, Any]] = {}
-    for group, thing in _pinnable(spec):
-        assert thing.entry.pin is not None
-        pinned = dict(thing.entry.pin(options=thing.options, folders=folders))
+    for group, component in components:
+        pin = component.entry.pin
+        pinned = {} if pin is None else dict(pin(options=component.options, folders=folders))
         if pinned:
-            lock.setdefault(group, {})[thing.name] = {"use": thing.use, "options": written(thing), "pinned": pinned}
+            entry = {"use": component.use, "options": _written_options(component), "pinned": pinned}
+            lock.setdefault(group, {})[component.name] = entry
     return lock
 
 
@@ -55,11 +63,9 @@ def write_lock(lock: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     Raises
     ------
     SpecError
-        Where it cannot be written.
+        If the file cannot be written.
     """
-    import yaml
-
-    head = "# Written by `peekbench lock`. A spec with this file beside it is run with just these versions.\n"
+    head = "# Written by `peekbench lock`. Runs of the spec beside this file use these versions.\n"
     try:
         path.write_text(head + yaml.safe_dump(dict(lock), sort_keys=True, allow_unicode=True), encoding="utf-8")
     except OSError as error:
@@ -67,60 +73,57 @@ def write_lock(lock: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
 
 def read_lock(path: Path) -> dict[str, dict[str, Any]]:
-    """The content of a lock file; empty where there is none.
+    """Return the content of a lock file, or an empty mapping if there is no file.
 
     Raises
     ------
     SpecError
-        Where it is not what `write_lock` writes.
+        If the file cannot be read or was not written by `write_lock`.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeError) as error:
-        raise SpecError(f"cannot read {path}: {error}; `peekbench lock SPEC` writes it anew") from error
+        raise SpecError(f"cannot read {path}: {error}; write it again with `peekbench lock SPEC`") from error
     lock = read_yaml(text, str(path)) or {}
-    wanted = {"use", "options", "pinned"}
-    entries = [entry for group in GROUPS for entry in lock.get(group, {}).values()] if _is_lock(lock) else [None]
-    if not all(isinstance(entry, dict) and set(entry) == wanted for entry in entries):
-        raise SpecError(f"{path} is no lock file; `peekbench lock SPEC` writes it anew")
+    keys = {"use", "options", "pinned"}
+    entries = [entry for group in PINNABLE for entry in lock.get(group, {}).values()] if _has_groups(lock) else [None]
+    if not all(isinstance(entry, dict) and set(entry) == keys for entry in entries):
+        raise SpecError(f"{path} is not a lock file; write it again with `peekbench lock SPEC`")
     return dict(lock)
 
 
-def _is_lock(lock: object) -> bool:
-    return isinstance(lock, dict) and set(lock) <= set(GROUPS) and all(isinstance(part, dict) for part in lock.values())
+def _has_groups(lock: object) -> bool:
+    return (
+        isinstance(lock, dict) and set(lock) <= set(PINNABLE) and all(isinstance(part, dict) for part in lock.values())
+    )
 
 
-def pinned_options(
-    lock: Mapping[str, Mapping[str, Any]], group: str, thing: TaskSpec | MethodSpec | AuditSpec, path: Path
-) -> Options:
-    """A thing's options with those that the lock pins.
+def pinned_options(lock: Mapping[str, Mapping[str, Any]], group: str, component: PinnableSpec, path: Path) -> Options:
+    """Return a component's options with the versions of a lock file.
 
     Raises
     ------
     SpecError
-        Where the lock was made for another thing, or for other options.
+        If the lock file was made for other options.
     """
-    entry = lock.get(group, {}).get(thing.name)
+    entry = lock.get(group, {}).get(component.name)
     if entry is None:
-        return thing.options
-    if (entry["use"], entry["options"]) != (thing.use, written(thing)):
+        return component.options
+    if (entry["use"], entry["options"]) != (component.use, _written_options(component)):
         raise SpecError(
-            f"{path}: {group}: {thing.name} was locked with other settings ({entry['use']}, {entry['options']}); "
+            f"{path}: {group}: {component.name} was locked with other settings ({entry['use']}, {entry['options']}); "
             "run `peekbench lock SPEC` again, or delete the file"
         )
+    model = type(component.options)
     try:
-        return type(thing.options).model_validate({**thing.options.model_dump(), **entry["pinned"]})
+        return model.model_validate({**component.options.model_dump(), **entry["pinned"]})
     except ValidationError as error:
-        raise SpecError(f"{path} does not fit:\n{describe(error, (group, thing.name, 'pinned'))}") from error
+        place = (group, component.name, "pinned")
+        raise SpecError(f"{path} is invalid:\n{describe(error, model, place)}") from error
 
 
-def written(thing: TaskSpec | MethodSpec | AuditSpec) -> dict[str, Any]:
-    """The options that stand in the spec."""
-    return thing.options.model_dump(mode="json", exclude_unset=True)
-
-
-def _pinnable(spec: ExperimentSpec) -> Iterator[tuple[str, TaskSpec | MethodSpec | AuditSpec]]:
-    for group in GROUPS:
-        yield from ((group, thing) for thing in getattr(spec, group) if thing.entry.pin is not None)
+def _written_options(component: PinnableSpec) -> dict[str, Any]:
+    """Return the options that the user wrote, without defaults."""
+    return component.options.model_dump(mode="json", exclude_unset=True)

@@ -1,1 +1,1 @@
-"""The SQLite file of a run: its spec, finished trials, failures, and provenance."""
+"""One SQLite file per run: the spec, the finished trials, the failures, and the provenance."""

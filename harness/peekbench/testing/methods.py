@@ -215,8 +215,8 @@ def check_shared_base(case: Case) -> None:
     plugin, own = registry.split_use(case.use)
     before = case.predict(None)
     shared = _base_options(case.entry, case.options)
-    for name, entry in registry.load(plugin).offers.get("method", {}).items():
-        if not isinstance(entry, MethodEntry) or name == own or (entry.base or name) != (case.entry.base or own):
+    for name, entry in registry.load(plugin).entries(MethodEntry).items():
+        if name == own or (entry.base or name) != (case.entry.base or own):
             continue
         try:
             options = entry.options.model_validate(shared)

@@ -1,3 +1,5 @@
+"""The commands, each as its own process."""
+
 from __future__ import annotations
 
 import json
@@ -31,11 +33,11 @@ def spec(make_raw: Any) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_an_example_in_its_help(command: str) -> None:
+def test_help_of_each_command_has_an_example(command: str) -> None:
     assert f"Example: peekbench {command}" in " ".join(peek(command, "--help").stdout.split())
 
 
-def test_run_then_report_then_analyze_the_same_store(spec: str) -> None:
+def test_run_report_and_analyze_one_store(spec: str) -> None:
     ran = peek("run", spec)
     assert "12 of 12 trials" in ran.stdout
     files = {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")}
@@ -66,14 +68,14 @@ def test_runs_are_compared_and_ranked(spec: str) -> None:
     assert "no such file" in peek("leaderboard", "nothing", status=2).stderr
 
 
-def test_validate_goes_through_all_specs(spec: str) -> None:
+def test_validate_checks_all_specs(spec: str) -> None:
     Path("bad.yaml").write_text("name: bad")
     Path("small-data.yaml").write_text(Path(spec).read_text().replace("num_test: 30", "num_test: 3000"))
     done = peek("validate", "bad.yaml", spec, "small-data.yaml", status=2)
-    assert f"{spec}: good, 2 tasks, 2 methods, 12 trials" in done.stdout
-    assert "bad.yaml does not fit" in done.stderr
+    assert f"{spec}: OK: 2 tasks, 2 methods, 12 trials" in done.stdout
+    assert "bad.yaml is invalid" in done.stderr
     assert "small-data.yaml: task a: 400 rows, but" in done.stderr
-    assert "task b: 400 rows, but" in done.stderr, "all tasks are looked at"
+    assert "task b: 400 rows, but" in done.stderr, "all tasks are checked"
 
 
 def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
@@ -85,24 +87,24 @@ def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
     assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed
 
 
-def test_lock_and_prefetch_name_what_they_do(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_and_prefetch_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
     assert "nothing to lock" in peek("lock", spec).stdout
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
     lines = peek("prefetch", spec).stdout.splitlines()
     assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
-    assert Path("cache/toy-model").read_text() == "revision 7", "the one that is locked"
+    assert Path("cache/toy-model").read_text() == "revision 7", "the locked version"
     Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
     broken = peek("prefetch", "broken.yaml", status=2)
-    assert "[2/3] b\n    400 rows" in broken.stdout, "the others are fetched"
+    assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
     assert "1 of 3 could not be had: a" in broken.stderr
     Path("newest").write_text("8")
     assert "revision 7" in peek("lock", spec).stdout
     assert "revision 8" in peek("lock", spec, "--newest").stdout
 
 
-def test_tasks_are_listed_with_what_is_known_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from hub_repositories import write_repository
 
     monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
@@ -128,27 +130,27 @@ def test_tasks_are_listed_with_what_is_known_of_them(monkeypatch: pytest.MonkeyP
     assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
 
 
-def test_show_says_what_is_missing_after_what_there_is(tmp_path: Path) -> None:
+def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None:
     Path("rows.csv").write_text("text,label\nGood fun.,pos\nDull.,neg\n")
     assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
-    assert "Its data are shown with --options" in peek("show", "files").stdout
+    assert "as in --options" in peek("show", "files").stdout
     gone = peek("show", "files", "--options", "{path: gone.csv}", status=2)
     assert "drop_missing: bool" in gone.stdout
     assert "gone.csv" in gone.stderr
 
 
-def test_places_can_be_chosen(spec: str) -> None:
+def test_store_and_reports_can_be_elsewhere(spec: str) -> None:
     done = peek("run", spec, "--store", "here/it.sqlite", "--reports", "there", "--workers", "2")
     assert Path("here/it.sqlite").exists()
     assert Path("there/small/report.md").exists()
     assert "written: there/small/report.txt" in done.stdout
 
 
-def test_report_draws_a_picture_without_the_network(spec: str) -> None:
+def test_report_draws_pictures_without_a_network(spec: str) -> None:
     peek("run", spec)
     done = peek("report", "small", "--pictures", "drawn")
     lines = done.stdout[done.stdout.index("In short") :].splitlines()
-    assert any("toy.vote" in line and "points" in line for line in lines), "the verdicts once more, at the end"
+    assert any("toy.vote" in line and "points" in line for line in lines), "the verdicts appear again at the end"
     assert "written: drawn/01-bias-by-task" in done.stdout
     assert len(list(Path("drawn").glob("*.svg"))) > 2
     svg = Path("drawn/terminal.svg").read_text()
@@ -157,7 +159,7 @@ def test_report_draws_a_picture_without_the_network(spec: str) -> None:
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_somebodys_scores(tmp_path: Path) -> None:
+def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
     done = peek("analyze", "scores.csv", "--reports", "judged")
     assert "biased up" in done.stdout
@@ -167,7 +169,7 @@ def test_somebodys_scores(tmp_path: Path) -> None:
     assert "biased up" not in only.stdout
 
 
-def test_holes_are_refused_unless_allowed(tmp_path: Path) -> None:
+def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     Path("holes.csv").write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.5,0.6\nb,0,0.5,0.6\n")
     refused = peek("analyze", "holes.csv", status=2)
     assert "task b, method method: 1 of 2 subsamples missing (1)" in refused.stderr
@@ -175,7 +177,7 @@ def test_holes_are_refused_unless_allowed(tmp_path: Path) -> None:
     assert "Caution" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
 
 
-def test_an_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
+def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     Path("small.yaml").write_text(yaml.safe_dump(make_raw()))
     peek("run", "small.yaml")
     from peekbench.data.preflight import describe_tasks
@@ -208,11 +210,11 @@ def test_an_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
         (["check", "toy.voet"], "no method 'toy.voet'"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
-        (["list", "metods"], "nothing to list under 'metods'"),
+        (["list", "metods"], "cannot list 'metods'"),
         (["schema", "-o", "/proc/x/y.json"], "cannot write /proc/x/y.json"),
     ],
 )
-def test_errors_are_said_plainly_with_status_2(arguments: list[str], message: str, make_raw: Any) -> None:
+def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: str, make_raw: Any) -> None:
     large = {"num_train": 12, "num_test": 300, "num_subsamples": 1}
     for name, parts in (
         ("bad", {"methods": ["toy.voet"]}),
@@ -235,7 +237,7 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert not Path("runs").exists()
 
 
-def test_plan_forecasts_what_the_design_detects(spec: str, make_raw: Any) -> None:
+def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
     assert "Minimum detectable bias, a forecast (80% power, 5% two-sided)" in done
     assert "Nothing was run" in " ".join(done.split())
@@ -247,17 +249,17 @@ def test_plan_forecasts_what_the_design_detects(spec: str, make_raw: Any) -> Non
     assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
 
 
-def test_plan_says_what_a_pilot_trial_failed_of(make_raw: Any) -> None:
+def test_plan_prints_the_error_of_a_pilot_trial(make_raw: Any) -> None:
     Path("faulty.yaml").write_text(yaml.safe_dump(make_raw(methods=["toy.faulty"])))
     assert "RuntimeError: this method is broken" in peek("plan", "faulty.yaml", status=3).stderr
 
 
-def test_validate_takes_several(spec: str, make_raw: Any) -> None:
+def test_validate_prints_a_line_per_spec(spec: str, make_raw: Any) -> None:
     Path("second.yaml").write_text(yaml.safe_dump(make_raw(name="second")))
     done = peek("validate", spec, "second.yaml")
     assert done.stdout.splitlines() == [
-        "small.yaml: good, 2 tasks, 2 methods, 12 trials",
-        "second.yaml: good, 2 tasks, 2 methods, 12 trials",
+        "small.yaml: OK: 2 tasks, 2 methods, 12 trials",
+        "second.yaml: OK: 2 tasks, 2 methods, 12 trials",
     ]
 
 
@@ -274,13 +276,13 @@ def test_list_show_check_schema_version() -> None:
     assert peek("version").stdout.strip() == "0.1.0"
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(spec: str) -> None:
+def test_closed_pipe_is_not_an_error(spec: str) -> None:
     command = f"{sys.executable} -m peekbench list | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
 
 
-def test_the_same_from_python(spec: str) -> None:
+def test_python_api_gives_the_same_results(spec: str) -> None:
     summary = peekbench.run(peekbench.load_spec(spec))
     assert (summary.finished, summary.failed) == (12, 0)
     assert [analysis.name for analysis in peekbench.analyze(summary.store)] == ["summary", "permutation"]

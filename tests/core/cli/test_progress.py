@@ -1,3 +1,5 @@
+"""Progress of a run on a terminal and in logs."""
+
 from __future__ import annotations
 
 import io
@@ -16,7 +18,7 @@ NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 
 def result(method: str, **scores: float) -> TrialResult:
-    arms = tuple(ArmResult(arm, {"score": score}, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
+    arms = tuple(ArmResult(arm, 1, score, 1.0, 0.5, score, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
     return TrialResult(Trial(Draw("a", 5, 5, 0), method), np.zeros(0, dtype=np.int64), arms)
 
 
@@ -39,14 +41,14 @@ def test_tally_counts_and_averages() -> None:
     assert "2 s left" in tally.pace()
 
 
-def test_lines_for_logs(make_spec: Callable[..., Any]) -> None:
+def test_log_lines(make_spec: Callable[..., Any]) -> None:
     lines: list[str] = []
     with LineProgress(lines.append, seconds=0) as progress:
         progress.start(make_spec(), 12, 10)
         progress.prepare("toy.vote")
         progress.advance(result("toy.vote", base=0.5))
         progress.advance(failure())
-    assert lines[:2] == ["small: 12 trials, 10 done before", "getting what toy.vote needs"]
+    assert lines[:2] == ["small: 12 trials, 10 already done", "preparing toy.vote"]
     assert lines[2].startswith("11 of 12 trials, 0 failed, ")
     assert lines[3] == (
         "first failure: task a[b], method toy.vote, num_train 5, num_test 5, subsample 0: ValueError: [red]no[/]"
@@ -54,7 +56,7 @@ def test_lines_for_logs(make_spec: Callable[..., Any]) -> None:
     assert lines[4].startswith("12 of 12 trials, 1 failed, ")
 
 
-def test_lines_come_now_and_then_and_at_the_end(make_spec: Callable[..., Any]) -> None:
+def test_log_lines_appear_at_intervals_and_at_the_end(make_spec: Callable[..., Any]) -> None:
     lines: list[str] = []
     with LineProgress(lines.append, seconds=1000) as progress:
         progress.start(make_spec(), 50, 0)
@@ -64,7 +66,7 @@ def test_lines_come_now_and_then_and_at_the_end(make_spec: Callable[..., Any]) -
     assert lines[1].startswith("50 of 50")
 
 
-def test_a_terminal_gets_a_live_table(make_spec: Callable[..., Any]) -> None:
+def test_terminal_shows_a_live_table(make_spec: Callable[..., Any]) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     progress = make_progress(console)
     assert isinstance(progress, LiveProgress)

@@ -74,7 +74,7 @@ def test_an_audits_versions_are_locked_and_fetched(make_raw: Callable[..., dict[
     path.write_text(yaml.safe_dump(make_raw(audits=["toy.sizes"])))
     spec = load_spec(path, locked=False)
     assert "revision 0" in audit(spec)[0].tables[0].note
-    write_lock(make_lock(spec, spec.folders()), lock_path(path))
+    write_lock(make_lock(spec.pinnable(), spec.folders()), lock_path(path))
     locked = load_spec(path)
     assert "revision 7" in audit(locked)[0].tables[0].note
     assert prepare(locked) == {"toy.sizes": {"ruler": 7}}

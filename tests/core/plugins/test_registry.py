@@ -1,3 +1,5 @@
+"""Finding, importing and checking plugins, and what is said about broken ones."""
+
 from __future__ import annotations
 
 import re
@@ -6,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from peekbench.cli.catalogue import describe, list_plugins, list_things
-from peekbench.errors import PluginError
+from peekbench.cli.catalogue import describe, list_lines
+from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, MethodEntry, RendererEntry
+from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
+from peekbench.plugins.kinds import KINDS, kind_of
 from peekbench.spec.experiment import parse_spec
 from peekbench.spec.json_schema import broken_plugins, make_schema
 
-GOOD = """
+WORKING = """
 from peekbench import MethodEntry, Options, Predictor, hookimpl
 class None_(Options):
     pass
@@ -23,12 +26,29 @@ def nothing(unlabeled, train, task, *, options, context):
 def peekbench_methods():
     return [MethodEntry(name="nothing", options=None_, method=nothing, summary="does nothing")]
 """
+RENDERER = """
+from peekbench import hookimpl
+from peekbench.plugins import RendererEntry
+def render(figure, form):
+    return b""
+@hookimpl
+def peekbench_renderers():
+    return [RendererEntry(name="brush", render=render, summary="draws nothing")]
+"""
 Install = Callable[..., None]
+
+
+def hook(name: str, entry: str, call: str) -> str:
+    """Code of a plugin with one hook that returns one entry."""
+    return (
+        f"from peekbench import hookimpl\nfrom peekbench.plugins import {entry}\n"
+        f"@hookimpl\ndef peekbench_{name}():\n    return [{entry}({call})]\n"
+    )
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Put a plugin where installed distributions are looked for."""
+    """Return a function that installs a plugin."""
 
     def forget() -> None:
         registry.installed.cache_clear()
@@ -48,18 +68,19 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     forget()
 
 
-def fault(name: str) -> str:
+def load_error(name: str) -> str:
     with pytest.raises(PluginError) as caught:
         registry.load(name)
     return str(caught.value)
 
 
-def test_an_installed_plugin_is_found_and_indexed(install: Install) -> None:
-    install("fresh", GOOD)
-    assert registry.find("fresh.nothing", "method", MethodEntry).summary == "does nothing"
+def test_installed_plugin_is_found_and_indexed(install: Install) -> None:
+    install("fresh", WORKING)
+    assert registry.find("fresh.nothing", MethodEntry).summary == "does nothing"
+    assert list(registry.load("fresh").entries(MethodEntry)) == ["nothing"]
 
 
-def test_first_party_plugins_come_through_the_same_door() -> None:
+def test_first_party_plugins_are_entry_points_too() -> None:
     first_party = {"classic", "controls", "docstrings", "files", "local", "permutation", "summary"}
     first_party |= {"consistency", "power"}
     assert first_party <= set(registry.installed())
@@ -67,8 +88,8 @@ def test_first_party_plugins_come_through_the_same_door() -> None:
         assert registry.load(name).offers
 
 
-def test_an_unknown_plugin_lists_what_there_is() -> None:
-    message = fault("clasic")
+def test_unknown_plugin_error_suggests_a_name() -> None:
+    message = load_error("clasic")
     assert "no plugin 'clasic' is installed (did you mean 'classic'?)" in message
     assert "controls" in message
 
@@ -76,69 +97,50 @@ def test_an_unknown_plugin_lists_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("importless", "import no_such_library", "cannot be imported: ModuleNotFoundError: No module named 'no_such_l"),
+        ("importless", "import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
         ("syntax", "def (", "cannot be imported: SyntaxError"),
         ("raises", "raise RuntimeError('at import')", "cannot be imported: RuntimeError: at import"),
         ("exits", "raise SystemExit('at import')", "cannot be imported: SystemExit: at import"),
-        ("computes", GOOD.replace("    return [", "    1 / 0; return ["), "peekbench_methods raised ZeroDivisionError"),
-        ("unknown", GOOD.replace("peekbench_methods", "peekbench_metods"), "does not fit"),
-        ("arguments", GOOD.replace("peekbench_methods()", "peekbench_methods(spec)"), "does not fit"),
-        (
-            "tuple",
-            GOOD.replace("return [Method", "return (Method").replace('")]', '"),)'),
-            "must return a list of Method",
-        ),
-        ("wrong", GOOD.replace("return [", "return ['x', "), "must return a list of MethodEntry, but one is 'x'"),
-        ("twice", GOOD.replace("return [", "return 2 * ["), "returns two entries named 'nothing'; rename one"),
-        ("unmarked", GOOD.replace("@hookimpl", ""), "peekbench_methods is not marked; put @hookimpl above it"),
-        ("empty", GOOD.replace("return [", "["), "must return a list of"),
-        (
-            "uncalled",
-            GOOD.replace("method=nothing", "method=7"),
-            "give a function",
-        ),
-        ("optionless", GOOD.replace("options=None_", "options=dict"), "a class derived from peekbench.Options"),
-        ("kinds", GOOD.replace("method=n", "task_kinds={'ranking'}, method=n"), "task_kinds is {'ranking'}; give a fr"),
+        ("computes", WORKING.replace("    return [", "    1 / 0; return ["), "peekbench_methods raised ZeroDivision"),
+        ("unknown", WORKING.replace("peekbench_methods", "peekbench_metods"), "peekbench_metods"),
+        ("arguments", WORKING.replace("peekbench_methods()", "peekbench_methods(spec)"), "implements a wrong hook"),
+        ("tuple", WORKING.replace("return [M", "return (M").replace('")]', '"),)'), "must return a list of Method"),
+        ("wrong", WORKING.replace("return [", "return ['x', "), "list of MethodEntry, but one item is 'x'"),
+        ("twice", WORKING.replace("return [", "return 2 * ["), "two entries named 'nothing'"),
+        ("unmarked", WORKING.replace("@hookimpl", ""), "put @hookimpl above it"),
+        ("empty", WORKING.replace("return [", "["), "must return a list of"),
+        ("uncalled", WORKING.replace("method=nothing", "method=7"), "method is 7; give a function"),
+        ("missing", WORKING.replace("method=nothing", "method=None"), "method is None; give a function"),
+        ("optionless", WORKING.replace("options=None_", "options=dict"), "a class derived from peekbench.Options"),
+        ("kinds", WORKING.replace("method=n", "task_kinds={'ranking'}, method=n"), "task_kinds is {'ranking'}"),
         (
             "strangers",
-            GOOD.replace("method=n", "unlabeled_options=frozenset({'x'}), method=n"),
-            "give a frozenset of names of its options",
+            WORKING.replace("method=n", "unlabeled_options=frozenset({'x'}), method=n"),
+            "unlabeled_options is frozenset({'x'})",
         ),
         (
             "forecasting",
-            "from peekbench import AnalyzerEntry, hookimpl\n"
-            "@hookimpl\n"
-            "def peekbench_analyzers():\n"
-            "    return [AnalyzerEntry(name='x', analyze=print, forecast=7, summary='')]\n",
-            "forecast is 7; give a function, or None",
+            hook("analyzers", "AnalyzerEntry", "name='x', analyze=print, forecast=7, summary=''"),
+            "forecast is 7; give a function",
         ),
         (
-            "auditing",
-            "from peekbench import AuditEntry, hookimpl\n"
-            "@hookimpl\n"
-            "def peekbench_audits():\n"
-            "    return [AuditEntry(name='x', audit=7, summary='')]\n",
-            "audit is 7; give a function",
+            "roles",
+            hook("analyzers", "AnalyzerEntry", "name='x', analyze=print, role='x', summary=''"),
+            "role is 'x'; give one of",
         ),
-        (
-            "painting",
-            "from peekbench import RendererEntry, hookimpl\n"
-            "@hookimpl\n"
-            "def peekbench_renderers():\n"
-            "    return [RendererEntry(name='x', paint=7, summary='')]\n",
-            "paint is 7; give a function",
-        ),
-        ("spaces", GOOD.replace('"nothing"', '"no thing"'), "names are made of letters"),
+        ("auditing", hook("audits", "AuditEntry", "name='x', audit=7, summary=''"), "audit is 7; give a function"),
+        ("drawing", hook("renderers", "RendererEntry", "name='x', render=7, summary=''"), "render is 7; give a func"),
+        ("spaces", WORKING.replace('"nothing"', '"no thing"'), "named 'no thing'"),
     ],
 )
-def test_a_broken_plugin_is_named_with_its_fault(name: str, code: str, message: str, install: Install) -> None:
+def test_error_names_a_broken_plugin_and_the_problem(name: str, code: str, message: str, install: Install) -> None:
     install(name, code)
-    text = fault(name)
-    assert message in text
-    assert repr(name) in text
+    error = load_error(name)
+    assert message in error
+    assert repr(name) in error
 
 
-def test_a_broken_plugin_stops_nobody_who_does_not_name_it(install: Install, tmp_path: Path) -> None:
+def test_broken_plugin_does_not_affect_specs_of_others(install: Install, tmp_path: Path) -> None:
     install("broken", "import no_such_library")
     spec = """
 name: fine
@@ -148,62 +150,77 @@ design: {num_train: 9, num_test: 20, num_subsamples: 2}
 analyses: [toy.count]
 """
     assert parse_spec(spec, folder=tmp_path).name == "fine"
-    assert any("broken" in line and "no_such_library" in line for line in list_plugins())
-    assert any("classic.lsa" in line for line in list_things("methods"))
+    assert any("broken" in line and "no_such_library" in line for line in list_lines("plugins"))
+    assert any("classic.lsa" in line for line in list_lines("methods"))
 
 
-def test_a_broken_plugin_is_left_out_of_the_schema(install: Install) -> None:
+def test_schema_leaves_out_broken_plugins(install: Install) -> None:
     install("broken", "import no_such_library")
     assert "no_such_library" in broken_plugins()["broken"]
     assert "classic.lsa" in str(make_schema())
 
 
-def test_two_plugins_of_one_name_are_an_error(install: Install) -> None:
-    install("same", GOOD, distribution="one", module="plugin_one")
-    install("same", GOOD, distribution="two", module="plugin_two")
-    message = "two plugins are called 'same': plugin_.* and plugin_.*; uninstall one"
+def test_two_plugins_with_one_name_are_an_error(install: Install) -> None:
+    install("same", WORKING, distribution="one", module="plugin_one")
+    install("same", WORKING, distribution="two", module="plugin_two")
+    message = "two plugins are named 'same': plugin_.* and plugin_.*; uninstall one"
     with pytest.raises(PluginError, match=message):
         registry.load("same")
-    assert any(re.search(message, line) for line in list_plugins()), "others are listed all the same"
+    assert any(re.search(message, line) for line in list_lines("plugins")), "other plugins are still listed"
     assert registry.load("classic").offers
 
 
-def test_a_plugins_name_alone_means_its_thing_of_that_name() -> None:
+def test_name_of_a_plugin_alone_means_its_thing_of_that_name() -> None:
     assert registry.split_use("summary") == ("summary", "summary")
     assert registry.split_use("classic.lsa") == ("classic", "lsa")
 
 
-def test_a_thing_of_another_kind_is_pointed_out() -> None:
-    with pytest.raises(PluginError, match="'toy.vote' is among the methods"):
-        registry.find("toy.vote", "data source", DataSourceEntry)
-    with pytest.raises(PluginError, match="is a group of data sources and cannot stand here"):
-        registry.find("toy.all", "data source", DataSourceEntry)
+def test_error_says_that_a_thing_is_of_another_kind() -> None:
+    with pytest.raises(PluginError, match=r"'toy\.vote' is among the methods"):
+        registry.find("toy.vote", DataSourceEntry)
+    with pytest.raises(PluginError, match="is a group of data sources"):
+        registry.find("toy.all", DataSourceEntry)
+
+
+def test_each_entry_type_has_one_kind() -> None:
+    types = [entry_type for kind in KINDS for entry_type in kind.entry_types]
+    assert len(set(types)) == len(types) == 7
+    assert kind_of(AnalyzerEntry).plural == "analyses"
+
+
+def test_only_entry_with_a_role_is_found(install: Install) -> None:
+    assert registry.find_only(AnalyzerEntry, "ranking", "", lambda entry: entry.role == "ranking")
+    with pytest.raises(PluginError, match="no installed plugin has a ranking of dogs"):
+        registry.find_only(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
+    install("brush", RENDERER)
+    with pytest.raises(PluginError, match="several installed plugins have a renderer: brush, figures; name one"):
+        registry.find_only(RendererEntry, "renderer", "name one", lambda _: True)
+
+
+def test_search_for_a_role_skips_broken_plugins_with_a_warning(install: Install) -> None:
+    install("broken", "import no_such_library")
+    with pytest.warns(PluginWarning, match="'broken' .*no_such_library"):
+        assert registry.find_only(RendererEntry, "renderer", "", lambda _: True) == "figures"
 
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:
     text = "\n".join(describe("controls.leak"))
     assert "share: float (>= 0, <= 1), default 0.25" in text
-    assert "Share of the unlabeled texts whose labels the method knows." in text
-    assert "stands for: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
-    with pytest.raises(PluginError, match="plugin 'classic' offers no 'lda'; it offers: classic.lsa"):
+    assert "hare of" in text, "the docstring of the option"
+    assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
+    with pytest.raises(PluginError, match=r"plugin 'classic' offers no 'lda'; it offers: classic\.lsa"):
         "\n".join(describe("classic.lda"))
 
 
-def test_list_knows_its_headings() -> None:
-    assert any(line.startswith("  toy.vote ") for line in list_things("all"))
-    with pytest.raises(PluginError, match="nothing to list under 'metods'"):
-        list(list_things("metods"))
+def test_list_checks_the_heading() -> None:
+    assert any(line.startswith("  toy.vote ") for line in list_lines("all"))
+    with pytest.raises(PluginError, match="cannot list 'metods'"):
+        list(list_lines("metods"))
 
 
-def test_a_painter_is_shown_and_has_no_place_in_specs(install: Install) -> None:
-    install(
-        "brush",
-        "from peekbench import RendererEntry, hookimpl\n"
-        "def paint(figure, form):\n    return b''\n"
-        "@hookimpl\n"
-        "def peekbench_renderers():\n    return [RendererEntry(name='brush', paint=paint, summary='paints nothing')]\n",
-    )
-    assert registry.find("brush", "painter", RendererEntry).paint(None, "svg") == b""  # type: ignore[arg-type]
-    assert list(describe("brush")) == ["brush: painter\npaints nothing"]
+def test_renderer_is_shown_and_listed(install: Install) -> None:
+    install("brush", RENDERER)
+    assert registry.find("brush", RendererEntry).render(None, "svg") == b""  # type: ignore[arg-type]
+    assert list(describe("brush")) == ["brush: renderer\ndraws nothing"]
+    assert any(line.startswith("  brush ") for line in list_lines("renderers"))
     assert "brush" not in broken_plugins()
-    assert "brush" not in str(make_schema())

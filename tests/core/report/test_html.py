@@ -138,8 +138,8 @@ def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
 
 def test_only_the_projects_own_files_go_around_escaping() -> None:
     for path in TEMPLATES.glob("*.j2"):
-        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|painted)[^}]*\}\}", path.read_text())
-        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|painted }}"}
+        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|rendered)[^}]*\}\}", path.read_text())
+        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|rendered(report.renderer) }}"}
         assert "autoescape" not in path.read_text()
 
 

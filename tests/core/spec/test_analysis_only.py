@@ -1,3 +1,5 @@
+"""Specs that only analyze existing scores, and the command that uses them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -34,7 +36,7 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_spec_of_analyses_is_told_from_one_of_an_experiment(spec: Path, tmp_path: Path) -> None:
+def test_analysis_only_specs_are_recognized(spec: Path, tmp_path: Path) -> None:
     assert is_analysis_only(spec)
     (tmp_path / "experiment.yaml").write_text(SPEC + "tasks: []\n")
     assert not is_analysis_only(tmp_path / "experiment.yaml")
@@ -48,43 +50,43 @@ def test_a_spec_of_analyses_is_told_from_one_of_an_experiment(spec: Path, tmp_pa
     [
         (SPEC.replace("summary", "summray"), r"analyses\[0\].*summray"),
         (SPEC.replace("name: again", ""), "name: is missing"),
-        (SPEC + "seed: 3\n", "seed: no such setting"),
-        (SPEC.replace("num_test: 200", "num_tests: 200"), "only.num_tests: no such setting"),
-        ("[]", "does not fit"),
+        (SPEC + "seed: 3\n", "seed: no such option"),
+        (SPEC.replace("num_test: 200", "num_tests: 200"), "only.num_tests: no such option; did you mean num_test"),
+        ("[]", "is invalid"),
     ],
 )
-def test_faults_are_named_with_their_place(text: str, message: str, spec: Path) -> None:
+def test_errors_name_the_place(text: str, message: str, spec: Path) -> None:
     spec.write_text(text)
     with pytest.raises(SpecError, match=message):
         load_analysis_only(spec)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"cannot read the spec .*nowhere\.yaml"):
         load_analysis_only(tmp_path / "nowhere.yaml")
 
 
-def test_rows_are_chosen_by_any_of_the_values(table: pd.DataFrame) -> None:
-    chosen = Selection(task=("task1", "task3"), method="seen").of(table)
+def test_rows_with_any_of_the_values_are_selected(table: pd.DataFrame) -> None:
+    chosen = Selection(task=("task1", "task3"), method="seen").select_rows(table)
     assert set(chosen["task"]) == {"task1", "task3"}
     assert set(chosen["method"]) == {"seen"}
     assert list(chosen.index) == list(range(len(chosen)))
-    assert len(Selection().of(table)) == len(table)
+    assert len(Selection().select_rows(table)) == len(table)
 
 
-def test_a_value_that_does_not_occur_is_named_with_those_that_do(table: pd.DataFrame) -> None:
+def test_error_names_an_unknown_value_and_the_known_ones(table: pd.DataFrame) -> None:
     with pytest.raises(ResultsError, match=r"only.num_test: no score has 50; the scores have 200"):
-        Selection(num_test=(50,)).of(table)
+        Selection(num_test=(50,)).select_rows(table)
 
 
-def test_planned_trials_are_chosen_alike() -> None:
+def test_planned_trials_are_selected_like_rows() -> None:
     trials = [Trial(Draw(task, 10, size, 0), "m") for task in ("a", "b") for size in (50, 100)]
-    assert Selection(num_test=(50,)).among(trials) == [trials[0], trials[2]]
-    assert Selection(task=("b",)).among(trials) == trials[2:]
-    assert Selection().among(trials) == trials
+    assert Selection(num_test=(50,)).select_trials(trials) == [trials[0], trials[2]]
+    assert Selection(task=("b",)).select_trials(trials) == trials[2:]
+    assert Selection().select_trials(trials) == trials
 
 
-def test_the_command_takes_analyses_rows_and_formats_from_the_spec(
+def test_command_uses_analyses_selection_and_formats_of_the_spec(
     table: pd.DataFrame, spec: Path, tmp_path: Path
 ) -> None:
     table.to_csv(tmp_path / "scores.csv", index=False)
@@ -95,15 +97,15 @@ def test_the_command_takes_analyses_rows_and_formats_from_the_spec(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.json"]
 
 
-def test_the_command_refuses_two_kinds_of_analyses(table: pd.DataFrame, spec: Path, tmp_path: Path) -> None:
+def test_command_refuses_spec_and_analysis_together(table: pd.DataFrame, spec: Path, tmp_path: Path) -> None:
     table.to_csv(tmp_path / "scores.csv", index=False)
     arguments = ["analyze", str(tmp_path / "scores.csv"), "--spec", str(spec), "--analysis", "summary"]
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 2
-    assert "not both" in ran.output
+    assert "--spec and --analysis" in ran.output
 
 
-def test_validate_knows_such_specs(spec: Path) -> None:
+def test_validate_accepts_analysis_only_specs(spec: Path) -> None:
     ran = CliRunner().invoke(app, ["validate", str(spec)])
     assert ran.exit_code == 0, ran.output
     assert "2 analyses" in ran.output and "permutation" in ran.output

@@ -1,3 +1,5 @@
+"""Reading and validating the spec of an experiment."""
+
 from __future__ import annotations
 
 import json
@@ -30,7 +32,7 @@ def refuse(raw: Any, folder: Path = Path()) -> str:
     return str(caught.value)
 
 
-def test_a_minimal_spec_has_sensible_defaults(tmp_path: Path) -> None:
+def test_minimal_spec_has_defaults(tmp_path: Path) -> None:
     spec = parse_spec(MINIMAL, folder=tmp_path)
     assert [arm.name for arm in spec.arms] == ["base", "extra", "test"]
     assert spec.seed == 0
@@ -43,7 +45,7 @@ def test_a_minimal_spec_has_sensible_defaults(tmp_path: Path) -> None:
     assert [analysis.use for analysis in default.analyses] == ["summary", "permutation"]
 
 
-def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> None:
+def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> None:
     spec = parse_spec(MINIMAL, folder=tmp_path)
     assert type(spec.methods[0].options).__name__ == "Vote"
     assert spec.methods[0].raw_options() == {"boldness": 1.0, "trust": 1.0, "model": "none"}
@@ -51,9 +53,9 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
-        ({"nmae": "x"}, ["nmae: no such setting; remove it or correct its name"]),
+        ({"nmae": "x"}, ["nmae: no such option; did you mean name?"]),
         ({"name": "../x"}, ["name: String should match pattern"]),
         ({"name": None}, ["name: Input should be a valid string; got None"]),
         ({"seed": -1}, ["seed: Input should be greater than or equal to 0; got -1"]),
@@ -63,11 +65,11 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"tasks": ["toy.wrods"]}, ["tasks[0].use: no data source 'toy.wrods' (did you mean 'words'?); toy offers"]),
         ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
         ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote' ('toy.vote' is among the methods)"]),
-        ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken; give each entry a `name`"]),
+        ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken"]),
         ({"tasks": [{"use": "toy.all", "name": "x"}]}, ["tasks[0].name: 'toy.all' is a group"]),
         ({"tasks": [{"use": "toy.words", "options": {"num_rows": "x"}}]}, ["tasks[0].options.num_rows: Input should"]),
         ({"methods": ["toy.vote", {"use": "toy.vote", "options": {"boldness": "x", "y": 1}}]},
-         ["methods[1].options.boldness: Input should be a valid number", "methods[1].options.y: no such setting"]),
+         ["methods[1].options.boldness: Input should be a valid number", "methods[1].options.y: no such option"]),
         ({"methods": [{"options": {}}]}, ["methods[0].use: is missing; add it"]),
         ({"methods": [7]}, ["methods[0]: Input should be a valid dictionary"]),
         ({"design": {"num_train": 0, "num_test": 5, "num_subsamples": 1}}, ["design.num_train[0]: Input should be"]),
@@ -78,9 +80,9 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": {"9": 1}}},
          ["design: num_subsamples has entries for [9], num_test is [9, 20]"]),
         ({"arms": ["base", "extra"]}, ["arms: arm 'test' is missing"]),
-        ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' stands twice"]),
-        ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is no arm"]),
-        ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2]: mix: 1.5 is not a share between 0 and 1"]),
+        ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' is duplicated"]),
+        ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is not an arm"]),
+        ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2]: mix: 1.5 is not a share between 0"]),
         ({"arms": ["extra", "test", {"mix": 1e-05}]}, ["arms[2]: mix: 1e-05 has more than 4 decimals; round it"]),
         ({"arms": ["extra", "test", {"mix": True}]}, ["arms[2]: mix: True is not a share"]),
         ({"arms": ["extra", "test", {"mix": 0.01}], "design": {"num_train": 6, "num_test": 20, "num_subsamples": 1}},
@@ -92,14 +94,38 @@ def test_options_are_the_plugins_own_model_with_its_defaults(tmp_path: Path) -> 
         ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: Input should be 'html', 'text', 'markdown', "]),
     ],
 )  # fmt: skip
-def test_faults_are_named_with_their_place(parts: dict[str, Any], faults: list[str], make_raw: MakeRaw) -> None:
+def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: list[str], make_raw: MakeRaw) -> None:
     message = refuse(make_raw(**parts))
-    for fault in faults:
-        assert f"\n  {fault}" in message
-    assert message.count("\n") == len(faults)
+    for error in errors:
+        assert f"\n  {error}" in message
+    assert message.count("\n") == len(errors)
 
 
-def test_all_faults_are_listed_at_once(make_raw: MakeRaw) -> None:
+@pytest.mark.parametrize(
+    ("parts", "error"),
+    [
+        ({"num_train": 5}, "num_train: no such option; did you mean design.num_train?"),
+        ({"folder": "/tmp"}, "folder: no such option; choose from: name, seed, tasks, methods"),
+        ({"pinned": {}}, "pinned: no such option; choose from: name, seed, tasks, methods"),
+        ({"report": {"format": []}}, "report.format: no such option; did you mean formats?"),
+        ({"methods": [{"use": "toy.vote", "nmae": "x"}]}, "methods[0].nmae: no such option; did you mean name?"),
+        (
+            {"methods": [{"use": "toy.vote", "options": {"bold": 1}}]},
+            "options.bold: no such option; did you mean boldness?",
+        ),
+        ({"methods": [{"use": "toy.constant", "options": {"x": 1}}]}, "options.x: no such option; remove it"),
+        (
+            {"methods": [{"use": "tabular.standardize", "options": {"normalisation": "l2"}}]},
+            "options.normalisation: no such",
+        ),
+        ({"methods": [{"use": "finetune.tapt", "options": {"epoch": 2}}]}, "did you mean pretraining.epochs?"),
+    ],
+)
+def test_unknown_options_get_a_suggestion(parts: dict[str, Any], error: str, make_raw: MakeRaw) -> None:
+    assert error in refuse(make_raw(**parts))
+
+
+def test_all_errors_are_listed_at_once(make_raw: MakeRaw) -> None:
     message = refuse(make_raw(seed=-1, tasks=["toy.wrods"], arms=["base"]))
     assert all(place in message for place in ("seed:", "tasks[0].use:", "arms:"))
 
@@ -112,8 +138,8 @@ def test_all_faults_are_listed_at_once(make_raw: MakeRaw) -> None:
         "name: a\ndesign: {num_subsamples: {5: 1, 5: 2}}\n",
     ],
 )
-def test_keys_that_stand_twice_are_errors(text: str) -> None:
-    with pytest.raises(SpecError, match="stands in line . already; remove one"):
+def test_duplicated_keys_are_errors(text: str) -> None:
+    with pytest.raises(SpecError, match="line . "):
         parse_spec(text, folder=Path())
 
 
@@ -121,31 +147,39 @@ def test_anchors_and_merges_work(tmp_path: Path) -> None:
     text = MINIMAL.replace("methods: [toy.vote]", "methods: [{<<: &v {use: toy.vote}, name: a}, {<<: *v, name: b}]")
     assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"]
     text = MINIMAL.replace("methods: [toy.vote]", "methods: [&v {use: toy.vote, name: a}, {<<: *v, name: b}]")
-    assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"], "a merge is overruled"
+    assert [method.name for method in parse_spec(text, folder=tmp_path).methods] == ["a", "b"], (
+        "a key overrides a merged one"
+    )
     text = MINIMAL.replace("methods: [toy.vote]", "methods: [{<<: [{use: toy.vote}, {use: x.y}]}, {use: toy.constant}]")
     assert [method.use for method in parse_spec(text, folder=tmp_path).methods] == ["toy.vote", "toy.constant"]
 
 
-def test_groups_stand_for_their_members(make_raw: MakeRaw) -> None:
+def test_groups_are_replaced_by_their_members(make_raw: MakeRaw) -> None:
     spec = make_spec(make_raw(tasks=[{"use": "toy.all", "options": {"num_rows": 99}}]), folder=Path())
     assert [(task.name, task.raw_options()["num_rows"]) for task in spec.tasks] == [("toy.words", 99)]
 
 
-def test_a_spec_is_frozen(make_spec: Callable[..., ExperimentSpec]) -> None:
+def test_spec_is_frozen(make_spec: Callable[..., ExperimentSpec]) -> None:
     spec = make_spec()
-    for thing, name in ((spec, "seed"), (spec.methods[0], "name"), (spec.methods[0].options, "boldness")):
+    for model, name in (
+        (spec, "seed"),
+        (spec, "folder"),
+        (spec, "pinned"),
+        (spec.methods[0], "name"),
+        (spec.methods[0].options, "boldness"),
+    ):
         with pytest.raises(ValidationError, match="frozen"):
-            setattr(thing, name, 1)
+            setattr(model, name, 1)
 
 
-def test_repeats_may_depend_on_the_test_size(make_raw: MakeRaw) -> None:
+def test_number_of_subsamples_by_test_size(make_raw: MakeRaw) -> None:
     design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
     spec = make_spec(make_raw(design=design), folder=Path())
     assert [spec.design.repeats(size) for size in (10, 20)] == [4, 2]
     assert list(spec.design.points()) == [(6, 10), (6, 20), (12, 10), (12, 20)]
 
 
-def test_the_canonical_form_reads_back_as_the_same_spec(make_raw: MakeRaw, tmp_path: Path) -> None:
+def test_canonical_form_is_read_back_as_the_same_spec(make_raw: MakeRaw, tmp_path: Path) -> None:
     parts = {
         "arms": ["base", "extra", "test", {"mix": 0.25}],
         "design": {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}},
@@ -156,13 +190,13 @@ def test_the_canonical_form_reads_back_as_the_same_spec(make_raw: MakeRaw, tmp_p
     assert [arm.name for arm in again.arms] == ["base", "extra", "test", "mix-0.25"]
 
 
-def test_a_spec_survives_pickling_with_its_folder(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
+def test_pickling_keeps_spec_and_folder(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(make_spec()))
     assert again == make_spec()
     assert again.folder == tmp_path
 
 
-def test_executor_options_can_be_overruled(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
+def test_executor_options_can_be_overridden(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
     spec = make_spec().with_executor_options(workers=3)
     assert spec.executor.raw_options()["workers"] == 3
     assert spec.folder == tmp_path
@@ -170,7 +204,7 @@ def test_executor_options_can_be_overruled(make_spec: Callable[..., ExperimentSp
         make_spec().with_executor_options(workers=0)
 
 
-def test_base_keys_agree_where_options_have_no_effect_on_the_base_arm(make_spec: Any) -> None:
+def test_base_keys_ignore_options_without_effect_on_the_base_arm(make_spec: Any) -> None:
     methods = make_spec(
         methods=[
             "toy.vote",
@@ -181,7 +215,7 @@ def test_base_keys_agree_where_options_have_no_effect_on_the_base_arm(make_spec:
     assert methods[0].base_key() == methods[1].base_key() != methods[2].base_key()
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_errors(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
     (tmp_path / "empty.yaml").write_text("")
     (tmp_path / "broken.yaml").write_text("name: [a")
@@ -197,7 +231,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(tmp_path) in str(caught.value)
 
 
-def test_things_named_outside_of_a_spec() -> None:
+def test_components_outside_of_a_spec() -> None:
     assert make_component(AnalysisSpec, "toy.count", {"heading": "x"}).raw_options() == {"heading": "x"}
     with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
         make_component(AnalysisSpec, "toy.cuont")
@@ -210,23 +244,23 @@ SPECS = sorted((Path(__file__).parents[3] / "specs").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
-def test_shipped_specs_fit(path: Path) -> None:
+def test_shipped_specs_are_valid(path: Path) -> None:
     assert (load_analysis_only if is_analysis_only(path) else load_spec)(path).name
 
 
-def with_exceptions(by_task: Any, name: str = "toy.vote", **options: Any) -> dict[str, Any]:
+def with_differing_options(by_task: Any, name: str = "toy.vote", **options: Any) -> dict[str, Any]:
     return {"use": "toy.vote", "name": name, "options": options, "by_task": by_task}
 
 
-def test_options_may_differ_by_task(make_raw: MakeRaw) -> None:
-    spec = make_spec(make_raw(methods=[with_exceptions({"b": {"boldness": 3}}, model="m")]), folder=Path())
+def test_options_can_differ_by_task(make_raw: MakeRaw) -> None:
+    spec = make_spec(make_raw(methods=[with_differing_options({"b": {"boldness": 3}}, model="m")]), folder=Path())
     method = spec.methods[0]
     assert [getattr(spec.options(method, task), "boldness", None) for task in ("", "a", "b")] == [1, 1, 3]
     assert {getattr(spec.options(method, task), "model", None) for task in ("", "a", "b")} == {"m"}
     assert make_spec(canonical(spec), folder=Path()) == spec
 
 
-def test_of_a_nested_option_only_what_differs_is_written() -> None:
+def test_nested_options_by_task_are_merged() -> None:
     options = {"model": "x", "pretraining": {"epochs": 4, "batch_size": 8}}
     raw = {"use": "finetune.tapt", "options": options, "by_task": {"a": {"pretraining": {"batch_size": 2}}}}
     pretraining = MethodSpec.model_validate(raw).options_for("a").pretraining  # type: ignore[attr-defined]
@@ -234,23 +268,23 @@ def test_of_a_nested_option_only_what_differs_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by_task", "fault"),
+    ("by_task", "error"),
     [
-        ({"c": {"boldness": 3}}, "methods[0].by_task: there is no task 'c'; write its name in this spec"),
-        ({"b": {"boldnes": 3}}, "boldnes: no such setting"),
+        ({"c": {"boldness": 3}}, "methods[0].by_task: there is no task 'c'"),
+        ({"b": {"boldnes": 3}}, "boldnes: no such option; did you mean boldness?"),
         ({"b": {"boldness": "x"}}, "boldness: Input should be a valid number"),
-        ({"b": {"model": "m"}}, "[b] has 'model', which is one for all tasks; add a method for these"),
+        ({"b": {"model": "m"}}, "[b] has 'model', which must be the same for all tasks"),
         ({"b": 3}, "methods[0].by_task.b: Input should be"),
     ],
 )
-def test_exceptions_that_do_not_fit_are_told_with_their_place(by_task: Any, fault: str, make_raw: MakeRaw) -> None:
-    assert fault in refuse(make_raw(methods=[with_exceptions(by_task)]))
+def test_invalid_options_by_task_are_errors(by_task: Any, error: str, make_raw: MakeRaw) -> None:
+    assert error in refuse(make_raw(methods=[with_differing_options(by_task)]))
 
 
-def test_base_keys_take_exceptions_into_account_that_matter_there() -> None:
-    """`boldness` has no effect without unlabeled texts, `model` may have."""
+def test_base_keys_include_options_by_task_with_an_effect() -> None:
+    """`boldness` has no effect without unlabeled texts; `classification` may have one."""
     plain, bold, bolder = (
-        MethodSpec.model_validate(with_exceptions(by_task))
+        MethodSpec.model_validate(with_differing_options(by_task))
         for by_task in ({}, {"b": {"boldness": 2}}, {"b": {"boldness": 3}})
     )
     assert plain.base_key() == bold.base_key() == bolder.base_key()

@@ -1,4 +1,4 @@
-"""Whatever a spec file holds, reading it ends in a spec or in a clear error."""
+"""Reading any spec file ends in a spec or in a clear error."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_unchanged_spec_is_valid() -> None:
         "seed: !!bool x",
     ],
 )  # fmt: skip
-def test_traps_of_yaml_end_soon_in_a_clear_error(text: str) -> None:
+def test_yaml_traps_are_errors_within_seconds(text: str) -> None:
     started = time.monotonic()
     with pytest.raises(PeekbenchError):
         parse_spec(text, folder=Path())

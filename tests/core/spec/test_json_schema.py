@@ -1,3 +1,5 @@
+"""The JSON schema of specs, compared with what peekbench accepts."""
+
 from __future__ import annotations
 
 import json
@@ -24,7 +26,7 @@ def validator() -> Any:
 
 
 @pytest.mark.parametrize("path", sorted(SPECS.rglob("*.yaml")), ids=lambda path: path.name)
-def test_shipped_specs_fit_and_point_at_the_schema(path: Path, validator: Any) -> None:
+def test_shipped_specs_match_and_name_the_schema(path: Path, validator: Any) -> None:
     text = path.read_text()
     assert list(validator.iter_errors(yaml.safe_load(text))) == []
     pointer = text.splitlines()[0]
@@ -41,9 +43,10 @@ def test_shipped_specs_fit_and_point_at_the_schema(path: Path, validator: Any) -
         {"analyses": ["summary", {"use": "permutation", "options": {"seed": 3}}]},
         {"audits": ["toy.sizes", {"use": "toy.sizes", "name": "again", "options": {"revision": 3}}]},
         {"executor": "local"},
+        {"report": {"renderer": "figures"}},
     ],
 )
-def test_what_reads_well_fits(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
+def test_valid_specs_match(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
     assert list(validator.iter_errors(make_raw(**parts))) == []
 
 
@@ -59,17 +62,19 @@ def test_what_reads_well_fits(parts: dict[str, Any], make_raw: Any, validator: A
         {"audits": ["toy.vote"]},
         {"arms": ["extra", "test", {"mix": 2}]},
         {"sede": 1},
+        {"folder": "here"},
+        {"pinned": {}},
     ],
 )
-def test_what_is_refused_does_not_fit(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
+def test_invalid_specs_do_not_match(parts: dict[str, Any], make_raw: Any, validator: Any) -> None:
     assert list(validator.iter_errors(make_raw(**parts)))
 
 
-def test_the_shipped_schema_is_that_of_the_first_party_plugins() -> None:
-    """`peekbench schema -o specs/schema.json` makes it anew."""
+def test_shipped_schema_is_current() -> None:
+    """To update it, run `peekbench schema -o specs/schema.json`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    made = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-m", "peekbench", "schema"], env=environment, capture_output=True, text=True, check=True
     ).stdout
-    assert json.loads(made) == json.loads((SPECS / "schema.json").read_text())
-    assert made == (SPECS / "schema.json").read_text()
+    assert json.loads(printed) == json.loads((SPECS / "schema.json").read_text())
+    assert printed == (SPECS / "schema.json").read_text()

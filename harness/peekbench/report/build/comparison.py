@@ -12,25 +12,23 @@ from peekbench.formatting import pluralize
 from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.report.build.run_report import MethodFacts, Report
 from peekbench.report.build.side_by_side import RUN, Run, open_runs, side_by_side
-from peekbench.results.analyze import ask, without_controls
+from peekbench.results.analyze import ask, find_analysis, without_controls
 from peekbench.spec.compatibility import differences
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CONTRASTING, RANKING = "summary.changes", "summary.leaderboard"  # the analyses that are asked
 
-
-def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = False) -> Report:
+def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "") -> Report:
     """How settings, data, versions, scores and verdicts of two runs differ.
 
     Raises
     ------
     ResultsError
-        Where one has missing trials and `allow_incomplete` is not set.
+        Where one has holes and `allow_incomplete` is not set.
     """
     old, new = open_runs([before, after], allow_incomplete=allow_incomplete)
-    found = ask(CONTRASTING, side_by_side([old, new]))
+    found = ask(analysis or find_analysis("comparison"), side_by_side([old, new]))
     changed = {
         "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
         "data": differences("", _fingerprints(old), _fingerprints(new)),
@@ -55,13 +53,13 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     )
 
 
-def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False) -> Report:
+def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "") -> Report:
     """A leaderboard of the methods of one run or several, on the tasks and arms that all runs have.
 
     Raises
     ------
     ResultsError
-        Where a run has missing trials and `allow_incomplete` is not set, or the runs have no task in common.
+        Where a run has holes and `allow_incomplete` is not set, or the runs have no task in common.
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete)
     joined = without_controls(side_by_side(runs))
@@ -70,7 +68,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False) 
     shared, left_out = _shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
-    found = ask(RANKING, shared.drop(columns=RUN))
+    found = ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))
     tasks = shared["task"].nunique()
     return Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),

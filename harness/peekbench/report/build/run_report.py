@@ -67,6 +67,8 @@ class Report:
     methods: tuple[MethodFacts, ...] = ()
     command: str = ""
     """What repeats it, for a shell."""
+    renderer: str = ""
+    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
 
 
 def printable(report: Report) -> Report:
@@ -173,7 +175,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> tuple[Report
     record = {"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": made}
     report = _gather(spec.name, headline, analyses, tables, failures, _provenance(spec, sessions, sizes), record)
     report = replace(report, warnings=(*report.warnings, *_mixed_code(made)))
-    report = replace(report, methods=methods, command=shlex.join(_command(sessions[-1])) if sessions else "")
+    command = shlex.join(_command(sessions[-1])) if sessions else ""
+    report = replace(report, methods=methods, command=command, renderer=spec.report.renderer)
     return report, spec.report.formats
 
 

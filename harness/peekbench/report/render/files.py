@@ -76,8 +76,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] = DE
 
 def _draw(report: Report, folder: Path, form: Form) -> list[Path]:
     """Write each figure as a picture; the names of files follow from the titles."""
-    paint = find_renderer()
-    pictures = [(f"{name}.{form}", paint(figure, form)) for name, figure in named_figures(report)]
+    render = find_renderer(report.renderer)
+    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in named_figures(report)]
     return [_replace(folder / name, partial(_write_bytes, picture)) for name, picture in pictures]
 
 

@@ -87,15 +87,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Style and script are the project's own files, and painters escape; nothing else goes around escaping.
+    # Style and script are the project's own files, and renderers escape; nothing else goes around escaping.
     environment.filters.update(
         format_cell=format_cell,
         format_signed=format_signed,
         pluralize=pluralize,
         as_shown=as_shown,
         own_file=Markup,
-        painted=_painted,
     )
+    environment.filters.update(rendered=_rendered)
     environment.filters.update(scales=_scales, about=about, outcome=control_outcome)
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
@@ -104,12 +104,12 @@ def _environment() -> Environment:
     return environment
 
 
-def _painted(figure: Figure) -> str:
+def _rendered(figure: Figure, renderer: str) -> str:
     """A drawing to stand in the page, or, where nothing can draw, what it would show and why it does not."""
     from markupsafe import Markup
 
     try:
-        return Markup(find_renderer()(figure, "inline svg").decode())  # noqa: S704 - a painter escapes
+        return Markup(find_renderer(renderer)(figure, "inline svg").decode())  # noqa: S704 - renderers escape
     except PeekbenchError as error:
         return Markup('<p class="note">{} ({})</p>').format(alt_text(figure), error)
 

@@ -15,20 +15,26 @@ if TYPE_CHECKING:
     from peekbench.plugins.protocols import Renderer
     from peekbench.records.figures import Figure
 
-PAINTER = "figures"
 FOLDER = "figures"
 MOST_CHARACTERS = 60  # of a file name
 
 
-def find_renderer() -> Renderer:
-    """The plugin that draws figures.
+def find_renderer(use: str = "") -> Renderer:
+    """Return the function that draws figures.
+
+    Parameters
+    ----------
+    use
+        Name of the renderer, `plugin.thing`; by default the only one that is installed.
 
     Raises
     ------
     PluginError
-        Where it is not installed.
+        If no such renderer is installed, or if several are and none is named.
     """
-    return registry.find(PAINTER, "painter", RendererEntry).paint
+    remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
+    use = use or registry.find_only(RendererEntry, "renderer of figures", remedy, lambda _: True)
+    return registry.find(use, RendererEntry).render
 
 
 def not_in_characters(report: Report) -> str:
