@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 def run(spec: str, results: pd.DataFrame) -> tuple[Analysis, ...]:
     asked = load_analysis_only(SPECS / f"analysis_{spec}.yaml")
-    return analyze(asked.only.of(results), asked.analyses)
+    return analyze(asked.only.select_rows(results), asked.analyses)
 
 
 def rows(analysis: Analysis, title: str) -> list[Row]:

@@ -45,7 +45,7 @@ def load(tmp_path: Path) -> Load:
             write_file(path, records, Layout("some/body", (name,), ("text",), "label", (), names))
         else:
             path.write_bytes(records.encode() if isinstance(records, str) else records)
-        entry = find("hf.dataset", "data source", DataSourceEntry)
+        entry = find("hf.dataset", DataSourceEntry)
         made = HubDatasetOptions.model_validate({"id": "some/body", "data_dir": tmp_path / "mirror", **options})
         return entry.load(options=made, folders=Folders(tmp_path, tmp_path / "cache"))
 
@@ -189,7 +189,7 @@ def test_duplicates_are_counted_and_dropped_if_asked(load: Load) -> None:
 
 def test_what_is_kept_depends_on_the_options(load: Load, tmp_path: Path) -> None:
     load(rows(["a", "b"] * 3, "text"))
-    entry = find("hf.dataset", "data source", DataSourceEntry)
+    entry = find("hf.dataset", DataSourceEntry)
 
     def again(**options: Any) -> int:
         made = HubDatasetOptions.model_validate({"id": "some/body", "data_dir": tmp_path / "mirror", **options})

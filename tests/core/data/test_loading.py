@@ -22,8 +22,8 @@ def serve(monkeypatch: pytest.MonkeyPatch, load: Callable[..., Any]) -> None:
     """Make `load` what `toy.words` does."""
     find = registry.find
 
-    def found(use: str, kind: str, entry_type: Any) -> Any:
-        entry = find(use, kind, entry_type)
+    def found(use: str, entry_type: Any) -> Any:
+        entry: Any = find(use, entry_type)
         return replace(entry, load=load) if isinstance(entry, DataSourceEntry) else entry
 
     monkeypatch.setattr(registry, "find", found)

@@ -134,8 +134,8 @@ def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pyt
         seen.append((unlabeled, train.inputs))
         return real.method(unlabeled, train, task, options=options, context=context)
 
-    def find_spy(use: str, kind: str, entry_type: Any) -> Entry:
-        found: Entry = find(use, kind, entry_type)
+    def find_spy(use: str, entry_type: Any) -> Entry:
+        found: Entry = find(use, entry_type)
         return replace(found, method=spy) if isinstance(found, MethodEntry) else found
 
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
