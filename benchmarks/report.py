@@ -76,7 +76,8 @@ def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:
     correct = int(rng.binomial(NUM_TEST, chance))
     predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
     metrics = {"loss": float(rng.normal(2, 0.1))}
-    return ArmResult(arm, correct, correct / NUM_TEST, 0.69, 0.5, chance, 0.1, 0.01, metrics, predictions)
+    scores = {"num_correct": correct, "score": correct / NUM_TEST, "log_loss": 0.69, "brier": 0.5, "macro_f1": chance}
+    return ArmResult(arm, scores, 0.1, 0.01, metrics, predictions)
 
 
 def sorting_times(page_path: Path) -> list[list[float]] | None:

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,23 +48,40 @@ def write_cached(path: Path, value: dict[str, Any]) -> None:
         JSON values.
     """
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    with contextlib.suppress(OSError), replacing(path) as temporary:
+    with contextlib.suppress(OSError), atomic_write(path) as temporary:
         temporary.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Write a file atomically: yield a temporary file that replaces `path` on exit.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Write a file completely or not at all, so that no reader ever sees half a file.
+
+    Parameters
+    ----------
+    path
+        The file to write. Missing folders are created.
+
+    Yields
+    ------
+    pathlib.Path
+        A temporary path in the same folder, with the same suffix. After the block it replaces `path` in one step.
 
     Raises
     ------
     OSError
-        If the folder cannot be written; the temporary file is removed.
+        If the folder cannot be written. No temporary file is left behind.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder) / "report.txt") as temporary:
+    ...         _ = temporary.write_text("complete")
+    ...     (Path(folder) / "report.txt").read_text()
+    'complete'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = path.with_name(f".{os.urandom(4).hex()}-{path.name}")
     try:
         yield temporary
         temporary.replace(path)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
-from peekbench.cache import read_cached, replacing, write_cached
+from peekbench.cache import atomic_write, read_cached, write_cached
 from peekbench_hf.rows import Rows, measure
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def prepare(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared:
 def _write(table: pa.Table, path: Path) -> None:
     import pyarrow as pa
 
-    with suppress(OSError), replacing(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as writer:
+    with suppress(OSError), atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as writer:
         writer.write_table(table)
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench_summary.changes import contrast
-from peekbench_summary.leaderboard import rank
 from peekbench_summary.region import RegionUnit
-from peekbench_summary.summary import summarize
 
 
 class Summary(Options):
@@ -27,21 +24,21 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="summary",
             options=Summary,
-            analyze=summarize,
+            analyze="peekbench_summary.summary:summarize",
             sees_controls=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
         ),
         AnalyzerEntry(
             name="leaderboard",
             options=Summary,
-            analyze=rank,
+            analyze="peekbench_summary.leaderboard:rank",
             role="ranking",
             summary="methods by their honest score, with boost, bias, verdict, and which of them tie",
         ),
         AnalyzerEntry(
             name="changes",
             options=Summary,
-            analyze=contrast,
+            analyze="peekbench_summary.changes:contrast",
             role="comparison",
             sees_controls=True,
             summary="what two runs differ by, method by method; `peekbench compare` asks for it",

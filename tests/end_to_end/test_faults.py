@@ -57,7 +57,7 @@ def done(name: str) -> set[Trial]:
     try:
         store = Store.open(f"runs/{name}.sqlite")
     except StoreError as error:
-        assert "no such file" in str(error) or "holds nothing yet" in str(error)
+        assert "no such file" in str(error) or "is still empty" in str(error)
         return set()
     with store:
         return store.done()
@@ -205,7 +205,7 @@ def test_faulty_trials_are_stored_the_others_go_on_and_the_report_says_so(fault:
     assert all("Traceback" in failure.traceback for failure in failures)
     report = Path(f"reports/faulty-{fault}/report.txt").read_text()
     assert f"{len(failures)} trials failed" in report
-    assert "The design has holes" in report
+    assert "The design has missing trials" in report
     assert "subsamples missing" in report
     assert f"{len(failures)} trials failed" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -17,7 +17,7 @@ from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.errors import ContractError, DataError
 from peekbench.execution.arms import read_only, take, unlabeled_rows
 from peekbench.execution.determinism import one_thread_pools
-from peekbench.execution.scoring import check_predictions, score
+from peekbench.execution.scoring import check_predictions, compute_scores
 from peekbench.plugins.protocols import THREADS_VARIABLE
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
 from peekbench.records.trials import (
@@ -167,7 +167,7 @@ class Worker:
             check_predictions(kept, len(subsample.test), task)
         return ArmResult(
             arm.name,
-            *score(kept, bench.sampler.labels[subsample.test], task),
+            compute_scores(kept, bench.sampler.labels[subsample.test], task),
             fitted - started,
             predicted - fitted,
             {str(name): float(value) for name, value in predictor.metrics.items()},

@@ -1,9 +1,8 @@
-"""The records that flow through peekbench: frozen, slotted dataclasses without behavior.
+"""Records that flow through peekbench: frozen, slotted dataclasses with almost no behavior.
 
-`data` describes tasks and their rows, `trials` the work and its outcomes, `analysis` what analyses return,
-`figures` what they ask to have drawn, and `units` how a number is shown. Accuracies and other scores are fractions;
-times are seconds.
-numpy is imported for type checkers only, so that reading a spec stays fast.
+`data` describes tasks and their rows, `trials` the work and its outcomes, `analysis` the results of analyses,
+`figures` the figures to draw, `units` how numbers are shown, and `scores` the scores of an arm. Accuracies and other
+scores are fractions; times are in seconds. Only `scores` imports numpy at run time, so that reading a spec stays fast.
 """
 
 from peekbench.records.analysis import Analysis, Cell, Column, Decision, Table, Topic, Verdict

@@ -24,56 +24,91 @@ Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconcl
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """Heading and unit of a table's column.
+
+    Examples
+    --------
+    >>> Column("bias", "difference").unit
+    'difference'
+    """
+
     name: str
     unit: Unit = "text"
+    """How the values are shown, see `peekbench.records.Unit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A table of a report.
+
+    Examples
+    --------
+    >>> table = Table("Mean bias", (Column("task"), Column("bias", "difference")), (("tickets", 0.012),))
+    >>> len(table.rows)
+    1
+    """
+
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    """Cells in full precision, in the order of the columns; None for missing values."""
     note: str = ""
-    """What a reader must know to read it right; one paragraph."""
+    """One paragraph that readers need to interpret the table."""
     topic: Topic = "results"
-    """Which part of a report it belongs to."""
+    """Part of the report that shows the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an analysis concludes about one method."""
+    """Conclusion of an analysis about one method.
+
+    Examples
+    --------
+    >>> verdict = Verdict("lsa", "bias", "equivalent", "The bias is negligible.", 0.001, -0.002, 0.004, 0.9, 0.01)
+    >>> verdict.decision
+    'equivalent'
+    """
 
     method: str
-    """As the report names it: the method's label, with its model where it has one."""
+    """Label of the method, with its model if it has one."""
     effect: str
-    """'bias' or 'boost', or what else was judged."""
+    """'bias', 'boost', or another effect."""
     decision: Decision
     sentence: str
-    """The conclusion in plain words, interval included."""
+    """The conclusion in plain words, with the interval."""
     estimate: float | None = None
     low: float | None = None
+    """Lower end of the interval."""
     high: float | None = None
+    """Upper end of the interval."""
     level: float | None = None
-    """Coverage that [low, high] is meant to have."""
+    """Nominal coverage of [low, high]."""
     region: float | None = None
-    """Half-width of the region of practical equivalence around 0 that the decision was made with."""
+    """Half-width of the region of practical equivalence around 0 that the decision used."""
     basis: str = ""
-    """What it rests on, in a few words: '5 tasks, 250 trials'."""
+    """Data behind the verdict, in a few words: '5 tasks, 250 trials'."""
     unit: Unit = "difference"
-    """Of estimate, low, high and region: 'difference' for those of fractions, 'change' for others."""
+    """Unit of estimate, low, high and region: 'difference' for differences of fractions, otherwise 'change'."""
     control: Control = ""
-    """Whether it is on a method whose bias is known beforehand, so that it judges the run, not the method."""
+    """Whether the method is a control, whose bias is known in advance. Its verdict judges the run, not the method."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analyzer returns: no file, no printing, the report does that."""
+    """What an analyzer returns. Analyzers write no files and print nothing; the report does.
+
+    Examples
+    --------
+    >>> Analysis("summary", warnings=("2 trials are missing",)).warnings
+    ('2 trials are missing',)
+    """
 
     name: str
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What weakens the conclusions: holes in the design, failed diagnostics."""
+    """Facts that weaken the conclusions, such as missing trials or failed diagnostics."""
     attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)
-    """Files to stand next to the report: name to what writes it to a path. Called only when a report is written."""
+    """Files to write beside the report: file name to a function that writes the file to a path. The functions are
+    called only when a report is written."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = NDArray[np.floating[Any]]
     Inputs: TypeAlias = Sequence[str] | FloatArray
     """Texts, or rows of features of shape (n, n_features)."""
-else:  # plugins import these names at run time, where annotations are not evaluated
+else:  # plugins import these names at run time, when annotations are not evaluated
     IntArray = FloatArray = Inputs = Any
 
 
@@ -24,63 +24,102 @@ TaskKind: TypeAlias = Literal["classification", "regression"]
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where a plugin may look for files and keep some."""
+    """Folders that a plugin may read from and write to.
+
+    Examples
+    --------
+    >>> folders = Folders(spec=Path("specs"), cache=Path("cache"))
+    >>> (folders.spec / "tickets.csv").as_posix()
+    'specs/tickets.csv'
+    """
 
     spec: Path
-    """Folder that relative paths in options start from: the spec file's own."""
+    """Folder of the spec file. Relative paths in options start here."""
     cache: Path
-    """Folder for whatever is dear to compute and safe to delete."""
+    """Folder for results that are expensive to compute and safe to delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
-    """How a task's data are loaded: the entry in the data source plugin, and its options as the spec has them."""
+    """The data source of a task with its options, from which the task's rows can be loaded.
+
+    Examples
+    --------
+    >>> SourceRef("files", {"path": "tickets.csv"}, Path("specs")).use
+    'files'
+    """
 
     use: str
+    """Name of the data source: 'plugin.source'."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Options as in the spec."""
     folder: Path = Path()
+    """Folder that relative paths in the options start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a method is told about the task at hand."""
+    """The facts about a task that a method receives.
+
+    Examples
+    --------
+    >>> task = Task("tickets", "classification", ("bug", "question"), "", SourceRef("files"))
+    >>> task.num_classes
+    2
+    """
 
     name: str
-    """As in the spec and in every table."""
+    """Name of the task in the spec and in tables."""
     kind: TaskKind
     class_names: tuple[str, ...]
-    """In the order of the labels 0, 1, ...; empty for regression."""
+    """Names of the labels 0, 1, ...; empty for regression."""
     instruction: str
-    """One or two sentences for prompts: what a text is and what to answer; may be empty."""
+    """One or two sentences for prompts that say what a text is and what to answer; may be empty."""
     source: SourceRef
-    """Hand it to `peekbench.load_dataset` to load the task's data again, as somebody who has seen them would."""
+    """Pass it to `peekbench.load_dataset` to load the task's full data, test rows included."""
 
     @property
     def num_classes(self) -> int:
+        """Number of classes; 0 for regression."""
         return len(self.class_names)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """All labeled rows of a task, from which train, extra and test are drawn."""
+    """All labeled rows of a task, from which train, extra and test rows are drawn.
+
+    Examples
+    --------
+    >>> dataset = Dataset(["It crashes.", "How do I log in?"], [0, 1], ("bug", "question"))
+    >>> dataset.kind
+    'classification'
+    """
 
     inputs: Inputs
-    """Texts, length n, or features of shape (n, n_features). Any sequence will do, a memory-mapped one too."""
+    """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one."""
     labels: Sequence[int] | IntArray | FloatArray
-    """Shape (n,): class indices 0..C-1, or a regression's targets."""
+    """Shape (n,): class indices 0..C-1, or the targets of a regression."""
     class_names: tuple[str, ...] = ()
+    """Names of the labels 0, 1, ...; empty for regression."""
     kind: TaskKind = "classification"
     instruction: str = ""
+    """One or two sentences for prompts that say what a text is and what to answer."""
     fingerprint: str = ""
-    """Identifies the content; where it is empty, the core hashes inputs and labels."""
+    """Identifier of the content. If it is empty, peekbench hashes inputs and labels."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever a reader of the run should know, JSON-serializable. Reports show `dropped`, rows left out by reason,
-    and `version`, or else `revision`, a commit."""
+    """Further facts for readers of the run, JSON-serializable. Reports show `dropped`, the number of dropped rows by
+    reason, and `version`, or otherwise `revision`, a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What there is to say of a task without loading it; None or empty where it is not known."""
+    """What is known of a task without loading it; unknown facts are None or empty.
+
+    Examples
+    --------
+    >>> TaskFacts(num_classes=2, license="CC BY 4.0").num_rows is None
+    True
+    """
 
     num_classes: int | None = None
     num_rows: int | None = None
@@ -89,23 +128,41 @@ class TaskFacts:
     license: str = ""
     class_names: tuple[str, ...] = ()
     instruction: str = ""
+    """Sentences for prompts, as `Dataset.instruction`."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else is shown of a task that cannot be loaded here, as `Dataset.details`."""
+    """Further facts as `Dataset.details`, shown if the task cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """How long texts are for a method."""
+    """Lengths of texts in a method's tokens.
+
+    Examples
+    --------
+    >>> lengths = TokenCounts([12, 600], limit=512)
+    >>> sum(count > lengths.limit for count in lengths.counts)
+    1
+    """
 
     counts: Sequence[int]
-    """Tokens of each text, before any are cut off."""
+    """Tokens of each text before truncation."""
     limit: int | None = None
-    """Tokens that the method can see; those behind are cut off."""
+    """Maximum number of tokens that the method reads; longer texts are truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labeled:
-    """Inputs with their labels, of equal length."""
+    """Inputs with their labels, of equal length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> train = Labeled(("It crashes.", "How do I log in?"), np.array([0, 1]))
+    >>> train.labels.tolist()
+    [0, 1]
+    """
 
     inputs: Inputs
+    """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
+    """Class indices or targets, shape (n,)."""

@@ -1,7 +1,7 @@
-"""What analyses want drawn, as data: the core draws none of it but forests in characters, a painter plugin the rest.
+"""Figures as data. Renderer plugins draw them; the core draws forest plots as text only.
 
-Values of 'difference' and 'fraction' are fractions, drawn in percentage points and percent. An axis is labeled in
-full: 'bias, accuracy points'.
+Values with the unit 'difference' or 'fraction' are fractions and are drawn as percentage points or percentages. Axis
+labels are complete: 'bias, accuracy points'.
 """
 
 from __future__ import annotations
@@ -18,116 +18,172 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
+    """Label, unit and scale of an axis.
+
+    Examples
+    --------
+    >>> Axis("bias, accuracy points", region=0.01).unit
+    'difference'
+    """
+
     label: str
-    """What is measured, and its unit in words."""
+    """Quantity and its unit in words."""
     unit: Unit = "difference"
-    """'difference' is drawn in signed percentage points, 'fraction' in percent, 'change' with its sign, others
-    as they are."""
+    """'difference' is drawn in signed percentage points, 'fraction' in percent, 'change' with a sign, other units
+    unchanged."""
     is_log: bool = False
     region: float = 0.0
-    """Half-width of a region of practical equivalence to shade around zero, in the unit of the values."""
+    """Half-width of the region of practical equivalence to shade around zero, in the unit of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A labeled estimate in a forest plot."""
+    """A labeled estimate with its interval in a forest plot.
+
+    Examples
+    --------
+    >>> Interval("tickets", 0.012, low=-0.004, high=0.028).is_average
+    False
+    """
 
     label: str
     estimate: float
     low: float
     high: float
     is_average: bool = False
-    """Whether it sums up the others of its group."""
+    """Whether it summarizes the other intervals of its group."""
     raw: float | None = None
-    """The estimate on its own, where `estimate` was drawn towards others."""
+    """The unpooled estimate, if `estimate` is shrunk towards the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Estimates with intervals, one below the other on one axis."""
+    """A forest plot: estimates with intervals, one per line, on one axis.
+
+    Examples
+    --------
+    >>> forest = Forest("Bias by task", (("lsa", (Interval("tickets", 0.012, -0.004, 0.028),)),))
+    >>> forest.axis.label
+    'accuracy points'
+    """
 
     title: str
     groups: tuple[tuple[str, tuple[Interval, ...]], ...]
-    """(heading, intervals), one group a method."""
+    """(heading, intervals) of each method."""
     note: str = ""
     unit: Unit = "difference"
-    """Of the estimates: 'difference' for those of fractions, drawn in percentage points; 'change' for others."""
+    """'difference' if the estimates are differences of fractions, drawn in percentage points; otherwise 'change'."""
     label: str = ""
-    """Of the axis, unit included; by default 'accuracy points' or 'score'."""
+    """Axis label with its unit; 'accuracy points' or 'score' by default."""
     region: float = 0.0
-    """As that of an `Axis`."""
+    """Half-width of the region of practical equivalence, as in `Axis`."""
     kind: Literal["forest"] = "forest"
 
     @property
     def axis(self) -> Axis:
+        """Axis of the estimates."""
         default = "accuracy points" if self.unit == "difference" else "score"
         return Axis(self.label or default, self.unit, region=self.region)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values whose distribution is drawn: single differences, draws of a posterior, or as many quantiles of them."""
+    """Values whose distribution is drawn: paired differences, posterior draws, or quantiles of these.
+
+    Examples
+    --------
+    >>> Sample("tickets", (0.01, 0.03, -0.02), mark=0.0).mark
+    0.0
+    """
 
     label: str
     values: tuple[float, ...]
     mark: float | None = None
-    """A value to compare them with: the truth of a simulation, or what was observed."""
+    """A value for comparison, such as the true value of a simulation or the observed value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violins:
-    """Distributions side by side: a row a task, a column a configuration."""
+    """A grid of distributions: a row for each task, a column for each configuration.
+
+    Examples
+    --------
+    >>> violins = Violins("Bias", Axis("bias, accuracy points"), (("lsa", (Sample("tickets", (0.01, 0.03)),)),))
+    >>> violins.kind
+    'violins'
+    """
 
     title: str
     axis: Axis
     columns: tuple[tuple[str, tuple[Sample, ...]], ...]
-    """(heading, samples); the rows are the labels of all columns, in the order in which they first occur."""
+    """(heading, samples) of each column. The rows are the labels of all columns, in order of first occurrence."""
     note: str = ""
     kind: Literal["violins"] = "violins"
 
 
 @dataclass(frozen=True, slots=True)
 class Densities:
-    """Distributions one below the other on one axis, each with its mean and a central interval."""
+    """Densities one below the other on one axis, each with its mean and a central interval.
+
+    Examples
+    --------
+    >>> Densities("Posterior", Axis("bias"), (("lsa", (Sample("mean", (0.01, 0.03)),)),), level=0.89).level
+    0.89
+    """
 
     title: str
     axis: Axis
     groups: tuple[tuple[str, tuple[Sample, ...]], ...]
-    """(heading, samples)"""
+    """(heading, samples) of each group."""
     level: float
-    """Share of a distribution that its bar holds."""
+    """Probability of the central interval."""
     note: str = ""
     mark: str = ""
-    """What the marks of samples are: 'observed'."""
+    """Meaning of the samples' marks, such as 'observed'."""
     kind: Literal["densities"] = "densities"
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points of ascending x, with a band around it where there is one."""
+    """A line through points of ascending x, optionally with a band around it.
+
+    Examples
+    --------
+    >>> Curve("lsa", x=(50.0, 200.0), y=(0.61, 0.68)).low
+    ()
+    """
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
+    """Lower edge of the band."""
     high: tuple[float, ...] = ()
+    """Upper edge of the band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Lines in one or several panels that share their axes."""
+    """Lines in one or several panels that share their axes.
+
+    Examples
+    --------
+    >>> panel = ("tickets", (Curve("lsa", (50.0, 200.0), (0.61, 0.68)),))
+    >>> Curves("Learning curve", Axis("num_train", "count"), Axis("accuracy", "fraction"), (panel,)).is_centered
+    False
+    """
 
     title: str
     x: Axis
     y: Axis
     panels: tuple[tuple[str, tuple[Curve, ...]], ...]
-    """(heading, curves)"""
+    """(heading, curves) of each panel."""
     note: str = ""
     is_diagonal_drawn: bool = False
-    """Whether to draw y = x, to which the curves should come close."""
+    """Whether to draw the line y = x, which the curves should approach."""
     is_centered: bool = False
-    """Whether each panel's y axis, of the same length in all, is around its own values: how wide bands are matters more
-    than where they are."""
+    """Whether each panel's y axis is centered on its own values, with the same length in all panels. Use this if the
+    width of bands matters more than their position."""
     kind: Literal["curves"] = "curves"
 
 
@@ -136,12 +192,32 @@ Figure: TypeAlias = Forest | Violins | Densities | Curves
 MAX_VALUES = 200
 
 
-def downsample(values: Sequence[float] | FloatArray, most: int = MAX_VALUES) -> tuple[float, ...]:
-    """At most so many values with the distribution of all: those at evenly spaced ranks, five significant digits."""
+def downsample(values: Sequence[float] | FloatArray, max_values: int = MAX_VALUES) -> tuple[float, ...]:
+    """Reduce values to a smaller number with the same distribution.
+
+    Parameters
+    ----------
+    values
+        Numbers in an array of any shape; values that are not finite are dropped.
+    max_values
+        Maximum number of values to return.
+
+    Returns
+    -------
+    tuple of float
+        Values at evenly spaced ranks in ascending order, rounded to five significant digits.
+
+    Examples
+    --------
+    >>> downsample([0.3, 0.1, 0.2])
+    (0.1, 0.2, 0.3)
+    >>> downsample(range(1000), max_values=4)
+    (124.88, 374.62, 624.38, 874.12)
+    """
     import numpy as np
 
     ordered = np.sort(np.asarray(values, dtype=float).ravel())
     ordered = ordered[np.isfinite(ordered)]
-    if len(ordered) > most:
-        ordered = np.quantile(ordered, (np.arange(most) + 0.5) / most)
+    if len(ordered) > max_values:
+        ordered = np.quantile(ordered, (np.arange(max_values) + 0.5) / max_values)
     return tuple(float(f"{value:.5g}") for value in ordered.tolist())

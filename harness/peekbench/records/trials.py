@@ -1,4 +1,4 @@
-"""What is drawn, fitted and scored: the units of work and their outcomes."""
+"""Units of work and their outcomes: draws, trials, arms."""
 
 from __future__ import annotations
 
@@ -13,34 +13,60 @@ if TYPE_CHECKING:
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
-"""What is known beforehand of a method: no bias (negative), a planted one (positive), or, as of all others, nothing."""
+"""What is known in advance of a method's bias: 'negative' means none, 'positive' a planted one, '' nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The circumstances of one fit."""
+    """Seed, threads and folders of one fit.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from peekbench.records import Folders
+    >>> context = Context(seed=1, threads=2, folders=Folders(Path("specs"), Path("cache")))
+    >>> context.threads
+    2
+    """
 
     seed: int
-    """Derived from the trial, so that neither the worker nor the order of work changes a number; below 2**32."""
+    """Seed below 2**32. It depends on the draw only, so results do not depend on workers or the order of work."""
     threads: int
-    """CPU threads that this fit may keep busy. BLAS and OpenMP pools are limited to one thread anyway, see docs."""
+    """CPU threads this fit may use. BLAS and OpenMP always run single-threaded, so results do not depend on the number
+    of workers."""
     folders: Folders
 
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """A fitted model."""
+    """A fitted model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coin = Predictor(lambda inputs: np.full((len(inputs), 2), 0.5), {"parameters": 0})
+    >>> coin.predict(["a", "b"]).shape
+    (2, 2)
+    """
 
     predict: Callable[[Inputs], FloatArray]
-    """Inputs to probabilities of shape (n, n_classes) in the order of `Task.class_names`, or to shape (n,) for
-    regression. What it says of one input must not depend on the others that it is given."""
+    """Returns probabilities of shape (n, n_classes) in the order of `Task.class_names`, or shape (n,) for regression.
+    The prediction for one input must not depend on the other inputs."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Numbers worth keeping with the arm: training losses, sizes."""
+    """Numbers to store with the arm, such as training losses or sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subsample:
-    """Row numbers of one draw; disjoint, each in the order drawn."""
+    """Row numbers of one draw. The three sets are disjoint, each in the order drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = Subsample(train=np.array([4, 0]), extra=np.array([2]), test=np.array([1]))
+    >>> len(rows.extra) == len(rows.test)
+    True
+    """
 
     train: IntArray
     extra: IntArray
@@ -49,7 +75,13 @@ class Subsample:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Names one draw from one task: what the arms of a trial, and the trials of several methods, have in common."""
+    """Identifier of one draw from one task, shared by the arms of a trial and by the trials of all methods.
+
+    Examples
+    --------
+    >>> Draw("tickets", num_train=50, num_test=200, subsample=0).subsample
+    0
+    """
 
     task: str
     num_train: int
@@ -59,12 +91,19 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The unit of work: one method on one draw, all arms."""
+    """The unit of work: one method on one draw, in all arms.
+
+    Examples
+    --------
+    >>> print(Trial(Draw("tickets", 50, 200, 0), "lsa"))
+    task tickets, method lsa, num_train 50, num_test 200, subsample 0
+    """
 
     draw: Draw
     method: str
 
     def __str__(self) -> str:
+        """Return the trial in words, for messages."""
         draw = self.draw
         return (
             f"task {draw.task}, method {self.method}, num_train {draw.num_train}, "
@@ -74,72 +113,118 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """Trials on one draw whose methods share a base arm, and so are best done together."""
+    """Trials on one draw whose methods share a base arm, so that one worker runs them together.
+
+    Examples
+    --------
+    >>> item = WorkItem((Trial(Draw("tickets", 50, 200, 0), "lsa"),), has_base=False)
+    >>> len(item.trials)
+    1
+    """
 
     trials: tuple[Trial, ...]
     has_base: bool
-    """Whether that base arm is in the store already."""
+    """Whether the store already has the base arm."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesignPoint:
-    """One size of a design, and how often it is drawn from each of which tasks."""
+    """One pair of sizes of a design, with the number of subsamples and the tasks drawn at it.
+
+    Examples
+    --------
+    >>> DesignPoint(num_train=50, num_test=200, num_subsamples=20, tasks=("tickets",)).num_subsamples
+    20
+    """
 
     num_train: int
     num_test: int
     num_subsamples: int
     tasks: tuple[str, ...]
-    """Classification only."""
+    """Classification tasks only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDesign:
-    """What a spec asks for, as far as it is known before anything is run."""
+    """The design of a spec, as far as it is known before a run.
+
+    Examples
+    --------
+    >>> design = PlannedDesign(("lsa",), (DesignPoint(50, 200, 20, ("tickets",)),))
+    >>> design.seconds
+    {}
+    """
 
     methods: tuple[str, ...]
-    """Without controls."""
+    """Names of the methods without controls."""
     points: tuple[DesignPoint, ...]
-    """Those at which a task is drawn that is scored by accuracy."""
+    """Points at which at least one task scored by accuracy is drawn."""
     seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
-    """Of a trial by (method, num_train, num_test), where one was timed."""
+    """Seconds of a trial by (method, num_train, num_test), if it was timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """One fitted and scored model."""
+    """One fitted and scored model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> arm = ArmResult("test", {"score": 0.75}, 1.5, 0.1, {}, np.zeros((4, 2), dtype=np.float32))
+    >>> arm.score
+    0.75
+    """
 
     arm: str
-    num_correct: int | None
-    """None for regression."""
-    score: float
-    """Accuracy as a fraction, or R^2."""
-    log_loss: float | None
-    """Mean negative natural log-probability of the true class; this and the next two None for regression."""
-    brier: float | None
-    """Mean over texts of the squared distance of the probabilities from the truth, from 0 to 2."""
-    macro_f1: float | None
-    """Mean of F1 over classes."""
+    """Name of the arm: 'base', 'extra', 'test', or a dose such as 'mix-0.25'."""
+    scores: Mapping[str, float | int | None]
+    """Scores by name, see `peekbench.results.SCORES`; None if a score is undefined for the kind of task."""
     fit_seconds: float
     predict_seconds: float
     metrics: Mapping[str, float]
+    """Numbers that the method recorded."""
     predictions: FloatArray
-    """float32 (n_test, n_classes), or float64 (n_test,) for regression; scores are computed from just these numbers."""
+    """float32 of shape (n_test, n_classes), or float64 of shape (n_test,) for regression; the scores are computed from
+    exactly these numbers."""
+
+    @property
+    def score(self) -> float:
+        """Accuracy as a fraction, or R^2."""
+        score = self.scores["score"]
+        assert score is not None
+        return score
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """A finished trial, stored whole or not at all."""
+    """A finished trial. It is stored completely or not at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TrialResult(Trial(Draw("tickets", 50, 4, 0), "lsa"), np.array([0, 1, 1, 0]), arms=()).trial.method
+    'lsa'
+    """
 
     trial: Trial
     test_labels: IntArray | FloatArray
+    """Labels of the test rows, shape (n_test,)."""
     arms: tuple[ArmResult, ...]
-    """In the spec's order. Without the base arm where another method's trial on the same draw has it already."""
+    """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialFailure:
-    """A trial that could not be finished, and why."""
+    """A trial that raised an error.
+
+    Examples
+    --------
+    >>> failure = TrialFailure(Trial(Draw("tickets", 50, 4, 0), "lsa"), "ValueError: no texts", "Traceback ...")
+    >>> failure.error
+    'ValueError: no texts'
+    """
 
     trial: Trial
     error: str
+    """Type and message of the error."""
     traceback: str

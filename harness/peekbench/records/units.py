@@ -1,9 +1,12 @@
-"""How a number is shown."""
+"""Units: how a number is shown to readers."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "change", "p_value", "seconds"]
-"""How a column is shown: a fraction as per cent, a difference of two fractions as signed percentage points, its spread
-(a standard error) as points without a sign, a change (what two other numbers differ by) as it is, with its sign."""
+"""How the values of a column are shown.
+
+'fraction' is shown as a percentage; 'difference', of two fractions, as signed percentage points; 'spread', such as a
+standard error of fractions, as percentage points without a sign; 'change', of two other numbers, as a signed number.
+"""

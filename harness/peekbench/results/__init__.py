@@ -1,4 +1,8 @@
-"""The results table, the effects paired from it, and the rules that turn intervals into verdicts."""
+"""The results table, the effects computed from it, and the rules that turn intervals into verdicts.
+
+`load_results` and `tidy` make a results table, `COLUMNS` documents it. `configurations`, `paired_scores` and
+`pair_arms` prepare it for analyzers. `decide` and `control_outcome` are the verdict rules.
+"""
 
 import lazy_loader
 

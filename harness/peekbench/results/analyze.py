@@ -1,11 +1,13 @@
-"""Results table to analyses: refuses a design with holes, then asks the analyzers."""
+"""Runs analyses on a results table, after checking that no planned trial is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from peekbench.errors import ContractError, ResultsError
 from peekbench.execution.planning import list_trials
@@ -14,17 +16,17 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.records.analysis import Analysis
 from peekbench.records.trials import PlannedDesign, Trial
-from peekbench.results.table import COLUMNS, TRIAL, load_results
+from peekbench.results.columns import COLUMN_NAMES
+from peekbench.results.paired_effects import plain_cell
+from peekbench.results.table import load_results
+from peekbench.results.tidying import TRIAL
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import DEFAULT_ANALYSES
 from peekbench.store.schema import is_store
 from peekbench.store.writer import Store
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SHOWN = 5  # holes listed in a message
+MAX_LISTED = 5  # gaps listed in a message
 
 
 def analyze(
@@ -34,66 +36,91 @@ def analyze(
     allow_incomplete: bool = False,
     planned: Sequence[Trial] = (),
 ) -> tuple[Analysis, ...]:
-    """Judge scores.
+    """Analyze scores.
 
     Parameters
     ----------
     source
-        A results table, or what `load_results` reads: a run's store, a CSV or Parquet file, a folder.
+        A results table, or anything that `load_results` reads: a run's store, a CSV or Parquet file, a folder.
     analyses
-        What to ask; by default `summary` and `permutation`.
+        Analyses to run, by name or from a spec; `summary` and `permutation` by default.
     allow_incomplete
-        Analyze the complete trials of a design with holes; each analysis then carries a warning.
+        Analyze the complete trials of a design with missing trials. Each analysis then has a warning.
     planned
-        Trials that there should be, where they are known; of a store they are.
+        Trials that the table should contain. If `source` is a store, its spec determines them.
+
+    Returns
+    -------
+    tuple of Analysis
+        One for each of `analyses`.
 
     Raises
     ------
     ResultsError
-        Where the design has holes, or a table lacks columns.
-    """
-    import pandas as pd
+        If the design has missing trials, or the table lacks columns.
+    SpecError
+        If an analysis does not exist, or cannot analyze these results.
 
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "num_test": 200, "extra": [0.7, 0.72], "test": [0.72, 0.75]})
+    >>> (permutation,) = analyze(tidy(scores, "my scores"), ["permutation"])
+    >>> permutation.name
+    'permutation'
+    """
     if isinstance(source, pd.DataFrame):
         results = source
     else:
         results = load_results(source)
         planned = planned or planned_trials(source)
-    if missing := [column for column in COLUMNS if column not in results.columns]:
+    if missing := [column for column in COLUMN_NAMES if column not in results.columns]:
         raise ResultsError(
-            f"the results table lacks the columns {', '.join(missing)}; write yours to a file and read it with "
-            "peekbench.load_results, which fills in what follows from the rest"
+            f"the results table lacks the columns {', '.join(missing)}; pass it through "
+            "peekbench.results.tidy, which fills in missing columns"
         )
     results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
     chosen = [
-        make_component(AnalysisSpec, use) if isinstance(use, str) else use for use in analyses or DEFAULT_ANALYSES
+        make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
+        for analysis in analyses or DEFAULT_ANALYSES
     ]
-    return tuple(_ask(analysis, results, warnings) for analysis in chosen)
+    return tuple(_run_analysis(analysis, results, warnings) for analysis in chosen)
 
 
 def only_complete(
     results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The trials that have every arm, and a warning where these are not all that there should be.
+    """Return the trials that have every arm, and a warning if trials are missing.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    planned
+        Trials that the table should contain, if known.
+    allow_incomplete
+        Drop incomplete trials instead of raising an error.
 
     Raises
     ------
     ResultsError
-        Where the design has holes and `allow_incomplete` is not set, or nothing is complete.
+        If trials are missing and `allow_incomplete` is not set, or no trial is complete.
     """
-    holes = find_holes(results, planned)
-    if not holes:
+    gaps = find_gaps(results, planned)
+    if not gaps:
         return results, ()
-    listed = "\n  ".join([*holes[:SHOWN], *([f"... and {len(holes) - SHOWN} more"] if len(holes) > SHOWN else [])])
+    listed = gaps[:MAX_LISTED] + ([f"... and {len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else [])
+    lines = "\n  ".join(listed)
     if not allow_incomplete:
         raise ResultsError(
-            f"the design has holes:\n  {listed}\nFinish the run, or add the missing rows; --allow-incomplete "
-            "analyses what there is and says so in the report"
+            f"the design has missing trials:\n  {lines}\nFinish the run, or add the missing rows; --allow-incomplete "
+            "analyzes the complete trials and says so in the report"
         )
     complete = drop_incomplete(results)
     if complete.empty:
-        raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {listed}")
-    return complete, (f"The design has holes, and only complete trials were analyzed:\n  {listed}",)
+        raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
+    return complete, (f"The design has missing trials, and only complete trials were analyzed:\n  {lines}",)
 
 
 def find_analysis(role: AnalyzerRole) -> str:
@@ -111,8 +138,8 @@ def find_analysis(role: AnalyzerRole) -> str:
 
 
 def ask(use: str, results: pd.DataFrame) -> Analysis:
-    """One analysis with its default options, of whatever table it is made for."""
-    return _ask(make_component(AnalysisSpec, use), results, ())
+    """Run one analysis with its default options on a table of any form."""
+    return _run_analysis(make_component(AnalysisSpec, use), results, ())
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:
@@ -136,7 +163,7 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
 
 
 def planned_trials(path: str | Path) -> list[Trial]:
-    """The trials that a store's spec asks for; none where the path is no store's."""
+    """Return the trials that a store's spec plans; an empty list if the path is not a store."""
     if not is_store(Path(path)):
         return []
     with Store.open(path) as store:
@@ -146,84 +173,93 @@ def planned_trials(path: str | Path) -> list[Trial]:
     return list(list_trials(designs, [method["name"] for method in spec["methods"]]))
 
 
-def _ask(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
-    judged = results if analysis.entry.sees_controls else without_controls(results)
-    if judged.empty:
-        return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} was not asked: there are controls alone"))
+def _run_analysis(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
+    visible = results if analysis.entry.sees_controls else without_controls(results)
+    if visible.empty:
+        return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} did not run: all methods are controls"))
     try:
-        found = analysis.entry.analyze(judged, options=analysis.options)
+        outcome = analysis.entry.analyze(visible, options=analysis.options)
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise
-    if not isinstance(found, Analysis):
-        raise ContractError(f"the analysis {analysis.use} returned a {type(found).__name__}; return peekbench.Analysis")
-    return replace(found, warnings=(*warnings, *found.warnings))
+    if not isinstance(outcome, Analysis):
+        raise ContractError(
+            f"the analysis {analysis.use} returned a {type(outcome).__name__}; return peekbench.Analysis"
+        )
+    return replace(outcome, warnings=(*warnings, *outcome.warnings))
 
 
 def without_controls(results: pd.DataFrame) -> pd.DataFrame:
-    """Rows of methods of whose bias nothing is known beforehand."""
+    """Return the rows of methods that are not controls."""
     return results[results["control"] == ""].reset_index(drop=True)
 
 
-def find_holes(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:
-    """What is missing from a balanced design, one line for each task and configuration concerned.
+def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:
+    """Describe what is missing from a balanced design.
 
-    Every trial should have the same arms. Whatever is planned should be there; where that is not known, every
-    configuration (method, model, num_train, num_test) should have every task of the table with the same subsamples.
+    Every trial should have the same arms. Every planned trial should be present. If the planned trials are unknown,
+    every configuration (method, model, num_train, num_test) should have every task of the table with the same
+    subsamples.
+
+    Returns
+    -------
+    list of str
+        One line for each affected trial, or task and configuration.
     """
     arms = list(results["arm"].unique())
     counts = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
-    holes = [
-        f"{_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {', '.join(arms)}"
+    gaps = [
+        f"{_describe_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {', '.join(arms)}"
         for row in counts[counts["count"] < len(arms)].itertuples(index=False)
     ]
     trials = counts[list(TRIAL)]
-    return holes + (_unfinished(trials, planned) if planned else _unbalanced(trials))
+    return gaps + (_find_unfinished(trials, planned) if planned else _find_unbalanced(trials))
 
 
-def _unbalanced(trials: pd.DataFrame) -> list[str]:
-    there: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
+def _find_unbalanced(trials: pd.DataFrame) -> list[str]:
+    present: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
     for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
-        there.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
+        present.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
     tasks = list(trials["task"].unique())
     return [
-        f"{_place(*key, task)}: {_count(missing, wanted)}"
-        for key, by_task in there.items()
-        for wanted in [set[int]().union(*by_task.values())]
+        f"{_describe_place(*configuration, task)}: {_count_missing(missing, expected)}"
+        for configuration, by_task in present.items()
+        for expected in [set[int]().union(*by_task.values())]
         for task in tasks
-        if (missing := wanted - by_task.get(task, set()))
+        if (missing := expected - by_task.get(task, set()))
     ]
 
 
-def _unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> list[str]:
+def _find_unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> list[str]:
     names = ("method", "num_train", "num_test", "task", "subsample")
-    there = set(zip(*(trials[name] for name in names), strict=True))
-    wanted: dict[tuple[str, int, int, str], set[int]] = {}
+    present = set(zip(*(trials[name] for name in names), strict=True))
+    expected: dict[tuple[str, int, int, str], set[int]] = {}
     missing: dict[tuple[str, int, int, str], set[int]] = {}
     for trial in planned:
         draw = trial.draw
         key = (trial.method, draw.num_train, draw.num_test, draw.task)
-        wanted.setdefault(key, set()).add(draw.subsample)
-        if (*key, draw.subsample) not in there:
+        expected.setdefault(key, set()).add(draw.subsample)
+        if (*key, draw.subsample) not in present:
             missing.setdefault(key, set()).add(draw.subsample)
-    return [f"{_place(key[0], '', *key[1:])}: {_count(numbers, wanted[key])}" for key, numbers in missing.items()]
+    return [
+        f"{_describe_place(key[0], '', *key[1:])}: {_count_missing(numbers, expected[key])}"
+        for key, numbers in missing.items()
+    ]
 
 
 def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
-    """Only trials that have every arm of the table."""
-    arms = results["arm"].nunique()
-    complete = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].transform("nunique") == arms
-    return results[complete].reset_index(drop=True)
+    """Return the trials that have every arm of the table."""
+    num_arms = results["arm"].nunique()
+    is_complete = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].transform("nunique") == num_arms
+    return results[is_complete].reset_index(drop=True)
 
 
-def _place(method: str, model: str, num_train: Any, num_test: Any, task: str) -> str:
-    import pandas as pd
-
-    sizes = {"num_train": num_train, "num_test": num_test}
+def _describe_place(method: str, model: str, num_train: Any, num_test: Any, task: str) -> str:
+    sizes = {"num_train": plain_cell(num_train), "num_test": plain_cell(num_test)}
     parts = [f"task {task}", f"method {method}", *([f"model {model}"] if model else [])]
-    return ", ".join(parts + [f"{name} {size}" for name, size in sizes.items() if not pd.isna(size)])
+    return ", ".join(parts + [f"{name} {size}" for name, size in sizes.items() if size is not None])
 
 
-def _count(missing: set[int], wanted: set[int]) -> str:
-    first = ", ".join(map(str, sorted(missing)[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
-    return f"{len(missing)} of {pluralize(len(wanted), 'subsample')} missing ({first})"
+def _count_missing(missing: set[int], expected: set[int]) -> str:
+    first = ", ".join(map(str, sorted(missing)[:MAX_LISTED])) + (", ..." if len(missing) > MAX_LISTED else "")
+    return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing ({first})"

@@ -1,42 +1,85 @@
-"""Results table to paired effects, configuration by configuration: what analyzers work on."""
+"""Pairs the arms of each trial and groups trials by configuration, for analyzers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from peekbench.records.analysis import Cell, Column
 from peekbench.records.trials import Control
-from peekbench.results.table import CONFIGURATION, DOSE, SIZES, TRIAL
+from peekbench.results.tidying import CONFIGURATION, DOSE, SIZES, TRIAL
 
-if TYPE_CHECKING:
-    import pandas as pd
+UNKNOWN_SIZE = -1
+"""Replaces missing sizes, so that rows can be grouped by them."""
+LABEL_FORMATS = {"model": "{}", "num_train": "m={}", "num_test": "n={}", "task": "{}"}
 
 
-def paired_scores(results: pd.DataFrame) -> pd.DataFrame:
-    """One row a trial: the score of each arm, and what they differ by.
+def pair_arms(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
+    """Put the arms of each trial side by side.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    score
+        Column to pair: a score, or another measure of an arm such as 'fit_seconds'.
 
     Returns
     -------
     pandas.DataFrame
-        The columns of `TRIAL`; a column of scores for each arm; `boost` = extra - base where there is a base arm;
-        `bias` = test - extra; for each dose its difference from extra, named 'mix-0.25 - extra'. Fractions. Methods and
-        tasks keep the order in which they first occur.
+        One row for each trial, a column for each arm. The index has the levels method, model, num_train, num_test, task
+        and subsample and is sorted; missing sizes are -1.
+
+    Examples
+    --------
+    >>> from peekbench.results import tidy
+    >>> results = tidy(pd.DataFrame({"task": ["news"], "extra": [0.715], "test": [0.73]}), "my scores")
+    >>> pair_arms(results).reset_index(drop=True)
+    arm  extra  test
+    0    0.715  0.73
     """
-    wide = (
-        results.assign(num_train=results["num_train"].fillna(-1), num_test=results["num_test"].fillna(-1))
-        .pivot(index=list(TRIAL), columns="arm", values="score")
-        .reset_index()
-        .rename_axis(columns=None)
-    )
-    order = {name: position for position, name in enumerate(results["method"].unique())}
-    tasks = {name: position for position, name in enumerate(results["task"].unique())}
+    sized = results.assign(**{size: results[size].fillna(UNKNOWN_SIZE).astype("int64") for size in SIZES})
+    return sized.pivot(index=list(TRIAL), columns="arm", values=score)
+
+
+def paired_scores(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
+    """Put the arms of each trial side by side and compute the effects of each trial.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    score
+        Column to pair, as for `pair_arms`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each trial with the columns method, model, num_train, num_test, task, subsample; a column for each
+        arm; `boost` = extra - base if there is a base arm; `bias` = test - extra; and for each dose its difference from
+        extra, named 'mix-0.25 - extra'. Scores and effects are fractions. Methods and tasks are in order of first
+        occurrence.
+
+    Examples
+    --------
+    >>> from peekbench.results import tidy
+    >>> results = tidy(pd.DataFrame({"task": ["news"], "extra": [0.7], "test": [0.75]}), "my scores")
+    >>> round(paired_scores(results)["bias"].item(), 3)
+    0.05
+    """
+    wide = pair_arms(results, score).reset_index().rename_axis(columns=None)
+    positions = {
+        column: {name: position for position, name in enumerate(results[column].unique())}
+        for column in ("method", "task")
+    }
     wide = wide.sort_values(
-        ["method", "task"], key=lambda names: names.map(order if names.name == "method" else tasks), kind="stable"
+        ["method", "task"], key=lambda names: names.map(positions[str(names.name)]), kind="stable"
     ).reset_index(drop=True)
     for size in SIZES:
-        wide[size] = wide[size].astype("Int64").replace(-1, None)
+        wide[size] = wide[size].astype("Int64").replace(UNKNOWN_SIZE, None)
     if "base" in wide.columns:
         wide["boost"] = wide["extra"] - wide["base"]
     wide["bias"] = wide["test"] - wide["extra"]
@@ -47,99 +90,182 @@ def paired_scores(results: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One method at one design point: what an analysis keeps apart."""
+    """One method with one model at one design point: the unit that an analysis reports on.
+
+    Examples
+    --------
+    >>> from peekbench.results import configurations, tidy
+    >>> results = tidy(pd.DataFrame({"task": ["news"], "extra": [0.5], "test": [0.75]}), "my scores")
+    >>> configuration = configurations(results).configurations[0]
+    >>> configuration.label, configuration.scores["bias"]
+    ('method', {'news': [0.25]})
+    """
 
     label: str
-    """The method, with its model and sizes where these differ between configurations: 'tapt (bert, n=50)'."""
+    """The method, with its model and sizes if these differ between configurations: 'tapt (bert, n=50)'."""
     cells: tuple[Cell, ...]
-    """Method, and model and sizes where they differ: the first cells of a table's row."""
+    """Method, and model and sizes if they differ: the first cells of a table row."""
     scores: Mapping[str, Mapping[str, Sequence[float]]]
-    """Arm or effect, as `paired_scores` names them, to task to the value of each subsample."""
+    """Values of each subsample by arm or effect, named as in `paired_scores`, and by task."""
     subsamples: Mapping[str, Sequence[int]]
-    """Task to the numbers of these subsamples, in the same order: configurations are paired by them."""
+    """Numbers of these subsamples by task, in the same order. Configurations are paired by them."""
     key: tuple[Cell, ...]
-    """Method, model, num_train and num_test, None where missing: what is the same configuration in another table."""
+    """Method, model, num_train and num_test; None for missing values. It identifies the configuration across tables."""
     num_test: int | None = None
-    """Test texts of each subsample, where it is known."""
+    """Test texts of each subsample, if known."""
     control: Control = ""
-    """What is known of the method beforehand."""
+    """Whether the method is a control."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configurations:
-    """All configurations of a results table, in the order in which their methods first occur."""
+    """All configurations of a results table, by order of first occurrence of their methods.
+
+    Examples
+    --------
+    >>> from peekbench.results import configurations, tidy
+    >>> results = tidy(pd.DataFrame({"task": ["news"], "extra": [0.5], "test": [0.75]}), "my scores")
+    >>> configurations(results).effects
+    ('bias',)
+    """
 
     columns: tuple[Column, ...]
     """Columns for `Configuration.cells`."""
     fixed: str
-    """What is the same for all, for a title: 'num_train 50, num_test 200'."""
+    """Sizes that all configurations share, for titles: 'num_train 50, num_test 200'."""
     arms: tuple[str, ...]
     effects: tuple[str, ...]
+    """Effects that the arms allow: 'boost', 'bias', and differences of doses."""
     is_accuracy: bool
-    """Whether scores are accuracies; else R^2, or another score of the user's."""
+    """Whether the scores are accuracies. Otherwise they are R^2 or another score of the user."""
     configurations: tuple[Configuration, ...]
 
     def without_controls(self) -> Configurations:
-        """Those of which nothing is known beforehand."""
-        return replace(self, configurations=tuple(one for one in self.configurations if not one.control))
+        """Return these configurations without controls."""
+        return replace(self, configurations=tuple(each for each in self.configurations if not each.control))
 
     def controls(self) -> Configurations:
-        """Those whose bias is known beforehand."""
-        return replace(self, configurations=tuple(one for one in self.configurations if one.control))
+        """Return the configurations that are controls."""
+        return replace(self, configurations=tuple(each for each in self.configurations if each.control))
 
     def title(self, text: str) -> str:
+        """Return a title with the sizes that all configurations share."""
         return f"{text} ({self.fixed})" if self.fixed else text
 
 
-def configurations(results: pd.DataFrame) -> Configurations:
-    """Pair the arms of each trial and gather trials by configuration and task."""
-    wide = paired_scores(results)
+def configurations(results: pd.DataFrame, score: str = "score") -> Configurations:
+    """Pair the arms of each trial and group trials by configuration and task.
+
+    Parameters
+    ----------
+    results
+        The results table without incomplete trials.
+    score
+        Column to pair, as for `pair_arms`.
+
+    Returns
+    -------
+    Configurations
+        The configurations with their paired scores and effects.
+
+    Examples
+    --------
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "num_train": [50, 100], "extra": [0.5, 0.6], "test": [0.5, 0.7]})
+    >>> [configuration.label for configuration in configurations(tidy(scores, "my scores")).configurations]
+    ['method (m=50)', 'method (m=100)']
+    """
+    wide = paired_scores(results, score)
     arms = tuple(results["arm"].unique())
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
-    same = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
+    shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     controls = dict(zip(results["method"], results["control"], strict=True))
-    found = []
-    for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
-        cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-        scores = {
-            name: {str(task): values.tolist() for task, values in rows.groupby("task", sort=False)[name]}
-            for name in (*arms, *effects)
-        }
-        num_test = cells["num_test"]
-        found.append(
-            Configuration(
-                _label(cells, varying),
-                tuple(cells[name] for name in varying),
-                scores,
-                {str(task): numbers.tolist() for task, numbers in rows.groupby("task", sort=False)["subsample"]},
-                tuple(cells.values()),
-                num_test if isinstance(num_test, int) else None,
-                controls[cells["method"]],
-            )
-        )
     return Configurations(
         columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),
-        fixed=", ".join(f"{name} {size}" for name, size in same.items() if size is not None),
+        fixed=", ".join(f"{name} {size}" for name, size in shared.items() if size is not None),
         arms=arms,
         effects=effects,
         is_accuracy=bool(results["num_correct"].notna().all()),
-        configurations=tuple(found),
+        configurations=tuple(
+            _configuration(key, rows, varying, (*arms, *effects), controls)
+            for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False)
+        ),
+    )
+
+
+def _configuration(
+    key: Sequence[Any],
+    rows: pd.DataFrame,
+    varying: Sequence[str],
+    names: Sequence[str],
+    controls: Mapping[Cell, Control],
+) -> Configuration:
+    cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
+    num_test = cells["num_test"]
+    by_task = rows.groupby("task", sort=False)
+    return Configuration(
+        label_configuration({name: cells[name] for name in varying}),
+        tuple(cells[name] for name in varying),
+        {name: {str(task): values.tolist() for task, values in by_task[name]} for name in names},
+        {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
+        tuple(cells.values()),
+        num_test if isinstance(num_test, int) else None,
+        controls[cells["method"]],
     )
 
 
 def plain_cell(value: Any) -> Cell:
-    """A number or text of pandas' as one of Python's; None where it is missing."""
-    import pandas as pd
+    """Return a pandas number or text as a Python value.
 
+    Returns
+    -------
+    str, int or None
+        None for a missing value.
+
+    Examples
+    --------
+    >>> plain_cell(pd.NA) is None
+    True
+    """
     if pd.isna(value):
         return None
     return value if isinstance(value, str) else int(value)
 
 
-def _label(cells: Mapping[str, Cell], varying: Sequence[str]) -> str:
-    forms = {"model": "{}", "num_train": "m={}", "num_test": "n={}"}
-    parts = [
-        form.format(cells[name]) for name, form in forms.items() if name in varying and cells[name] not in ("", None)
-    ]
+def label_configuration(cells: Mapping[str, Cell]) -> str:
+    """Return the label of a method with its model and sizes.
+
+    Parameters
+    ----------
+    cells
+        Values of 'method' and, if they differ between configurations, 'model', 'num_train', 'num_test' and 'task'.
+        Empty and missing values are left out.
+
+    Examples
+    --------
+    >>> label_configuration({"method": "tapt", "model": "bert", "num_test": 50})
+    'tapt (bert, n=50)'
+    """
+    parts = label_parts(cells)
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def label_parts(cells: Mapping[str, Cell]) -> list[str]:
+    """Return model, sizes and task as short texts.
+
+    Parameters
+    ----------
+    cells
+        As for `label_configuration`; the method is ignored.
+
+    Examples
+    --------
+    >>> label_parts({"model": "bert", "num_train": 100, "num_test": 50})
+    ['bert', 'm=100', 'n=50']
+    """
+    return [
+        text.format(cells[name])
+        for name, text in LABEL_FORMATS.items()
+        if name in cells and cells[name] not in ("", None, UNKNOWN_SIZE)
+    ]

@@ -1,1 +1,1 @@
-"""One SQLite file per run: the spec, the finished trials, the failures, and the provenance."""
+"""The SQLite file of a run: its spec, finished trials, failures, and provenance."""

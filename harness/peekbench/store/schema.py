@@ -1,28 +1,35 @@
-"""The SQLite file that a run is stored in: its tables, its identity, and what its errors mean.
+"""The SQLite file of a run: its tables, its identity, and the meaning of SQLite's errors.
 
-The journal is a write-ahead log without a sync at each commit: a killed process loses nothing that was committed, and a
-power cut at most the last commits, never the file.
+The journal is a write-ahead log without a sync at each commit. A killed process loses nothing that was committed. A
+power cut loses at most the last commits and never damages the file.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from filelock import FileLock
 
 from peekbench.errors import StoreError
-
-if TYPE_CHECKING:
-    from typing import Self
+from peekbench.records.scores import SCORES, Score
 
 APPLICATION_ID = 0x7065656B  # "peek"
 VERSION = 4
 
-SCHEMA = """
+SCORE_COLUMNS = tuple(score.name for score in SCORES)
+ARM_COLUMNS = ("draw", "owner", "arm", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics")
+SQL_TYPES = {"integer": "INTEGER", "number": "REAL"}
+
+
+def _column_definition(score: Score) -> str:
+    return f"{score.name} {SQL_TYPES[score.type]}" + (" NOT NULL" if score.is_required else "")
+
+
+SCHEMA = f"""
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL);
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
@@ -39,41 +46,47 @@ CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
     session INTEGER NOT NULL REFERENCES sessions, error TEXT, traceback TEXT, PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
--- The owner is a method's name, or for a base arm the base key that methods may share.
+-- The owner is the name of a method, or for a base arm the base key, which several methods may share.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
-    num_correct INTEGER, score REAL NOT NULL, log_loss REAL, brier REAL, macro_f1 REAL,
+    {", ".join(map(_column_definition, SCORES))},
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
 );
--- Apart from the arms, so that scores can be read without them. float32, of regressions float64.
+-- Separate from the arms, so that scores can be read without them. float32, or float64 for regression.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
 """
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the system say into what a user can act on."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into errors that say what to do.
+
+    Raises
+    ------
+    StoreError
+        If the block raises `sqlite3.Error` or `OSError`.
+    """
     try:
         yield
     except sqlite3.Error as error:
         text = str(error)
         if "full" in text or "disk I/O" in text:
-            remedy = "make room on the disk and run again: what is stored is kept and the rest goes on"
+            remedy = "free some disk space and run the spec again; the stored trials are kept and the run resumes"
         elif "readonly" in text or "unable to open" in text:
-            remedy = "make the folder writable, or choose another with --store"
+            remedy = "make the folder writable, or choose another one with --store"
         elif "locked" in text:
-            remedy = "another program has it open; close that and run again"
+            remedy = "another program has the file open; close it and run again"
         else:
-            remedy = "the file is damaged; restore a copy, or move it away and run again. Nothing was changed in it"
+            remedy = "the file is damaged; restore a copy, or move it away and run again. It was not modified"
         raise StoreError(f"store {path}: {text}; {remedy}") from error
     except OSError as error:
         raise StoreError(
-            f"store {path}: {error.strerror or error}; make the folder writable, or choose another with --store"
+            f"store {path}: {error.strerror or error}; make the folder writable, or choose another one with --store"
         ) from error
 
 
 class Database:
-    """An open file."""
+    """An open store file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
         self.path = path
@@ -81,15 +94,18 @@ class Database:
         self._lock = lock
 
     def close(self) -> None:
-        with explained(self.path):
+        """Close the file and release its lock."""
+        with translate_errors(self.path):
             self._connection.close()
         if self._lock is not None:
             self._lock.release()
 
     def __enter__(self) -> Self:
+        """Return the open store."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the file."""
         self.close()
 
     @contextmanager
@@ -98,7 +114,7 @@ class Database:
         try:
             yield
         except BaseException:
-            if self._connection.in_transaction:  # SQLite has rolled back by itself where the disk was full
+            if self._connection.in_transaction:  # SQLite itself rolls back if the disk is full
                 self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
@@ -113,14 +129,20 @@ class Database:
             self._connection.execute(statement)
 
     def _check_identity(self) -> None:
+        """Refuse a file of another program, of another version, or with other scores."""
         identity = self._connection.execute("PRAGMA application_id").fetchone()[0]
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if identity != APPLICATION_ID:
-            raise StoreError(f"{self.path} is an SQLite file, but no store of peekbench; name another path")
+            raise StoreError(f"{self.path} is an SQLite file but not a peekbench store; choose another path")
+        remedy = "use the peekbench that wrote it, or run the spec under another name"
         if version != VERSION:
             raise StoreError(
-                f"store {self.path} has version {version}, this peekbench reads version {VERSION}; "
-                "use the peekbench that made it, or run the spec under another name"
+                f"store {self.path} has version {version}, this peekbench reads version {VERSION}; {remedy}"
+            )
+        columns = [row[1] for row in self._connection.execute("PRAGMA table_info(arms)")]
+        if different := set(columns[1:]) ^ set(ARM_COLUMNS):
+            raise StoreError(
+                f"store {self.path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
             )
 
     def _get(self, key: str) -> str | None:
@@ -129,9 +151,9 @@ class Database:
 
 
 def is_store(path: Path) -> bool:
-    """Whether the file begins as every SQLite file does."""
+    """Return whether the file starts like every SQLite file."""
     try:
-        with closing(path.open("rb")) as file:
+        with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
     except OSError:
         return False

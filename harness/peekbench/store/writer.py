@@ -1,6 +1,6 @@
-"""One SQLite file a run: what was asked for, what came of it, and on which machine.
+"""Creates the store of a run and writes trials to it.
 
-A trial goes in whole, or not at all; those that an executor hands over together share a transaction.
+A trial is stored completely or not at all. Trials that an executor returns together share a transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -18,23 +18,13 @@ from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import changes
+from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Reader
-from peekbench.store.schema import explained, is_store
+from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, translate_errors
 
-if TYPE_CHECKING:
-    from typing import Self
-
-    from peekbench.spec.experiment import ExperimentSpec
-
-__all__ = ["Store", "is_store"]
-
-COPY_BASES = """
-INSERT INTO arms (
-    draw, owner, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, predict_seconds, metrics
-)
-SELECT draw, ?, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, predict_seconds, metrics
-FROM arms WHERE owner = ? AND arm = 'base'
-"""
+_COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
+INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({', '.join('?' * len(ARM_COLUMNS))})"  # noqa: S608
+COPY_BASES = f"INSERT INTO arms (owner, {_COPIED}) SELECT ?, {_COPIED} FROM arms WHERE owner = ? AND arm = 'base'"  # noqa: S608
 COPY_PREDICTIONS = """
 INSERT INTO predictions
 SELECT copies.id, predictions.numbers FROM arms AS copies
@@ -45,7 +35,7 @@ WHERE copies.arm = 'base' AND copies.owner = ? AND originals.owner = ?
 
 
 class Store(Reader):
-    """An open store. `Store.open` to read one, `Store.for_run` to fill one."""
+    """An open store. Use `Store.open` to read a store and `Store.for_run` to fill one."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
         super().__init__(path, connection, lock)
@@ -59,24 +49,22 @@ class Store(Reader):
         Raises
         ------
         StoreError
-            Where there is none, or it is damaged, foreign, or of another version.
+            If the file does not exist, is damaged, belongs to another program, or has another version.
         """
         path = Path(path)
         if not path.is_file():
-            raise StoreError(f"store {path}: no such file; `peekbench run SPEC` makes one")
-        # To read a write-ahead log SQLite makes a file beside the store. Where it cannot, it can do without, if the log
-        # holds nothing.
+            raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
+        # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and
+        # need not if the log is empty.
         log = path.with_name(path.name + "-wal")
-        can_do_without = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
-        mode = "immutable=1" if can_do_without else "mode=ro"
-        with explained(path):
+        is_log_empty = not log.exists() or not log.stat().st_size
+        mode = "immutable=1" if is_log_empty and not os.access(path.parent, os.W_OK) else "mode=ro"
+        with translate_errors(path):
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             store = cls(path, connection)
             try:
                 if store._is_empty():
-                    raise StoreError(
-                        f"store {path} holds nothing yet; wait for its run to begin, or run the spec again"
-                    )
+                    raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
                 store._check_identity()
             except BaseException:
                 connection.close()
@@ -85,31 +73,36 @@ class Store(Reader):
 
     @classmethod
     def for_run(cls, path: str | Path, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Self:
-        """Open a store to fill it, making it where there is none.
+        """Open a store to fill it. Create the file if it does not exist.
 
         Parameters
         ----------
+        path
+            The SQLite file.
+        spec
+            The spec to store. An existing store must have the same spec, or one that this spec extends.
         tasks
-            By name, what is known of each task's data; `fingerprint` must be what it was.
+            Facts about each task's data by name. The `fingerprint` of a stored task must not have changed.
 
         Raises
         ------
         StoreError
-            Where it cannot be written, is damaged, foreign, of another version or in use, or belongs to another spec.
+            If the file cannot be written, is damaged, in use, or has another version, or belongs to another program or
+            experiment.
         """
         path = Path(path)
-        with explained(path):
+        with translate_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(f"{path}.lock", timeout=0)
             try:
                 lock.acquire()
             except Timeout:
                 raise StoreError(
-                    f"store {path} is in use by another run; wait for it, or give this one another name"
+                    f"store {path} is in use by another run; wait for that run, or give this one another name"
                 ) from None
         connection: sqlite3.Connection | None = None
         try:
-            with explained(path):
+            with translate_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None)
                 store = cls(path, connection, lock)
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -128,34 +121,14 @@ class Store(Reader):
         return store
 
     def _apply_spec(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take the spec as the store's own, where it is the same as before or an extension of that."""
-        from peekbench.spec.experiment import canonical
-
+        """Store the spec if it equals or extends the stored one."""
         new = canonical(spec)
         old = self._get("spec")
         if old is not None:
-            keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
-            same = {method.name: method.base_key(self.tasks()) for method in spec.methods if method.name in keys}
-            changed = changes(json.loads(old), new) + [
-                f"base arm of method {name}: {keys[name]} before, {key} now (by its plugin)"
-                for name, key in same.items()
-                if keys[name] != key
-            ]
-            changed += [
-                f"data of task {name}: fingerprint {known['fingerprint'][:12]} before, "
-                f"{tasks[name]['fingerprint'][:12]} now"
-                for name, known in self.tasks().items()
-                if name in tasks and known["fingerprint"] != tasks[name]["fingerprint"]
-            ]
-            if changed:
-                raise StoreError(
-                    f"store {self.path} holds another experiment named {spec.name!r}. Changed:\n  "
-                    + "\n  ".join(changed)
-                    + "\nTasks, methods and subsamples may be added under the same name. For anything else give the "
-                    "spec another name, or move the store away"
-                )
+            stored_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
+            self._refuse_changes(spec, changes(json.loads(old), new), tasks, stored_keys)
             self._rekey_base_arms(
-                {(keys[method.name], method.base_key()) for method in spec.methods if method.name in keys}
+                {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
             )
         execute = self._connection.execute
         execute("INSERT OR REPLACE INTO run VALUES ('spec', ?)", (json.dumps(new, sort_keys=True),))
@@ -168,41 +141,72 @@ class Store(Reader):
             row = (method.name, position, method.model, self._base_keys[method.name], method.entry.control)
             execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?, ?)", row)
 
+    def _refuse_changes(
+        self,
+        spec: ExperimentSpec,
+        changed: list[str],
+        tasks: Mapping[str, Mapping[str, Any]],
+        stored_keys: Mapping[str, str],
+    ) -> None:
+        """Refuse a spec, base arms or data that differ from those of the stored trials."""
+        stored_tasks = self.tasks()
+        for method in spec.methods:
+            key = stored_keys.get(method.name)
+            if key is not None and key != (new_key := method.base_key(stored_tasks)):
+                changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")
+        for name, stored in stored_tasks.items():
+            if name in tasks and stored["fingerprint"] != tasks[name]["fingerprint"]:
+                before, now = stored["fingerprint"][:12], tasks[name]["fingerprint"][:12]
+                changed.append(f"data of task {name}: fingerprint {before} before, {now} now")
+        if changed:
+            raise StoreError(
+                f"store {self.path} contains another experiment named {spec.name!r}. Changed:\n  "
+                + "\n  ".join(changed)
+                + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give the "
+                "spec another name or move the store away"
+            )
+
     def _rekey_base_arms(self, keys: set[tuple[str, str]]) -> None:
-        """Give base arms to the keys that follow theirs: exceptions for new tasks are part of a key."""
+        """Rename the keys of stored base arms. A key changes if a method gets its own options for a new task.
+
+        Parameters
+        ----------
+        keys
+            (old key, new key) of each stored method.
+        """
         execute = self._connection.execute
         for old in {before for before, _ in keys}:
-            heirs = sorted(after for before, after in keys if before == old)
-            keeper = old if old in heirs else heirs[0]
-            execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (keeper, old))
-            for heir in heirs:
-                if heir != keeper:  # methods that shared their base arms no longer do, in the new tasks
-                    execute(COPY_BASES, (heir, keeper))
-                    execute(COPY_PREDICTIONS, (heir, keeper))
+            new_keys = sorted(after for before, after in keys if before == old)
+            kept = old if old in new_keys else new_keys[0]
+            execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (kept, old))
+            for new in new_keys:
+                if new != kept:  # the methods no longer share their base arms in the new tasks
+                    execute(COPY_BASES, (new, kept))
+                    execute(COPY_PREDICTIONS, (new, kept))
 
     def save_texts(self, task: str, description: Mapping[str, Any]) -> None:
-        """Keep what was said of a task's texts."""
-        with explained(self.path), self._transaction():
+        """Store the description of a task's texts."""
+        with translate_errors(self.path), self._transaction():
             self._connection.execute(
                 "INSERT OR REPLACE INTO texts VALUES (?, ?)", (task, json.dumps(dict(description), sort_keys=True))
             )
 
     def add_session(self, provenance: Mapping[str, Any]) -> None:
-        """Note who is about to add trials, on what machine."""
-        with explained(self.path), self._transaction():
+        """Start a session: store the provenance of the trials that follow."""
+        with translate_errors(self.path), self._transaction():
             self._session = self._connection.execute(
                 "INSERT INTO sessions (provenance) VALUES (?)", (json.dumps(dict(provenance), sort_keys=True),)
             ).lastrowid
 
     def save(self, *outcomes: TrialResult | TrialFailure) -> None:
-        """Store trials, whole, as made by the session that was added last.
+        """Store trials of the current session in one transaction.
 
         Raises
         ------
         StoreError
-            Where they cannot be written; the store is then as it was.
+            If they cannot be written. The store is then unchanged.
         """
-        with explained(self.path), self._transaction():
+        with translate_errors(self.path), self._transaction():
             for outcome in outcomes:
                 self._save_one(outcome)
 
@@ -222,7 +226,7 @@ class Store(Reader):
         self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", row)
 
     def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None) -> int:
-        """The number of a draw that is now there, with its labels where they are known."""
+        """Return the id of a draw. Insert the draw, or add its labels if they were unknown."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
         labels = None
         if test_labels is not None:
@@ -233,22 +237,18 @@ class Store(Reader):
         )
         if added.rowcount:
             return int(added.lastrowid or 0)
-        number = self._connection.execute(
+        draw_id = self._connection.execute(
             "SELECT id FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?", key
         ).fetchone()[0]
         if labels is not None:
-            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, number))
-        return int(number)
+            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, draw_id))
+        return int(draw_id)
 
     def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
         owner = self._base_keys[method] if arm.arm == "base" else method
-        cursor = self._connection.execute(
-            "INSERT INTO arms (draw, owner, arm, num_correct, score, log_loss, brier, macro_f1, fit_seconds, "
-            "predict_seconds, metrics) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                draw, owner, arm.arm, arm.num_correct, arm.score, arm.log_loss, arm.brier, arm.macro_f1,
-                arm.fit_seconds, arm.predict_seconds, json.dumps(dict(arm.metrics), sort_keys=True),
-            ),
-        )  # fmt: skip
+        scores = [arm.scores[name] for name in SCORE_COLUMNS]
+        metrics = json.dumps(dict(arm.metrics), sort_keys=True)
+        row = (draw, owner, arm.arm, *scores, arm.fit_seconds, arm.predict_seconds, metrics)
+        cursor = self._connection.execute(INSERT_ARM, row)
         blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))

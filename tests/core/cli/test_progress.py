@@ -18,7 +18,7 @@ NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 
 def result(method: str, **scores: float) -> TrialResult:
-    arms = tuple(ArmResult(arm, 1, score, 1.0, 0.5, score, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
+    arms = tuple(ArmResult(arm, {"score": score}, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
     return TrialResult(Trial(Draw("a", 5, 5, 0), method), np.zeros(0, dtype=np.int64), arms)
 
 

@@ -189,8 +189,8 @@ def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
         ("raise", "RuntimeError: this method is broken"),
         ("exit", "SystemExit: 0"),
         ("surrogate", r"ValueError: bad text \ud83d"),
-        ("nan", "ContractError: predictions hold NaN or infinity in 30 of 30 rows, the first is row 0"),
-        ("shape", r"ContractError: predictions have shape (30, 2), wanted is (30, 3): one probability for each class"),
+        ("nan", "ContractError: predictions contain NaN or infinity in 30 of 30 rows, the first is row 0"),
+        ("shape", r"ContractError: predictions have shape (30, 2), expected (30, 3): one probability for each class"),
         ("sum", "ContractError: predictions in row 0 sum to 2, not to 1"),
         ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
     ],
@@ -213,7 +213,7 @@ def test_numbers_do_not_depend_on_the_order_of_work_or_on_global_random_state(ma
         np.random.seed(len(item.trials))
         for outcome in worker(item):
             for one, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
-                assert (one.score, one.log_loss, one.num_correct) == (other.score, other.log_loss, other.num_correct)
+                assert one.scores == other.scores
                 assert one.predictions.tobytes() == other.predictions.tobytes()
 
 
@@ -227,8 +227,7 @@ def test_regression_end_to_end(make_spec: MakeSpec) -> None:
     spec = make_spec(tasks=["toy.numbers"], methods=["toy.mean"])
     for result in results(spec).values():
         for arm in result.arms:
-            assert arm.num_correct is None
-            assert arm.log_loss is None
+            assert {name for name, value in arm.scores.items() if value is not None} == {"score"}
             assert 0.9 < arm.score < 1
             assert arm.predictions.shape == (30,)
 

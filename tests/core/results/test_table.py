@@ -10,8 +10,9 @@ import pytest
 
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
+from peekbench.results.columns import COLUMN_NAMES
 from peekbench.results.paired_effects import configurations, paired_scores
-from peekbench.results.table import COLUMNS, load_results, tidy
+from peekbench.results.table import load_results, tidy
 from peekbench.store.writer import Store
 
 WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
@@ -25,7 +26,7 @@ def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
 
 def test_one_row_a_subsample(tmp_path: Path) -> None:
     table = load_results(write(tmp_path, WIDE))
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == list(COLUMN_NAMES)
     assert len(table) == 9
     one = table[(table["task"] == "a") & (table["subsample"] == 1)].set_index("arm")
     assert one["score"].to_dict() == {"base": 0.5, "extra": 0.5, "test": 0.6}
@@ -89,35 +90,38 @@ def test_doses_are_arms(tmp_path: Path) -> None:
     [
         ("task,extra,test\n", "has no rows"),
         ("", "cannot be read"),
-        ("method,extra,test\nm,0.1,0.2\n", "column 'task' is missing; it has 'method', 'extra', 'test'"),
+        ("method,extra,test\nm,0.1,0.2\n", "column 'task' is missing; the columns are 'method', 'extra', 'test'"),
         (
             "task,model_name,extra,test\na,x,0.1,0.2\n",
-            "column 'model_name' means nothing here, and there is no 'model'",
+            "unknown column 'model_name'; rename it to 'model'",
         ),
-        ("task,n_test,extra,test\na,9,0.1,0.2\n", "'n_test' means nothing here, and there is no 'num_test'"),
-        ("task;extra;test\na;0.1;0.2\n", "it has 'task;extra;test'; separate columns by commas"),
-        ("task,base,extra\na,0.1,0.2\n", "neither a column 'arm' nor the column 'test'"),
-        ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is no number"),
-        ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'score': inf is no number"),
+        ("task,n_test,extra,test\na,9,0.1,0.2\n", "unknown column 'n_test'; rename it to 'num_test'"),
+        ("task;extra;test\na;0.1;0.2\n", "the columns are 'task;extra;test'; separate columns by commas"),
+        ("task,base,extra\na,0.1,0.2\n", "column 'arm' or 'test' is missing"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is not a number"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'score': inf is not a number"),
         ("task,extra,test\na,0.1,0.2\na,87.5,0.2\n", "row 2, column 'score': 87.5 is above 1; give fractions"),
         ("task,extra,test\na,0.1,\n", "row 1, column 'score': nan is missing"),
         ("task,extra,test\n,0.1,0.2\n", "row 1, column 'task':  is empty"),
-        ("task,num_test,extra,test\na,100,0.123,0.2\n", "row 1, column 'score': 0.123 is no number of right answers"),
-        ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is no whole number"),
-        ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is no whole number"),
-        ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is no arm"),
+        (
+            "task,num_test,extra,test\na,100,0.123,0.2\n",
+            "row 1, column 'score': 0.123 is not a whole number of correct answers",
+        ),
+        ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is not a whole number"),
+        ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is not a whole number"),
+        ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is not an arm"),
         (
             "task,control,extra,test\na,,0.1,0.2\na,odd,0.1,0.2\n",
             "row 2, column 'control': odd is neither 'negative'",
         ),
         (
             "task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n",
-            "row 2, column 'control': negative differs from what the first row",
+            "row 2, column 'control': negative differs from the first row",
         ),
         ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
         (
             "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
-            "row 3, column 'subsample': 0 stands twice",
+            "row 3, column 'subsample': 0 is duplicated",
         ),
         (
             "task,arm,score,num_test,num_correct\na,test,0.5,100,49\na,extra,0.5,100,50\n",
@@ -134,7 +138,7 @@ def test_malformed_tables_are_refused_with_place_and_remedy(text: str, message: 
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("none.csv", "no such file"), ("a.xlsx", "convert it"), ("d", "below it")]
+    ("name", "message"), [("none.csv", "no such file"), ("a.xlsx", "convert it"), ("d", "contains no accuracies.csv")]
 )
 def test_other_paths_are_refused(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_bytes(b"PK")
@@ -201,7 +205,7 @@ def test_controls_are_told_by_a_store_and_by_a_file(make_spec: Callable[..., Any
 def test_a_store_gives_the_same_table_as_its_scores_in_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
     summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}]))
     table = load_results(summary.store)
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == list(COLUMN_NAMES)
     assert len(table) == 2 * 2 * 3 * 4
     with Store.open(summary.store) as store:
         assert table["num_correct"].tolist() == store.result_columns()["num_correct"]

@@ -25,7 +25,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     Raises
     ------
     ResultsError
-        Where one has holes and `allow_incomplete` is not set.
+        Where one has missing trials and `allow_incomplete` is not set.
     """
     old, new = open_runs([before, after], allow_incomplete=allow_incomplete)
     found = ask(analysis or find_analysis("comparison"), side_by_side([old, new]))
@@ -59,7 +59,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     Raises
     ------
     ResultsError
-        Where a run has holes and `allow_incomplete` is not set, or the runs have no task in common.
+        Where a run has missing trials and `allow_incomplete` is not set, or the runs have no task in common.
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete)
     joined = without_controls(side_by_side(runs))

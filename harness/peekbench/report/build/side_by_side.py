@@ -46,7 +46,7 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[
     Raises
     ------
     ResultsError
-        Where one has holes and `allow_incomplete` is not set, or is named twice.
+        Where one has missing trials and `allow_incomplete` is not set, or is named twice.
     """
     if len({path.absolute() for path in paths}) < len(paths):
         raise ResultsError(f"{', '.join(map(str, paths))}: one run stands twice; name two different ones")

@@ -1,0 +1,180 @@
+"""The scores that peekbench computes for each arm: one table, from which every list of scores is derived.
+
+To add a score, add an entry to `SCORES`. The store's columns, the results table and its documentation, and the JSON
+Schema of a results row follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from peekbench.errors import ContractError
+from peekbench.records.data import FloatArray, IntArray, TaskKind
+from peekbench.records.units import Unit
+
+MIN_PROBABILITY = 2.0**-23
+"""Smaller probabilities count as this one, float32's resolution at 1, so that a log loss is always finite."""
+
+
+@dataclass(frozen=True)
+class ScoringInput:
+    """Predictions of one arm with the true labels."""
+
+    predictions: FloatArray
+    """float64: probabilities of shape (n_test, n_classes), or shape (n_test,) for regression."""
+    labels: IntArray | FloatArray
+    """Shape (n_test,): class indices, or the targets of a regression."""
+    num_classes: int
+
+    @cached_property
+    def truth(self) -> IntArray:
+        """Class indices of shape (n_test,)."""
+        return self.labels.astype(np.int64)
+
+    @cached_property
+    def answers(self) -> IntArray:
+        """Class of the highest probability, shape (n_test,); the first one among equal probabilities."""
+        answers: IntArray = self.predictions.argmax(axis=1)
+        return answers
+
+    @cached_property
+    def true_probabilities(self) -> FloatArray:
+        """Probability of each text's true class, shape (n_test,)."""
+        return self.predictions[np.arange(len(self.labels)), self.truth]
+
+
+ScoreFunction: TypeAlias = Callable[[ScoringInput], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number that says how well the predictions of one arm fit."""
+
+    name: str
+    """Column of the store and of the results table."""
+    title: str
+    """Name of the score in a sentence or heading."""
+    meaning: str
+    """One line for the documentation."""
+    unit: Unit
+    functions: Mapping[TaskKind, ScoreFunction]
+    """Kinds of tasks for which the score is defined, with the function that computes it."""
+    type: Literal["integer", "number"] = "number"
+    minimum: float | None = 0.0
+    maximum: float | None = 1.0
+    """Range of the score; None if it has no bound."""
+    is_required: bool = False
+    """Whether every arm has this score, whatever the kind of its task."""
+    is_higher_better: bool = True
+    if_missing: str = "missing"
+    """Value of the results table if a user's file lacks this column."""
+
+
+def count_correct(data: ScoringInput) -> int:
+    """Return the number of texts whose answer is the true class."""
+    return int(np.count_nonzero(data.answers == data.truth))
+
+
+def accuracy(data: ScoringInput) -> float:
+    """Return the share of texts whose answer is the true class."""
+    return count_correct(data) / len(data.labels)
+
+
+def r_squared(data: ScoringInput) -> float:
+    """Return R^2, the share of the targets' variance that the predictions explain.
+
+    Raises
+    ------
+    ContractError
+        If all targets are equal, or R^2 is not finite.
+    """
+    predictions, targets = data.predictions, data.labels
+    if targets.min() == targets.max():
+        raise ContractError("all test targets are equal, so R^2 is undefined; use a larger num_test")
+    deviations = targets - targets.mean()
+    # Squares of very large or small numbers leave the range of float64. Scaling by a power of two changes no digit.
+    _, exponent = np.frexp(np.abs(deviations).max())
+    with np.errstate(over="ignore"):
+        residuals, deviations = (np.ldexp(values, -exponent) for values in (targets - predictions, deviations))
+        score = 1 - float(residuals @ residuals) / float(deviations @ deviations)
+    if not np.isfinite(score):
+        raise ContractError(
+            "predictions are so far from the targets that R^2 is not a finite number; check the scale of predictions"
+        )
+    return score
+
+
+def log_loss(data: ScoringInput) -> float:
+    """Return the mean of -ln p of the true class."""
+    return -float(np.mean(np.log(np.maximum(data.true_probabilities, MIN_PROBABILITY))))
+
+
+def brier_score(data: ScoringInput) -> float:
+    """Return the mean over texts of the squared distance of the probabilities from the truth (Brier 1950)."""
+    return float(np.mean((data.predictions**2).sum(axis=1) - 2 * data.true_probabilities + 1))
+
+
+def macro_f1(data: ScoringInput) -> float:
+    """Return the mean of F1 over the classes that occur among labels or answers."""
+    hits = data.truth[data.answers == data.truth]
+    num_true, num_answered, num_hits = (
+        np.bincount(classes, minlength=data.num_classes) for classes in (data.truth, data.answers, hits)
+    )
+    total = num_true + num_answered
+    occurs = total > 0
+    return float(np.mean(2 * num_hits[occurs] / total[occurs]))
+
+
+SCORES: tuple[Score, ...] = (
+    Score(
+        "num_correct",
+        "correct answers",
+        "correct answers among num_test; missing for regression",
+        "count",
+        {"classification": count_correct},
+        type="integer",
+        maximum=None,
+        if_missing="round(score x num_test)",
+    ),
+    Score(
+        "score",
+        "score",
+        "accuracy as a fraction, or R^2",
+        "fraction",
+        {"classification": accuracy, "regression": r_squared},
+        minimum=None,
+        is_required=True,
+        if_missing="num_correct / num_test; `accuracy` is another name for this column",
+    ),
+    Score(
+        "log_loss",
+        "log loss",
+        "mean of -ln p of the true class",
+        "number",
+        {"classification": log_loss},
+        maximum=None,
+        is_higher_better=False,
+    ),
+    Score(
+        "brier",
+        "Brier score",
+        "mean over texts of the squared distance of the probabilities from the truth, 0 to 2",
+        "number",
+        {"classification": brier_score},
+        maximum=2.0,
+        is_higher_better=False,
+    ),
+    Score(
+        "macro_f1",
+        "macro-F1",
+        "mean of F1 over the classes that occur",
+        "fraction",
+        {"classification": macro_f1},
+    ),
+)
+"""All scores, in the order of the columns."""
