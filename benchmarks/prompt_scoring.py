@@ -1,7 +1,7 @@
-"""Scoring class names behind prompts: what is computed once, against one forward pass per text and class name.
+"""Speed of scoring class names after prompts, compared with one forward pass per text and class name.
 
-Prints figures, asserts nothing. The model is GPT-2's build, smaller, with random weights; the texts and the 18 class
-names are real.
+The script prints times and asserts nothing. The model is a smaller GPT-2 with random weights; the texts and the 18
+class names are real.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
@@ -23,39 +25,37 @@ from peekbench_lm.builtin import build_model
 from peekbench_lm.devices import choose_device
 from peekbench_lm.model import LanguageModel
 from peekbench_prompting.options import Scoring
-from peekbench_prompting.prompts import Prompt, Prompts
+from peekbench_prompting.prompts import Prompt, PromptEncoder
 from peekbench_prompting.scoring import Scorer, softmax
 
 MAX_TOKENS = 512
-FEW = 2  # texts to warm up on
+NUM_WARM_UP = 2  # texts
 
 
-def some_texts(number: int) -> list[str]:
-    """Texts of a docstrings task."""
+def sample_texts(number: int) -> list[str]:
+    """Return texts of a docstrings task."""
     dataset = load_dataset(SourceRef("docstrings.stdlib", {}, Path.cwd()))
     rows = np.random.default_rng(0).permutation(len(dataset.inputs))[:number]
     return [str(dataset.inputs[row]) for row in rows.tolist()]
 
 
 @torch.no_grad()
-def one_by_one(model: LanguageModel, prompts: Prompts, asked: Sequence[Prompt]) -> FloatArray:
-    """Class probabilities by one forward pass per text and class name, whole prompt, with the model's own attention."""
-    scores = np.empty((len(asked), prompts.task.num_classes))
+def score_one_by_one(model: LanguageModel, encoder: PromptEncoder, prompts: Sequence[Prompt]) -> FloatArray:
+    """Compute class probabilities with one forward pass per text and class name, with the model's own attention."""
+    scores = np.empty((len(prompts), encoder.task.num_classes))
     with model.usual_attention():
         model.network.eval()
-        for row, prompt in enumerate(asked):
-            for label in range(prompts.task.num_classes):
-                answer = len(prompts.answers(prompt).tokens[label])
-                ids = torch.tensor([prompts.with_answer(prompt, label)], device=model.device)
+        for row, prompt in enumerate(prompts):
+            for label in range(encoder.task.num_classes):
+                answer = len(encoder.answer_tokens(prompt).tokens[label])
+                ids = torch.tensor([encoder.with_answer(prompt, label)], device=model.device)
                 table = model.network(ids).logits[0, -answer - 1 : -1].float().log_softmax(-1)
                 scores[row, label] = table.gather(1, ids[0, -answer:, None]).mean().item()
     return softmax(scores)
 
 
 def make_model(folder: Path, layers: int, width: int) -> None:
-    """GPT-2's build with random weights, and a tokenizer that cuts these texts into about as many tokens."""
-    from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
-
+    """Save a GPT-2 with random weights, and a tokenizer that gives about as many tokens per text."""
     tokenizer = AutoTokenizer.from_pretrained(build_model("gpt2-nano", cache_folder()))
     tokenizer.model_max_length = MAX_TOKENS
     tokenizer.save_pretrained(folder)
@@ -67,7 +67,7 @@ def make_model(folder: Path, layers: int, width: int) -> None:
 
 
 def measure(layers: int, width: int, num_texts: int, threads: int, bare: bool) -> None:
-    """Print the figures of one model."""
+    """Print the times of one model."""
     torch.set_num_threads(threads)
     record = next(task for task in TASKS if task.name == "massive")
     assert record.classes is not None
@@ -76,26 +76,29 @@ def measure(layers: int, width: int, num_texts: int, threads: int, bare: bool) -
     with TemporaryDirectory() as folder:
         make_model(Path(folder), layers, width)
         model = LanguageModel(Path(folder), choose_device("auto"))
-    prompts = Prompts(model.tokenizer, task, MAX_TOKENS)
-    asked = prompts.prompts(some_texts(num_texts))
+    encoder = PromptEncoder(model.tokenizer, task, MAX_TOKENS)
+    prompts = encoder.encode(sample_texts(num_texts))
     scorer = Scorer(model, Scoring())
-    (empty,) = prompts.prompts([""])
-    lengths = [len(prompt.ids) - len(empty.ids) for prompt in asked]
-    tokens = sum(map(len, prompts.answers(empty).tokens)) / task.num_classes
+    (empty,) = encoder.encode([""])
+    lengths = [len(prompt.ids) - len(empty.ids) for prompt in prompts]
+    tokens = sum(map(len, encoder.answer_tokens(empty).tokens)) / task.num_classes
     print(
         f"{layers} layers, {width} wide; {task.name}: {task.num_classes} class names of {tokens:.1f} tokens,", end=" "
     )
     print(f"{num_texts} texts of {min(lengths)} to {max(lengths)} (mean {np.mean(lengths):.0f}),", end=" ")
-    print(f"{len(empty.ids)} around each")
-    seconds, found = [], []
-    for way in (scorer.probabilities, lambda _, some: one_by_one(model, prompts, some)):
-        way(prompts, asked[:FEW])
+    print(f"{len(empty.ids)} in the frame of each")
+    seconds, probabilities = [], []
+    for score in (scorer.probabilities, partial(score_one_by_one, model)):
+        score(encoder, prompts[:NUM_WARM_UP])
         started = time.perf_counter()
-        found.append(way(prompts, asked))
+        probabilities.append(score(encoder, prompts))
         seconds.append(time.perf_counter() - started)
     print(f"  one forward pass per text and class name {seconds[1]:8.2f} s")
     print(f"  each token once                          {seconds[0]:8.2f} s  {seconds[1] / seconds[0]:5.1f}x as fast")
-    print(f"  largest difference of a probability      {np.abs(found[0] - found[1]).max():8.1e}", flush=True)
+    print(
+        f"  largest difference of a probability      {np.abs(probabilities[0] - probabilities[1]).max():8.1e}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
@@ -104,6 +107,6 @@ if __name__ == "__main__":
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--texts", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--bare", action="store_true", help="leave out the sentence on the task")
+    parser.add_argument("--bare", action="store_true", help="omit the instruction of the task")
     arguments = parser.parse_args()
     measure(arguments.layers, arguments.width, arguments.texts, arguments.threads, arguments.bare)

@@ -1,7 +1,7 @@
-"""Prompt pretraining and zero-shot classification by QLoRA with the shape of Mistral-7B on a GPU, n=100, three arms.
+"""Speed and memory of prompt pretraining and zero-shot classification with QLoRA and a network of Mistral-7B's size.
 
-Prints seconds a trial, the most memory held, and what the study's zero-shot experiment would take. Asserts nothing;
-without a GPU it says that it skips.
+Each trial has three arms and 100 test texts. The script prints seconds per trial, peak memory and the estimated
+duration of the study's zero-shot experiment. It asserts nothing. Without a GPU, it prints that it was skipped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from finetuning import in_process
 from prompt_pretraining import draw
+from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
 
 from peekbench import Context, Folders, Labeled
 from peekbench.cache import cache_folder
@@ -38,9 +39,7 @@ TINY = {
 
 
 def make_model(folder: Path, config: dict[str, object], device: str) -> None:
-    """Random weights in bf16, and a tokenizer that cuts these texts into about as many tokens as Mistral's."""
-    from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
-
+    """Save random bf16 weights, and a tokenizer that gives about as many tokens per text as that of Mistral."""
     tokenizer = AutoTokenizer.from_pretrained(build_model("gpt2-nano", cache_folder()))
     tokenizer.model_max_length = 32768
     tokenizer.save_pretrained(folder)
@@ -51,7 +50,7 @@ def make_model(folder: Path, config: dict[str, object], device: str) -> None:
 
 
 def measure(folder: Path, options: Pretrain, num_trials: int) -> dict[str, float]:
-    """Seconds a trial after one that has loaded the model, and the most memory held, in megabytes."""
+    """Measure seconds per trial, after a first trial that loads the model, and peak memory in megabytes."""
     task, texts = draw(2 * NUM_TEST)
     extra, test = texts[:NUM_TEST], texts[NUM_TEST:]
     train = Labeled((), torch.zeros(0, dtype=torch.long).numpy())
@@ -75,7 +74,7 @@ def measure(folder: Path, options: Pretrain, num_trials: int) -> dict[str, float
 
 
 def main(num_trials: int, is_tiny: bool) -> None:
-    """Print figures with gradient checkpointing and without, scored in fp32 and in bf16."""
+    """Print times with and without gradient checkpointing, and with scoring in fp32 and in bf16."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "mistral"
@@ -90,9 +89,9 @@ def main(num_trials: int, is_tiny: bool) -> None:
             )
             figures = in_process(measure, folder, options, num_trials)
             print(
-                f"checkpointing {checkpointed!s:5}, scored in {precision}: {figures['trial']:.1f} s a trial "
+                f"checkpointing {checkpointed!s:5}, scored in {precision}: {figures['trial']:.1f} s per trial "
                 f"(pretraining {figures['pretraining']:.1f}, scoring {figures['scoring']:.1f}), loading "
-                f"{figures['loading']:.0f} s, most memory {figures['memory'] / 1024:.1f} GB; "
+                f"{figures['loading']:.0f} s, peak memory {figures['memory'] / 1024:.1f} GB; "
                 f"{SPEC_TRIALS} trials would take {SPEC_TRIALS * figures['trial'] / 3600:.1f} h",
                 flush=True,
             )
@@ -101,9 +100,9 @@ def main(num_trials: int, is_tiny: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--tiny", action="store_true", help="a tiny network, to try the script itself anywhere")
-    given = parser.parse_args()
-    if not (torch.cuda.is_available() or given.tiny):
-        print("no GPU here: skipped")
+    parser.add_argument("--tiny", action="store_true", help="use a tiny network, to try the script without a GPU")
+    arguments = parser.parse_args()
+    if not (torch.cuda.is_available() or arguments.tiny):
+        print("skipped: no GPU is available")
     else:
-        main(given.trials, given.tiny)
+        main(arguments.trials, arguments.tiny)

@@ -1,4 +1,4 @@
-"""Large language models asked for a text's class, and whether they have seen the texts before."""
+"""Plugin ``prompting``: methods that prompt causal language models, and an audit for texts seen in pretraining."""
 
 from __future__ import annotations
 
@@ -6,54 +6,58 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import AuditEntry
-from peekbench_lm.provision import pin
-from peekbench_prompting.exchangeability import Exchangeability, exchangeability, pin_models, prefetch_models
-from peekbench_prompting.methods import count_tokens, few_shot, prefetch, pretrain, supervised, zero_shot
+from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.training_options import Packed, Pretrain, Supervised
 
-TRAINING = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
-"""Options that matter to training alone."""
+TRAINING_OPTIONS = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
+"""Options without effect if nothing is trained."""
 
 
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
-    entry = partial(MethodEntry, pin=pin, prefetch=prefetch, count_tokens=count_tokens)
+    """Register the five methods."""
+    entry = partial(
+        MethodEntry,
+        pin="peekbench_lm.provision:pin",
+        prefetch="peekbench_prompting.provision:prefetch",
+        count_tokens="peekbench_prompting.provision:count_tokens",
+    )
     return [
         entry(
             name="zero_shot",
             options=ZeroShot,
-            method=zero_shot,
-            summary="a causal language model, untrained, is asked for the class; ignores unlabeled texts",
+            method="peekbench_prompting.methods:zero_shot",
+            summary="prompt a causal language model for the class, without training; ignores unlabeled texts",
             base="zero_shot",
         ),
         entry(
             name="few_shot",
             options=FewShot,
-            method=few_shot,
-            summary="as zero_shot, with train texts and their classes in the prompt; ignores unlabeled texts",
+            method="peekbench_prompting.methods:few_shot",
+            summary="zero_shot with labeled train texts as examples in the prompt; ignores unlabeled texts",
         ),
         entry(
             name="pretrain",
             options=Pretrain,
-            method=pretrain,
-            summary="a causal language model is trained on the unlabeled texts' prompts and asked for the class",
-            unlabeled_options=TRAINING,
+            method="peekbench_prompting.methods:pretrain",
+            summary="train a causal language model on prompts of the unlabeled texts, then prompt it for the class",
+            unlabeled_options=TRAINING_OPTIONS,
             base="zero_shot",
         ),
         entry(
             name="packed",
             options=Packed,
-            method=pretrain,
-            summary="as pretrain, with several texts behind one instruction",
-            unlabeled_options=TRAINING | {"sequence_length", "attention"},
+            method="peekbench_prompting.methods:pretrain",
+            summary="pretrain with several texts after one instruction",
+            unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "attention"},
             base="zero_shot",
         ),
         entry(
             name="supervised",
             options=Supervised,
-            method=supervised,
-            summary="as pretrain, then trained on the train set's answers",
+            method="peekbench_prompting.methods:supervised",
+            summary="pretrain, then train on the answers of the train set",
             unlabeled_options=frozenset({"pretrain", "pretraining"}),
         ),
     ]
@@ -61,13 +65,14 @@ def peekbench_methods() -> list[MethodEntry]:
 
 @hookimpl
 def peekbench_audits() -> list[AuditEntry]:
+    """Register the exchangeability audit."""
     return [
         AuditEntry(
             name="exchangeability",
             options=Exchangeability,
-            audit=exchangeability,
-            summary="does a language model prefer the published order of the texts, as if it had seen them?",
-            pin=pin_models,
-            prefetch=prefetch_models,
+            audit="peekbench_prompting.exchangeability:exchangeability",
+            summary="test whether a language model prefers the published order of the texts, a sign of contamination",
+            pin="peekbench_prompting.provision:pin_models",
+            prefetch="peekbench_prompting.provision:prefetch_models",
         )
     ]

@@ -1,4 +1,4 @@
-"""Which tokens an answer is made of, behind a prompt."""
+"""The tokens of each class's answer after a prompt."""
 
 from __future__ import annotations
 
@@ -7,43 +7,48 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The class names as a tokenizer writes them behind one prompt."""
+class AnswerTokens:
+    """The class names, tokenized as answers to one prompt."""
 
     num_replaced: int
-    """Tokens at the prompt's end that are written otherwise before some answer, and so are part of the answers."""
+    """Number of tokens at the end of the prompt that change if an answer follows; they count as part of the answers."""
     tokens: tuple[tuple[int, ...], ...]
-    """Of each class's answer, at least one."""
+    """Token ids of each class's answer; every answer has at least one token."""
 
 
-def find_answers(prompt: Sequence[int], whole: Sequence[Sequence[int]]) -> Answers:
-    """Where the answers begin.
+def find_answer_tokens(prompt: Sequence[int], prompts_with_answers: Sequence[Sequence[int]]) -> AnswerTokens:
+    """Find the tokens that belong to each answer.
 
-    A tokenizer may write a prompt's last tokens otherwise where something follows. What an answer is made of is
-    therefore read off the prompt and the answer written together: all that stands behind what every class has in common
-    with the bare prompt, so that classes are compared from the same token on.
+    A tokenizer may tokenize the end of a prompt differently if more text follows. Prompt and answer are therefore
+    tokenized together. An answer is everything after the longest prefix that the bare prompt shares with all of these
+    sequences, so all classes are compared from the same token on.
 
     Parameters
     ----------
     prompt
-        Token ids of the bare prompt.
-    whole
-        Of the prompt with each class's answer.
+        Token ids of the prompt without an answer.
+    prompts_with_answers
+        Token ids of the prompt followed by the answer, for each class.
+
+    Returns
+    -------
+    AnswerTokens
+        The token ids of the answers, in the order of the classes.
 
     Raises
     ------
     ValueError
-        Where an answer adds no token.
+        If an answer adds no token.
     """
-    stem = min(_common(prompt, each) for each in whole)
-    if any(len(each) <= stem for each in whole):
-        raise ValueError("an answer is no token long")
-    return Answers(len(prompt) - stem, tuple(tuple(each[stem:]) for each in whole))
+    prefix = min(_count_shared(prompt, sequence) for sequence in prompts_with_answers)
+    if any(len(sequence) <= prefix for sequence in prompts_with_answers):
+        raise ValueError("an answer adds no token to the prompt")
+    return AnswerTokens(len(prompt) - prefix, tuple(tuple(sequence[prefix:]) for sequence in prompts_with_answers))
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Tokens that both begin with."""
-    for place, (token, another) in enumerate(zip(one, other, strict=False)):
-        if token != another:
-            return place
-    return min(len(one), len(other))
+def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return the length of the longest common prefix."""
+    for position, (token, other) in enumerate(zip(first, second, strict=False)):
+        if token != other:
+            return position
+    return min(len(first), len(second))

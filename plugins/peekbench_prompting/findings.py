@@ -1,58 +1,94 @@
-"""What the comparison of orders says, in tables and words."""
+"""Tables and warnings of the exchangeability audit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+
+from scipy.stats import false_discovery_control
 
 from peekbench import Analysis, Column, Table
 from peekbench.records import Cell
+from peekbench_prompting.audit_options import Exchangeability
+from peekbench_prompting.orders import Preference
 
-if TYPE_CHECKING:
-    from peekbench_prompting.exchangeability import Exchangeability, Found
+PREFERENCE = "prefers the published order"
+INCONCLUSIVE = "inconclusive: the order is not random"
+NO_PREFERENCE = "no preference found"
 
-PREFERS, SUSPECT, NONE = "prefers the published order", "inconclusive: so would others", "no preference found"
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Results of the audit for one task."""
+
+    num_texts: int
+    num_shards: int
+    share_repeated: float
+    """Fraction of rows that repeat an earlier row."""
+    median_tokens: float
+    """Median number of tokens per row."""
+    model: Preference
+    """Preference of the audited model for the published order."""
+    reference: Preference | None
+    """Preference of the reference model; None without one."""
+    words: Preference
+    """Whether neighboring texts share more words in the published order than in random orders."""
+    labels: Preference
+    """Whether neighboring texts share their label more often in the published order than in random orders."""
+
+    def is_order_random(self, alpha: float) -> bool:
+        """Return False if a model that has never seen the texts may prefer their published order.
+
+        The tests of words and labels count as one (Bonferroni correction).
+
+        Parameters
+        ----------
+        alpha
+            Significance level.
+        """
+        if 2 * min(self.words.p_exact, self.labels.p_exact) <= alpha:
+            return False
+        return self.reference is None or self.reference.p_exact > alpha
 
 
-def report(found: Mapping[str, Found], options: Exchangeability, limit: int) -> Analysis:
-    """One analysis of all tasks.
+def report(findings: Mapping[str, Finding], options: Exchangeability, limit: int) -> Analysis:
+    """Return one analysis of all tasks.
 
     Parameters
     ----------
+    findings
+        Results by task name.
+    options
+        The audit's options.
     limit
-        Tokens that the model reads at once.
+        Number of tokens that the model reads at once.
     """
-    from scipy.stats import false_discovery_control
-
     alpha = 1 - options.level
-    adjusted = false_discovery_control([one.model.p_exact for one in found.values()])
-    suspects = [name for name, one in found.items() if order_stands_out(one, alpha)]
+    adjusted = false_discovery_control([finding.model.p_exact for finding in findings.values()])
+    not_random = [name for name, finding in findings.items() if not finding.is_order_random(alpha)]
     rows, orders = [], []
-    for (name, one), p in zip(found.items(), map(float, adjusted), strict=True):
-        finding = NONE if p > alpha else SUSPECT if name in suspects else PREFERS
-        num_rows = len(one.rows.texts)
-        gain = one.model.difference * len(one.rows.shards) / num_rows
-        rows.append((name, num_rows, len(one.rows.shards), gain, one.model.p_t, one.model.p_exact, p, finding))
-        orders.append(_order_cells(name, one))
-    warnings = _warnings(found, suspects, alpha, limit)
+    for (name, finding), p in zip(findings.items(), map(float, adjusted), strict=True):
+        conclusion = NO_PREFERENCE if p > alpha else INCONCLUSIVE if name in not_random else PREFERENCE
+        model, num_texts, num_shards = finding.model, finding.num_texts, finding.num_shards
+        gain = model.difference * num_shards / num_texts
+        rows.append((name, num_texts, num_shards, gain, model.p_t, model.p_exact, p, conclusion))
+        orders.append(_order_cells(name, finding))
+    warnings = _warnings(findings, not_random, alpha, limit)
     return Analysis(
         "exchangeability", (_preference_table(rows, options), _order_table(orders, options)), warnings=warnings
     )
 
 
-def order_stands_out(one: Found, alpha: float) -> bool:
-    """Whether the published order is one that a model may prefer that has never seen it.
-
-    The two looks at neighbors count as one (Bonferroni).
-    """
-    neighbors = 2 * min(one.words.p_exact, one.labels.p_exact) <= alpha
-    return neighbors or (one.reference is not None and one.reference.p_exact <= alpha)
-
-
-def _order_cells(name: str, one: Found) -> tuple[Cell, ...]:
-    repeated = 1 - len(set(one.rows.joined)) / len(one.rows.joined)
-    reference = None if one.reference is None else one.reference.p_exact
-    return (name, one.tokens, repeated, one.words.p_exact, one.labels.p_exact, reference)
+def _order_cells(name: str, finding: Finding) -> tuple[Cell, ...]:
+    reference = None if finding.reference is None else finding.reference.p_exact
+    return (
+        name,
+        finding.median_tokens,
+        finding.share_repeated,
+        finding.words.p_exact,
+        finding.labels.p_exact,
+        reference,
+    )
 
 
 def _preference_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability) -> Table:
@@ -60,21 +96,23 @@ def _preference_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability
         Column("task"),
         Column("texts", "count"),
         Column("shards", "count"),
-        Column("gain, nats a text", "number"),
+        Column("gain, nats per text", "number"),
         Column("p, t test", "p_value"),
         Column("p, exact", "p_value"),
         Column("p, adjusted", "p_value"),
         Column("finding"),
     )
     note = (
-        f"Gain: log likelihood of a shard's texts in the published order, minus the mean over {options.permutations} "
-        "random orders of the same texts, for each text. A model that was trained on the published file may prefer its "
-        "order; one that was not cannot, if any order of the texts could as well have been published. p, t test: over "
-        "shards, one-sided, as in Oren et al. 2023. p, exact: from the same numbers, without assumptions on their "
-        "distribution. Adjusted: the exact p, over these tasks (Benjamini and Hochberg). A small p speaks of the "
-        "published order alone: not of how often it was seen, of labels, or of a score that it raised. A large p does "
-        "not say that the texts are unseen: they may have been seen in another order, each by itself, or too rarely. "
-        "The arms base, extra and test cannot show what a model saw in its original pretraining."
+        "Gain: log likelihood of a shard's texts in the published order, minus the mean over "
+        f"{options.permutations} random orders of the same texts, per text. A model that was trained on the published "
+        "file may prefer its order. A model that was not has no such preference, provided that every order of the "
+        "texts was equally likely to be published. p, t test: one-sided, over shards (Oren et al. 2023). p, exact: "
+        "from the same scores, without assumptions about their distribution. p, adjusted: the exact p-value, adjusted "
+        "for the number of these tasks (Benjamini and Hochberg). A small p-value is evidence about the published order "
+        "only. It does not say how often the model saw that order, whether it saw the labels, or whether a score "
+        "increased. A large p-value does not show that the texts are unseen: the model may have seen them in another "
+        "order, one at a time, or too rarely. The arms base, extra and test cannot show what a model saw in its "
+        "original pretraining."
     )
     return Table(f"Does {options.model} prefer the order in which texts were published?", columns, tuple(rows), note)
 
@@ -82,31 +120,32 @@ def _preference_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability
 def _order_table(rows: Sequence[tuple[Cell, ...]], options: Exchangeability) -> Table:
     columns = (
         Column("task"),
-        Column("tokens a text", "number"),
+        Column("tokens per text", "number"),
         Column("repeated", "fraction"),
         Column("p, words of neighbors", "p_value"),
         Column("p, labels of neighbors", "p_value"),
         Column(f"p, {options.reference or 'reference'}", "p_value"),
     )
     note = (
-        "Small p: the published order is no random one. Neighbors share more words or labels than in random orders of "
-        "the same shards, or the reference model prefers it too. A model may then prefer it without having seen it: "
-        "its preference is inconclusive. Large p are no proof that the order is random. Tokens: the median. Repeated: "
-        "texts that stand there a second time; to exchange equal texts changes nothing."
+        "A small p-value means that the published order is not random: neighboring texts share more words or labels "
+        "than in random orders of the same shards, or the reference model prefers the published order too. A model "
+        "that has never seen the texts may then prefer their order, so a preference is inconclusive. Large p-values do "
+        "not prove that the order is random. Tokens per text: the median. Repeated: fraction of texts that repeat an "
+        "earlier text; swapping equal texts changes nothing."
     )
-    return Table("Could any order as well have been published?", columns, tuple(rows), note)
+    return Table("Is the published order of the texts random?", columns, tuple(rows), note)
 
 
-def _warnings(found: Mapping[str, Found], suspects: list[str], alpha: float, limit: int) -> tuple[str, ...]:
+def _warnings(findings: Mapping[str, Finding], not_random: list[str], alpha: float, limit: int) -> tuple[str, ...]:
     warnings = []
-    if suspects:
+    if not_random:
         warnings.append(
-            f"The order of {', '.join(suspects)} is not random (p at most {alpha:.2g}): what a model prefers there "
-            "says nothing of what it has seen."
+            f"The order of {', '.join(not_random)} is not random (p at most {alpha:.2g}): a preference for this order "
+            "does not show that the model has seen the texts."
         )
-    if long := [name for name, one in found.items() if 2 * one.tokens > limit]:
+    if long := [name for name, finding in findings.items() if 2 * finding.median_tokens > limit]:
         warnings.append(
-            f"The model reads {limit} tokens at once, less than two typical texts of {', '.join(long)}: little of a "
-            "text is read together with the one before, and a preference is easily missed."
+            f"The model reads {limit} tokens at once, less than two typical texts of {', '.join(long)}. It reads few "
+            "texts together with the previous one, so the audit may miss a preference."
         )
     return tuple(warnings)

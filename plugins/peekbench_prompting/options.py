@@ -1,4 +1,7 @@
-"""What a spec may say of prompts; the defaults are those of arXiv 2410.00179, section 9, where it has them."""
+"""Options of methods that prompt.
+
+If arXiv 2410.00179, section 9, gives a value, it is the default.
+"""
 
 from __future__ import annotations
 
@@ -16,54 +19,56 @@ PriorCorrection: TypeAlias = Literal["none", "content_free"]
 
 
 class Scoring(Options):
-    """How a class's probability comes from those of its name's tokens as the answer."""
+    """How class probabilities are computed from the probabilities of the class names' tokens."""
 
     normalization: Normalization = "mean"
-    """A name's score: the mean of its tokens' log-probabilities, or their sum, which favors short names. The scores'
-    exponentials are normalized over the classes."""
+    """Score of a class name: the mean of its tokens' log probabilities, or their sum, which favors short names. A
+    softmax over the classes turns scores into probabilities."""
     prior_correction: PriorCorrection = "none"
-    """content_free: divide by the probabilities of a text that says nothing (contextual calibration, Zhao et al. 2021,
+    """content_free: divide by the class probabilities of content-free texts (contextual calibration, Zhao et al. 2021,
     arXiv 2102.09690), so that no class is favored for its name alone."""
     batch_size: int = Field(default=32, ge=1)
-    """Texts that are classified at once; numbers depend on it by rounding alone."""
+    """Texts per batch; changes results by rounding only."""
     precision: Precision = "fp32"
-    """Of matrix products. In bf16 what is predicted for a text depends visibly on the texts beside it."""
+    """Precision of matrix products. With bf16, the prediction for a text depends noticeably on the other texts of its
+    batch."""
 
 
 class Prompting(Options):
-    """What all methods of this plugin are told."""
+    """Options of every method that prompts."""
 
     model: str = Field(min_length=1)
-    """A causal model's id on the Hub, a folder (`./` in front; relative to the spec), or builtin:gpt2-nano."""
+    """Id of a causal model on the Hub, a folder (starting with `./`; relative to the spec), or builtin:gpt2-nano."""
     revision: str = ""
-    """Commit or branch of a model on the Hub; by default the newest."""
+    """Commit or branch of a model on the Hub. Default: the newest commit."""
     context_length: int = Field(default=512, ge=8)
-    """Tokens of a prompt with its answer, where the model can read as many; a text that does not fit is cut."""
+    """Maximum number of tokens of a prompt and its answer, limited by the model's own maximum. Longer texts are cut."""
     chat_template: ChatTemplate = "auto"
-    """Whether a prompt is put as a user's message where the tokenizer has a chat template."""
+    """auto: send the prompt as a user message if the tokenizer has a chat template. never: send it as plain text."""
     weights: Weights = "fp32"
-    """How the model's weights are held: in fp32, or in four bits (NF4, Dettmers et al. 2023, arXiv 2305.14314)."""
+    """Format of the model's weights: fp32, or nf4 (4-bit NormalFloat, Dettmers et al. 2023, arXiv 2305.14314)."""
     scoring: Scoring = Scoring()
-    """How a class's probability comes about."""
+    """How class probabilities are computed."""
     device: DeviceName = "auto"
-    """By default a GPU where there is one."""
+    """Device to compute on. Default: a GPU if one is available."""
     threads: int = Field(default=1, ge=1)
-    """CPU threads of a fit. Numbers differ in the last digits with it; more workers are the better use of cores."""
+    """CPU threads per fit. Changes results in the last digits. More workers use the cores better than more threads."""
 
     @property
     def held(self) -> Held:
-        """How the model is held."""
+        """Weight mode of the model."""
         return "nf4" if self.weights == "nf4" else "frozen"
 
 
 class ZeroShot(Prompting):
-    """Nothing is trained."""
+    """Options of `prompting.zero_shot`."""
 
 
 class FewShot(Prompting):
-    """Train texts with their classes stand in the prompt; nothing is trained."""
+    """Options of `prompting.few_shot`."""
 
     context_length: int = Field(default=2048, ge=8)
-    """Tokens of a prompt with its answer, where the model can read as many; examples go before a text is cut."""
+    """Maximum number of tokens of a prompt and its answer, limited by the model's own maximum. Examples are removed
+    before a text is cut."""
     num_examples: int | None = Field(default=None, ge=1)
-    """Train texts of each class; by default as many as fit."""
+    """Maximum number of train texts of each class in a prompt. Default: as many as fit."""

@@ -1,6 +1,6 @@
-"""Orders of a task's rows: which rows are shuffled among themselves, how, and whether the published order stands out.
+"""Shards of a task's rows, random orders of each shard, and tests of the published order against them.
 
-Nothing here knows where an order's score comes from: a language model's log likelihood, or how alike neighbors are.
+The scores of orders come from other modules: log likelihoods of a language model, or similarities of neighboring rows.
 """
 
 from __future__ import annotations
@@ -8,35 +8,47 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ttest_1samp
 
-    Order: TypeAlias = NDArray[np.int64]
-    Scores: TypeAlias = NDArray[np.float64]
-    """One row a shard, one column an order, the published one first; (num_shards, 1 + num_permutations)."""
-    Likeness: TypeAlias = NDArray[np.float64]
-    """Of each two rows; (num_rows, num_rows)."""
+Order: TypeAlias = NDArray[np.int64]
+"""Row numbers within a shard; shape `(num_rows,)`."""
+OrderScores: TypeAlias = NDArray[np.float64]
+"""One row per shard, one column per order, the published order first; shape `(num_shards, 1 + num_permutations)`."""
+Similarity: TypeAlias = NDArray[np.float64]
+"""Similarity of every pair of rows; shape `(num_rows, num_rows)`."""
 
-DRAWS = 9_999  # of the exact test, whose p is a multiple of 1 / 10,000
-SAME = 1e-9  # relative difference below which two sums are one
+NUM_DRAWS = 9_999  # of the exact test, so its p-value is a multiple of 1 / 10,000
+TOLERANCE = 1e-9  # relative difference below which two sums count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Neighboring rows, which are shuffled among themselves."""
+    """A run of neighboring rows, which are shuffled among themselves."""
 
     first: int
+    """Position of the shard's first row in the task."""
     orders: tuple[Order, ...]
-    """Row numbers within the shard, each of shape (num_rows,); the published order first."""
+    """Orders of the shard's rows; the published order first."""
 
 
 def make_shards(num_rows: int, num_shards: int, num_permutations: int, seed: Sequence[int]) -> list[Shard]:
-    """Cut rows into shards of the same size, but for one row, and draw orders of each, with replacement."""
-    import numpy as np
+    """Cut rows into shards and draw random orders of each, with replacement.
 
+    Parameters
+    ----------
+    num_rows
+        Number of rows of the task.
+    num_shards
+        Number of shards; their sizes differ by at most one row.
+    num_permutations
+        Random orders per shard.
+    seed
+        Seed of the orders.
+    """
     shards = []
     for number, rows in enumerate(np.array_split(np.arange(num_rows), num_shards)):
         generator = np.random.default_rng([*seed, number])
@@ -47,70 +59,71 @@ def make_shards(num_rows: int, num_shards: int, num_permutations: int, seed: Seq
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """How the published order scores against random ones."""
+    """Comparison of the scores of published orders with those of random orders."""
 
     difference: float
-    """Score of the published order minus the mean over random ones, averaged over shards."""
+    """Score of the published order minus the mean score of random orders, averaged over shards."""
     p_t: float | None
-    """One-sided t test over shards; None where all shards differ by the same."""
+    """P-value of the one-sided t test over shards; None if the difference is the same in all shards."""
     p_exact: float
-    """Probability of a total as high, were the published order of each shard one of those drawn, at random."""
+    """Probability of a total at least this high if each shard's published order were one of its orders at random."""
 
 
-def compare(scores: Scores, seed: Sequence[int]) -> Preference:
+def compare_orders(scores: OrderScores, seed: Sequence[int]) -> Preference:
     """Test whether published orders score higher than random ones.
 
-    The t test is that of Oren et al. (2023), https://arxiv.org/abs/2310.17623. The exact test takes the same scores: if
-    a shard's rows are exchangeable, then, given the scores of its orders, each is as likely as the others to be that of
-    the published order. So totals over shards, with one of its scores drawn from each, have the distribution of the
-    published orders' total, whatever the scores look like and however much shards differ.
-    """
-    import numpy as np
-    from scipy.stats import ttest_1samp
-
-    differences = scores[:, 0] - scores[:, 1:].mean(axis=1)
-    is_flat = bool(np.ptp(differences) <= SAME * np.abs(scores).max(initial=0))
-    p_t = None if is_flat else float(ttest_1samp(differences, 0, alternative="greater").pvalue)
-    generator = np.random.default_rng(seed)
-    totals = np.zeros(DRAWS)
-    for shard in scores:
-        totals += shard[generator.integers(0, len(shard), DRAWS)]
-    published = scores[:, 0].sum()
-    as_high = int((totals >= published - SAME * max(1.0, abs(published))).sum())
-    return Preference(float(differences.mean()), p_t, (1 + as_high) / (1 + DRAWS))
-
-
-def neighbor_scores(shards: Sequence[Shard], alike: Sequence[Likeness]) -> Scores:
-    """How alike the rows are that stand beside each other in each order.
+    The t test is that of Oren et al. (2023), https://arxiv.org/abs/2310.17623. The exact test uses the same scores. If
+    the rows of a shard are exchangeable, then each of the scores of its orders is equally likely to be that of the
+    published order. Totals over shards, with one score drawn at random from each shard, therefore have the distribution
+    of the total of the published orders. This holds for any distribution of the scores, even if it differs between
+    shards.
 
     Parameters
     ----------
-    alike
-        The likeness of each shard's rows.
+    scores
+        Scores of all orders of each shard.
+    seed
+        Seed of the draws of the exact test.
     """
-    import numpy as np
+    differences = scores[:, 0] - scores[:, 1:].mean(axis=1)
+    is_constant = bool(np.ptp(differences) <= TOLERANCE * np.abs(scores).max(initial=0))
+    p_t = None if is_constant else float(ttest_1samp(differences, 0, alternative="greater").pvalue)
+    generator = np.random.default_rng(seed)
+    totals = np.zeros(NUM_DRAWS)
+    for shard in scores:
+        totals += shard[generator.integers(0, len(shard), NUM_DRAWS)]
+    published = scores[:, 0].sum()
+    num_as_high = int((totals >= published - TOLERANCE * max(1.0, abs(published))).sum())
+    return Preference(float(differences.mean()), p_t, (1 + num_as_high) / (1 + NUM_DRAWS))
 
+
+def neighbor_scores(shards: Sequence[Shard], similarities: Sequence[Similarity]) -> OrderScores:
+    """Return the summed similarity of neighboring rows in each order.
+
+    Parameters
+    ----------
+    shards
+        Shards with their orders.
+    similarities
+        The similarity matrix of each shard's rows.
+    """
     return np.array(
         [
-            [math.fsum(likeness[order[:-1], order[1:]]) for order in shard.orders]
-            for shard, likeness in zip(shards, alike, strict=True)
+            [math.fsum(similarity[order[:-1], order[1:]]) for order in shard.orders]
+            for shard, similarity in zip(shards, similarities, strict=True)
         ]
     )
 
 
-def shared_words(texts: Sequence[str]) -> Likeness:
-    """Jaccard similarity of the words of each two texts."""
-    import numpy as np
-
+def word_similarity(texts: Sequence[str]) -> Similarity:
+    """Return the Jaccard similarity of the words of every pair of texts."""
     words = [frozenset(text.lower().split()) for text in texts]
-    pairs = ((len(one & other), len(one | other)) for one in words for other in words)
-    return np.array([both / either if either else 1.0 for both, either in pairs]).reshape(len(texts), len(texts))
+    pairs = ((len(first & second), len(first | second)) for first in words for second in words)
+    return np.array([shared / total if total else 1.0 for shared, total in pairs]).reshape(len(texts), len(texts))
 
 
-def same_label(labels: Sequence[float]) -> Likeness:
-    """1 where two rows have one label, else 0."""
-    import numpy as np
-
+def label_similarity(labels: Sequence[float]) -> Similarity:
+    """Return 1 for every pair of rows with the same label, and 0 for all other pairs."""
     values = np.asarray(labels)
-    alike: Likeness = np.equal.outer(values, values).astype(np.float64)
-    return alike
+    similarity: Similarity = np.equal.outer(values, values).astype(np.float64)
+    return similarity

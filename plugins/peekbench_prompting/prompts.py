@@ -1,42 +1,64 @@
-"""Prompts as token ids: texts in their frame, in a chat where the model knows chats, cut where they are too long."""
+"""Prompts as token ids: texts in their frame, in a chat template if the tokenizer has one, cut to the context."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+from jinja2 import TemplateError
 
 from peekbench import DataError, Task
 from peekbench.data import frame_prompt
 from peekbench.errors import SpecError
-from peekbench_prompting.answers import Answers, find_answers
-
-if TYPE_CHECKING:
-    from peekbench_prompting.options import ChatTemplate
+from peekbench_prompting.answers import AnswerTokens, find_answer_tokens
+from peekbench_prompting.options import ChatTemplate
 
 Offsets: TypeAlias = list[tuple[int, int]]
-STAND_IN = "peekbench-stands-in-for-a-text"
+PLACEHOLDER = "peekbench-stands-in-for-a-text"
 DATE = "26 Jul 2024"
-"""What templates that tell the date are told, so that prompts do not depend on the day; the default of Llama 3's."""
+"""Date given to chat templates that print it, so that prompts do not depend on the day; the default of Llama 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt for one text."""
+    """The prompt of one text."""
 
     string: str
-    """Without the special tokens that the tokenizer puts in front."""
+    """The prompt without the special tokens that the tokenizer puts before it."""
     ids: list[int]
+    """Token ids, including special tokens."""
     tail: tuple[int, ...]
-    """Its last tokens: those that reach into what stands behind the text."""
+    """The last token ids: those that contain characters after the text."""
     num_leading: int
-    """Its tokens before the text's own paragraph: the instruction's."""
+    """Number of tokens before the paragraph of the text: special tokens and the instruction."""
     is_cut: bool
-    """Whether the context was too short for all of the text's first 1,000 characters."""
+    """Whether the context was too short for the text's first 1,000 characters."""
 
 
-class Prompts:
-    """A task's prompts in the words of one tokenizer."""
+class PromptEncoder:
+    """Writes and tokenizes the prompts of one task.
+
+    Parameters
+    ----------
+    tokenizer
+        A fast tokenizer of transformers.
+    task
+        Its class names and instruction are part of every prompt.
+    limit
+        Maximum number of tokens of a prompt with the longest answer.
+    examples
+        Texts and class names that precede the text to classify.
+    chat_template
+        `auto`: send the prompt as a user message if the tokenizer has a chat template. `never`: send it as plain text.
+
+    Raises
+    ------
+    SpecError
+        If the instruction and an answer do not fit into the limit.
+    DataError
+        If the chat template fails or changes the message, or the tokenizer does not report token positions.
+    """
 
     def __init__(
         self,
@@ -46,27 +68,10 @@ class Prompts:
         examples: Sequence[tuple[str, str]] = (),
         chat_template: ChatTemplate = "auto",
     ) -> None:
-        """Find out what stands around a text.
-
-        Parameters
-        ----------
-        limit
-            Most tokens of a prompt with the longest answer.
-        examples
-            Texts with their classes' names, shown in front of the text to classify.
-
-        Raises
-        ------
-        SpecError
-            Where not even the instruction and an answer fit.
-        DataError
-            Where the tokenizer's chat template changes what is put to it, or the tokenizer cannot say where its tokens
-            stand in a text.
-        """
         if not tokenizer.is_fast:
             raise DataError(
-                f"{tokenizer.name_or_path}: its tokenizer does not tell where its tokens stand in a text, by which "
-                "prompts are cut; give a model with a tokenizer.json"
+                f"{tokenizer.name_or_path}: the tokenizer does not report token positions, which are required to cut "
+                "long texts; choose a model with a tokenizer.json"
             )
         self.tokenizer = tokenizer
         self.task = task
@@ -75,94 +80,92 @@ class Prompts:
         self.is_chat = chat_template == "auto" and bool(tokenizer.chat_template)
         self._before, self._behind, self._gap = frame.before, frame.behind, " "
         self._special: list[int] = []
-        """What the tokenizer puts in front of a sequence; a chat template has it written out."""
+        """Special tokens before every prompt; a chat template writes its own."""
         if self.is_chat:
-            self._before, self._behind, self._gap = _as_chat(tokenizer, frame.before, frame.behind)
+            self._before, self._behind, self._gap = _frame_chat(tokenizer, frame.before, frame.behind)
         else:
-            self._special = _leading(tokenizer)
-        self._paragraph = len(self._before) - len(f"\n\n{frame.text_mark}")
-        self._answers: dict[tuple[int, ...], Answers] = {}
+            self._special = _special_prefix(tokenizer)
+        self._paragraph_start = len(self._before) - len(f"\n\n{frame.text_mark}")
+        self._answers: dict[tuple[int, ...], AnswerTokens] = {}
         self._limit = limit
-        (empty,) = self._write([""])
-        longest = max(len(ids) for ids in self._with_answers(empty))
+        (empty,) = self._encode_cut([""])
+        longest = max(len(ids) for ids in self._with_all_answers(empty))
         if longest > limit:
             raise SpecError(
-                f"task {task.name}: the prompt's instruction with {task.num_classes} class names, and the longest of "
-                f"these as the answer, are {longest} tokens, and the context has {limit}; choose a larger "
-                "context_length, a model with a longer context, or another task"
+                f"task {task.name}: the prompt's instruction with {task.num_classes} class names and the longest "
+                f"answer has {longest} tokens, but the context has {limit}; choose a larger context_length, a model "
+                "with a longer context, or another task"
             )
         self._limit = limit - (longest - len(empty.ids))
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text's prompt, from the instruction to the answer mark."""
-        return [prompt.ids for prompt in self.prompts(texts)]
+    def encode(self, texts: Sequence[str]) -> list[Prompt]:
+        """Return the prompt of each text, cut so that the longest answer fits after it."""
+        return self._encode_cut([self.frame.cut(text) for text in texts])
 
-    def prompts(self, texts: Sequence[str]) -> list[Prompt]:
-        """Each text's prompt, with room for the longest answer behind it."""
-        return self._write([self.frame.cut(text) for text in texts])
+    def answer_tokens(self, prompt: Prompt) -> AnswerTokens:
+        """Return the tokens of each class's answer to a prompt.
 
-    def answers(self, prompt: Prompt) -> Answers:
-        """What the classes' answers are made of behind a prompt.
-
-        Tokenizers look at what is near, so prompts whose last tokens are the same go on in the same way.
+        Tokenization depends only on nearby characters, so prompts with the same last tokens share their answers.
 
         Raises
         ------
         DataError
-            Where a class's name adds no token to a prompt.
+            If a class name adds no token to the prompt.
         """
-        if (known := self._answers.get(prompt.tail)) is None:
+        if (answers := self._answers.get(prompt.tail)) is None:
             try:
-                known = find_answers(prompt.ids, self._with_answers(prompt))
+                answers = find_answer_tokens(prompt.ids, self._with_all_answers(prompt))
             except ValueError as error:
                 names = ", ".join(map(repr, self.task.class_names))
                 raise DataError(
                     f"task {self.task.name}: {error} for one of {names} with this model's tokenizer; give each class a "
                     "name with letters, or choose another model"
                 ) from error
-            if known.num_replaced <= len(prompt.tail):
-                self._answers[prompt.tail] = known
-        return known
+            if answers.num_replaced <= len(prompt.tail):
+                self._answers[prompt.tail] = answers
+        return answers
 
     def with_answer(self, prompt: Prompt, label: int) -> list[int]:
-        """Token ids of a prompt and, behind it, the answer that names a class."""
-        answers = self.answers(prompt)
+        """Return the token ids of a prompt followed by the name of a class."""
+        answers = self.answer_tokens(prompt)
         return [*prompt.ids[: len(prompt.ids) - answers.num_replaced], *answers.tokens[label]]
 
-    def joined(self, sequence: Sequence[Prompt]) -> list[int]:
-        """Token ids of several texts' paragraphs behind the one instruction, written together: tokens may join them."""
-        first, *others = sequence
-        ((ids, _),) = self._encode(["".join([first.string, *(each.string[self._paragraph :] for each in others)])])
+    def join(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Return the token ids of several texts after one instruction, tokenized as a single string."""
+        first, *others = prompts
+        string = "".join([first.string, *(prompt.string[self._paragraph_start :] for prompt in others)])
+        ((ids, _),) = self._tokenize([string])
         return ids
 
-    def _with_answers(self, prompt: Prompt) -> list[list[int]]:
-        whole = [f"{prompt.string}{self._gap}{name}" for name in self.task.class_names]
-        return [ids for ids, _ in self._encode(whole)]
+    def _with_all_answers(self, prompt: Prompt) -> list[list[int]]:
+        """Return the token ids of a prompt followed by each class name."""
+        strings = [f"{prompt.string}{self._gap}{name}" for name in self.task.class_names]
+        return [ids for ids, _ in self._tokenize(strings)]
 
-    def _write(self, texts: Sequence[str]) -> list[Prompt]:
-        encoded = self._encode([self._around(text) for text in texts])
-        return [self._fitting(text, *each) for text, each in zip(texts, encoded, strict=True)]
+    def _encode_cut(self, texts: Sequence[str]) -> list[Prompt]:
+        tokenized = self._tokenize([self._write(text) for text in texts])
+        return [self._fit(text, ids, offsets) for text, (ids, offsets) in zip(texts, tokenized, strict=True)]
 
-    def _fitting(self, text: str, ids: list[int], offsets: Offsets) -> Prompt:
-        """A prompt, cut in its text to the context."""
-        whole = text
+    def _fit(self, text: str, ids: list[int], offsets: Offsets) -> Prompt:
+        """Return the prompt of a text, with the end of the text cut off until the prompt fits."""
+        full_text = text
         while text and len(ids) > self._limit:
-            border = len(self._before) + len(text)
-            inside = [start for start, end in offsets if start >= len(self._before) and end <= border]
-            over = len(ids) - self._limit
-            kept = inside[-over] - len(self._before) if over <= len(inside) else 0
+            text_end = len(self._before) + len(text)
+            starts = [start for start, end in offsets if start >= len(self._before) and end <= text_end]
+            excess = len(ids) - self._limit
+            kept = starts[-excess] - len(self._before) if excess <= len(starts) else 0
             text = text[: min(kept, len(text) - 1)]
-            ((ids, offsets),) = self._encode([self._around(text)])
-        border = len(self._before) + len(text)
-        tail = tuple(token for token, (_, end) in zip(ids, offsets, strict=True) if end > border)
-        num_leading = sum(end <= self._paragraph for _, end in offsets)
-        return Prompt(self._around(text), ids, tail, num_leading, is_cut=text != whole)
+            ((ids, offsets),) = self._tokenize([self._write(text)])
+        text_end = len(self._before) + len(text)
+        tail = tuple(token for token, (_, end) in zip(ids, offsets, strict=True) if end > text_end)
+        num_leading = sum(end <= self._paragraph_start for _, end in offsets)
+        return Prompt(self._write(text), ids, tail, num_leading, is_cut=text != full_text)
 
-    def _around(self, text: str) -> str:
+    def _write(self, text: str) -> str:
         return f"{self._before}{text}{self._behind}"
 
-    def _encode(self, strings: Sequence[str]) -> list[tuple[list[int], Offsets]]:
-        """Token ids of each string, and where in it they begin and end."""
+    def _tokenize(self, strings: Sequence[str]) -> list[tuple[list[int], Offsets]]:
+        """Return the token ids of each string, and the start and end of every token in it."""
         if not strings:
             return []
         encoded = self.tokenizer(
@@ -172,43 +175,43 @@ class Prompts:
             return_offsets_mapping=True,
             verbose=False,
         )
-        nowhere = [(0, 0)] * len(self._special)
+        empty = [(0, 0)] * len(self._special)
         return [
-            ([*self._special, *ids], [*nowhere, *offsets])
+            ([*self._special, *ids], [*empty, *offsets])
             for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         ]
 
 
-def _leading(tokenizer: Any) -> list[int]:
-    """The special tokens that a tokenizer puts in front of a text."""
-    bare, whole = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
-    places = (start for start in range(len(whole)) if whole[start : start + len(bare)] == bare)
-    return list(whole[: next(places, 0)])
+def _special_prefix(tokenizer: Any) -> list[int]:
+    """Return the special tokens that a tokenizer puts before a text."""
+    bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
+    starts = (start for start in range(len(full)) if full[start : start + len(bare)] == bare)
+    return list(full[: next(starts, 0)])
 
 
-def _as_chat(tokenizer: Any, before: str, behind: str) -> tuple[str, str, str]:
-    """A user's message in the tokenizer's template: what stands before its text, behind it, and before a reply."""
-    from jinja2 import TemplateError
+def _frame_chat(tokenizer: Any, before: str, behind: str) -> tuple[str, str, str]:
+    """Return what the chat template puts before and after a user message's text, and before the reply's first word."""
 
-    def render(*messages: str, **more: Any) -> str:
-        roles = [{"role": role, "content": said} for role, said in zip(("user", "assistant"), messages, strict=False)]
-        return str(tokenizer.apply_chat_template(roles, tokenize=False, date_string=DATE, **more))
+    def render(*messages: str, **settings: Any) -> str:
+        roles = zip(("user", "assistant"), messages, strict=False)
+        chat = [{"role": role, "content": content} for role, content in roles]
+        return str(tokenizer.apply_chat_template(chat, tokenize=False, date_string=DATE, **settings))
 
-    question = f"{before}{STAND_IN}{behind}"
+    question = f"{before}{PLACEHOLDER}{behind}"
     try:
-        asked = render(question, add_generation_prompt=True)
-        replied = render(question, f"{STAND_IN}.")
+        prompt = render(question, add_generation_prompt=True)
+        conversation = render(question, f"{PLACEHOLDER}.")
     except (TemplateError, TypeError, ValueError) as error:
-        raise _unfit(tokenizer, f"fails: {error}") from error
-    if asked.count(question) != 1 or asked.count(STAND_IN) != 1:
-        raise _unfit(tokenizer, "changes a user's message")
-    front, _, back = asked.partition(STAND_IN)
-    # What a reply begins with, such as a space, where the template does not have it from the question on.
-    gap = replied.removeprefix(asked).partition(STAND_IN)[0] if replied.startswith(asked) else ""
+        raise _template_error(tokenizer, f"fails: {error}") from error
+    if prompt.count(question) != 1 or prompt.count(PLACEHOLDER) != 1:
+        raise _template_error(tokenizer, "changes a user's message")
+    front, _, back = prompt.partition(PLACEHOLDER)
+    # Some templates put a space before a reply that the generation prompt does not contain.
+    gap = conversation.removeprefix(prompt).partition(PLACEHOLDER)[0] if conversation.startswith(prompt) else ""
     return front, back, gap
 
 
-def _unfit(tokenizer: Any, fault: str) -> DataError:
+def _template_error(tokenizer: Any, problem: str) -> DataError:
     return DataError(
-        f"{tokenizer.name_or_path}: its chat template {fault}; write `chat_template: never` to prompt without it"
+        f"{tokenizer.name_or_path}: its chat template {problem}; write `chat_template: never` to prompt without it"
     )

@@ -1,74 +1,73 @@
-"""Fits that train: on the unlabeled texts' prompts, one by one or packed, and on the train set's answers."""
+"""Fits that train: on prompts of the unlabeled texts, single or packed, and on the answers of the train set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench_lm.completions import Completion, complete
+from peekbench_lm.model import LanguageModel
 from peekbench_lm.training import derive
-from peekbench_prompting.examples import Questions
-from peekbench_prompting.fit import fitting_model, make_predictor, make_prompts
-from peekbench_prompting.prompts import Prompt, Prompts
-from peekbench_prompting.training_options import check_packing
-
-if TYPE_CHECKING:
-    from peekbench_lm.model import LanguageModel
-    from peekbench_prompting.training_options import Adapted, Packed, Pretrain, Supervised, Training
+from peekbench_prompting.examples import ExamplePrompts
+from peekbench_prompting.fit import load_for_fit, make_encoder, make_predictor
+from peekbench_prompting.prompts import Prompt, PromptEncoder
+from peekbench_prompting.training_options import Adapted, Packed, Pretrain, Supervised, Training, check_packing
 
 
-def fit_pretrain(unlabeled: Inputs | None, task: Task, options: Pretrain, context: Context) -> Predictor:
-    """Train on the unlabeled texts' prompts, if there are any."""
-    return _fit(unlabeled, None, task, options, context)
-
-
-def fit_supervised(
-    unlabeled: Inputs | None, train: Labeled, task: Task, options: Supervised, context: Context
-) -> Predictor:
-    """Train on the unlabeled texts' prompts, if there are any and it is wanted, then on the train set's answers."""
-    return _fit(unlabeled if options.pretrain else None, train, task, options, context)
-
-
-def _fit(
+def fit_trained(
     unlabeled: Inputs | None, train: Labeled | None, task: Task, options: Pretrain | Supervised, context: Context
 ) -> Predictor:
-    from peekbench_prompting.training_options import Packed, Supervised
+    """Train on the prompts of the unlabeled texts, then on the answers of the train set, and return a predictor.
 
+    Parameters
+    ----------
+    unlabeled
+        Texts to train on; None skips this stage.
+    train
+        Texts and labels to train on; None skips this stage, and requires options without `finetuning`.
+    task
+        Its class names and instruction are part of every prompt.
+    options
+        Model, prompts and training.
+    context
+        Seed and folders.
+    """
     metrics: dict[str, float] = {}
-    with fitting_model(options, context, metrics) as loan:
-        questions = Questions(partial(make_prompts, loan.model, task, options))
-        (prompts,) = (each for _, each, _, _ in questions.put([""]))
+    with load_for_fit(options, context, metrics) as lease:
+        prompts = ExamplePrompts(partial(make_encoder, lease.model, task, options))
+        (batch,) = prompts.build([""])
+        encoder = batch.encoder
         if unlabeled is not None or train is not None:
-            _prepare(loan.model, options, context.seed)
+            _prepare(lease.model, options, context.seed)
         if unlabeled is not None:
-            asked = prompts.prompts(list(unlabeled))
-            rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in asked)
+            encoded = encoder.encode(list(unlabeled))
+            rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in encoded)
             if isinstance(options, Packed):
-                rows = pack(prompts, asked, loan.model, options, derive(context.seed, "packing"))
-            metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in asked) / len(asked)
-            _train("pretraining", loan.model, list(rows), options.pretraining, context.seed, metrics)
+                rows = pack(encoder, encoded, lease.model, options, derive(context.seed, "packing"))
+            metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
+            _train("pretraining", lease.model, list(rows), options.pretraining, context.seed, metrics)
         if train is not None:
             assert isinstance(options, Supervised)
-            asked = prompts.prompts(list(train.inputs))
-            answered = [
-                [
-                    Completion(
-                        prompts.with_answer(prompt, int(label)), len(prompt.ids) - prompts.answers(prompt).num_replaced
-                    )
-                ]
-                for prompt, label in zip(asked, train.labels, strict=True)
+            encoded = encoder.encode(list(train.inputs))
+            answers = [
+                [_complete_answer(encoder, prompt, int(label))]
+                for prompt, label in zip(encoded, train.labels, strict=True)
             ]
-            metrics["finetuning_share_cut"] = sum(prompt.is_cut for prompt in asked) / len(asked)
-            _train("finetuning", loan.model, answered, options.finetuning, context.seed, metrics)
-        return make_predictor(loan, questions, options, metrics)
+            metrics["finetuning_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
+            _train("finetuning", lease.model, answers, options.finetuning, context.seed, metrics)
+        return make_predictor(lease, prompts, options, metrics)
+
+
+def _complete_answer(encoder: PromptEncoder, prompt: Prompt, label: int) -> Completion:
+    """Return the sequence of a prompt and its answer, in which only the answer's tokens are training targets."""
+    return Completion(encoder.with_answer(prompt, label), len(prompt.ids) - encoder.answer_tokens(prompt).num_replaced)
 
 
 def _prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
-    """Have the model train what is to be trained."""
+    """Set precision, adapters and gradient checkpointing for training."""
     model.precision = options.precision
     if options.lora is not None:
         model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive(seed, "adapters"))
@@ -89,46 +88,63 @@ def _train(
 
 
 def pack(
-    prompts: Prompts, asked: Sequence[Prompt], model: LanguageModel, options: Packed, seed: int
+    encoder: PromptEncoder, prompts: Sequence[Prompt], model: LanguageModel, options: Packed, seed: int
 ) -> list[list[Completion]]:
-    """Sequences of as many texts, in an order that is drawn, as fit behind one instruction.
+    """Pack texts, in random order, into sequences that start with one instruction.
+
+    Parameters
+    ----------
+    encoder
+        The encoder that made the prompts.
+    prompts
+        One prompt per text.
+    model
+        Limits the length of a sequence if `options.attention` is `sequence`.
+    options
+        Length of a sequence and what texts attend to.
+    seed
+        Seed of the random order.
 
     Returns
     -------
-    list of list
-        Sequences. Where a text sees what stands before it, a sequence is one completion. Where it does not, each text
-        is one, behind the same instruction, which the first of a sequence alone has to say.
+    list of list of Completion
+        One list per sequence. If texts attend to the texts before them, a sequence is a single completion. Otherwise
+        each text is a completion that starts with the same instruction; only the first completion of a sequence trains
+        on the instruction.
 
     Raises
     ------
     SpecError
-        Where texts would see each other in a chat: all but the first would stand in the reply.
+        If texts attend to each other in a chat: all except the first would be part of the reply.
     """
-    is_apart = options.attention == "text"
-    check_packing(prompts.is_chat, options)
-    limit = options.sequence_length if is_apart else model.limit(options.sequence_length)
+    is_separate = options.attention == "text"
+    check_packing(encoder.is_chat, options)
+    limit = options.sequence_length if is_separate else model.limit(options.sequence_length)
     sequences: list[list[Prompt]] = []
     length = limit
-    for place in np.random.default_rng(seed).permutation(len(asked)):
-        prompt = asked[place]
-        own = len(prompt.ids) - prompt.num_leading
-        if length + own > limit or not sequences:
+    for position in np.random.default_rng(seed).permutation(len(prompts)):
+        prompt = prompts[position]
+        num_own = len(prompt.ids) - prompt.num_leading
+        if length + num_own > limit or not sequences:
             sequences.append([])
             length = prompt.num_leading
         sequences[-1].append(prompt)
-        length += own
-    if is_apart:
+        length += num_own
+    if is_separate:
         return [
             [Completion(prompt.ids, prompt.num_leading if row else 1) for row, prompt in enumerate(sequence)]
             for sequence in sequences
         ]
-    return [[Completion(ids)] for sequence in sequences for ids in _joined(prompts, sequence, limit)]
+    return [[Completion(ids)] for sequence in sequences for ids in _join(encoder, sequence, limit)]
 
 
-def _joined(prompts: Prompts, sequence: Sequence[Prompt], limit: int) -> list[list[int]]:
-    """A sequence's tokens; of its halves where texts together are more tokens than each by itself, and too many."""
-    ids = prompts.joined(sequence)
+def _join(encoder: PromptEncoder, sequence: Sequence[Prompt], limit: int) -> list[list[int]]:
+    """Return the token ids of a packed sequence, split in halves while it is longer than the limit.
+
+    Tokenizing texts together can give more tokens than tokenizing each by itself.
+    """
+    ids = encoder.join(sequence)
     if len(ids) <= limit or len(sequence) == 1:
         return [ids]
     half = len(sequence) // 2
-    return [*_joined(prompts, sequence[:half], limit), *_joined(prompts, sequence[half:], limit)]
+    return [*_join(encoder, sequence[:half], limit), *_join(encoder, sequence[half:], limit)]

@@ -1,6 +1,6 @@
-"""What a spec may say of training on prompts; the defaults are those of arXiv 2410.00179, section 9, where it has them.
+"""Options of methods that train on prompts.
 
-Where it is silent, they are those of transformers' Trainer.
+If arXiv 2410.00179, section 9, gives a value, it is the default; otherwise the default of transformers' Trainer is.
 """
 
 from __future__ import annotations
@@ -27,98 +27,113 @@ class Training(RecipeOptions):
     epochs: int = Field(default=1, ge=1)
     """Passes over the prompts."""
     batch_size: int = Field(default=8, ge=1)
-    """Prompts an optimizer step; sequences, where several texts share one."""
+    """Prompts per optimizer step; sequences per step if prompts are packed."""
     learning_rate: float = Field(default=2e-4, gt=0)
-    """At the start."""
+    """Learning rate of the first step."""
     optimizer: Literal["auto"] | Optimizer = "auto"
-    """AdamW, its running means in fp32 or in eight bits (paged on a GPU); by default the latter for
-    weights in four bits on a GPU."""
+    """AdamW with 32-bit states, or with 8-bit states (paged on a GPU). auto: 8-bit states if the weights have four bits
+    and the device is a GPU."""
 
     def recipe(self, model: LanguageModel) -> Recipe:
-        """For the training loop."""
-        usual: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.held == "nf4" else "adamw"
-        return self.make_recipe(self.epochs, usual if self.optimizer == "auto" else self.optimizer)
+        """Return the settings of the training loop.
+
+        Parameters
+        ----------
+        model
+            Its device and weight mode decide which optimizer `auto` selects.
+        """
+        default: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.held == "nf4" else "adamw"
+        return self.make_recipe(self.epochs, default if self.optimizer == "auto" else self.optimizer)
 
 
 class Adapted(Prompting):
-    """What all methods that train are told."""
+    """Options of every method that trains."""
 
     weights: Weights = "nf4"
-    """How the model's weights are held: in fp32, or in four bits (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
+    """Format of the model's weights: fp32, or nf4 (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
     lora: Lora | None = Lora()
-    """The adapters that are trained; null to train all weights, which have to be held in fp32 then."""
+    """LoRA adapters to train; null trains all weights, which requires `weights: fp32`."""
     precision: Precision = "bf16"
-    """Of matrix products in training."""
+    """Precision of matrix products in training."""
     gradient_checkpointing: Literal["auto"] | bool = "auto"
-    """Whether layers are computed again in the backward pass, for less memory; by default where there is a GPU."""
+    """Recompute layers in the backward pass to save memory. auto: only on a GPU."""
 
     @model_validator(mode="after")
     def _check_adapters(self) -> Self:
         if self.weights == "nf4" and self.lora is None:
-            raise ValueError("weights held in four bits cannot be trained; give `lora`, or write `weights: fp32`")
+            raise ValueError("four-bit weights cannot be trained; set `lora`, or write `weights: fp32`")
         return self
 
     @property
     def held(self) -> Held:
-        """How the model is held."""
+        """Weight mode of the model."""
         return super().held if self.lora else "trained"
 
 
 class Pretrain(Adapted):
-    """The model is trained on the unlabeled texts' prompts."""
+    """Options of `prompting.pretrain`."""
 
     pretraining: Training = Training()
-    """How it is trained."""
+    """Training on the prompts of the unlabeled texts."""
 
 
 class PackedTraining(Training):
-    """How the model is trained on sequences of prompts."""
+    """How the model is trained on sequences of packed prompts."""
 
     batch_size: int = Field(default=1, ge=1)
-    """Sequences an optimizer step."""
+    """Sequences per optimizer step."""
 
 
 class Packed(Pretrain):
-    """The same, several texts behind one instruction."""
+    """Options of `prompting.packed`."""
 
     pretraining: PackedTraining = PackedTraining()
-    """How it is trained."""
+    """Training on the sequences of packed prompts."""
     sequence_length: int = Field(default=8192, ge=8)
-    """Tokens of a sequence of texts; where they see each other, at most what the model can read."""
+    """Maximum number of tokens per sequence. With `attention: sequence`, limited by the model's own maximum."""
     attention: Attention = "sequence"
-    """What a text's tokens see: all that stands before them in the sequence, or the instruction and the text alone."""
+    """What the tokens of a text attend to. sequence: all tokens before. text: the instruction and their own text."""
 
     @model_validator(mode="after")
     def _check_length(self) -> Self:
         if self.sequence_length < self.context_length:
             raise ValueError(
-                f"sequence_length: {self.sequence_length} is less than context_length, {self.context_length}, which a "
-                "prompt alone may have; give more, or a smaller context_length"
+                f"sequence_length: {self.sequence_length} is less than context_length, {self.context_length}, the "
+                "maximum length of a single prompt; increase sequence_length or reduce context_length"
             )
         return self
 
 
 def check_packing(is_chat: bool, options: Packed) -> None:
-    """See that texts that see each other are not in a chat, where all but the first would stand in the reply.
+    """Check that packed texts which attend to each other are not in a chat.
+
+    In a chat, all texts except the first would be part of the reply.
+
+    Parameters
+    ----------
+    is_chat
+        Whether prompts are sent as user messages.
+    options
+        The method's options.
 
     Raises
     ------
     SpecError
-        Where they are.
+        If prompts are chat messages and `attention` is `sequence`.
     """
     if is_chat and options.attention == "sequence":
         raise SpecError(
-            f"model {options.model}: its prompts are chats, and packed texts that see each other would stand in the "
-            "reply to the first; write `attention: text` or `chat_template: never`"
+            f"model {options.model}: its prompts are chat messages, so packed texts that attend to each other would be "
+            "part of the reply to the first one; write `attention: text` or `chat_template: never`"
         )
 
 
 class Supervised(Adapted):
-    """The model is trained on the train set's answers, after training on the unlabeled texts' prompts if wanted."""
+    """Options of `prompting.supervised`."""
 
     pretrain: bool = True
-    """Whether it is trained on the unlabeled texts' prompts first."""
+    """Train on the prompts of the unlabeled texts first."""
     pretraining: Training = Training()
-    """How it is trained on these."""
+    """Training on the prompts of the unlabeled texts."""
     finetuning: Training = Training()
-    """How it is trained on the train set."""
+    """Training on the answers of the train set."""

@@ -1,4 +1,4 @@
-"""Training on prompts as methods: what each arm does, packing, what is trained on, options, runs, small specs."""
+"""Prompting methods with training: arms, training data, packing, options, runs and the specs of the study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from small_models import SENTENCES, save_model
+from transformers import AutoTokenizer
 
 from peekbench import Dataset, Folders, PeekbenchError, load_results, run
 from peekbench.errors import SpecError
@@ -25,9 +27,9 @@ from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.forward_context import computing
 from peekbench_lm.model import LanguageModel
 from peekbench_prompting import training
-from peekbench_prompting.fit import make_prompts
-from peekbench_prompting.methods import prefetch
+from peekbench_prompting.fit import make_encoder
 from peekbench_prompting.options import Prompting
+from peekbench_prompting.provision import prefetch
 from peekbench_prompting.training import pack
 from peekbench_prompting.training_options import Packed
 
@@ -41,26 +43,25 @@ needs_bitsandbytes = pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
 )
 
-# Who acts is the class.
-ABOUT_WHOM = Dataset(
+# The class is the subject of the sentence.
+DATASET = Dataset(
     inputs=SENTENCES * 2,
     labels=np.array([row // 64 for row in range(256)] * 2),
     class_names=("engine", "rabbit", "minister", "orchestra"),
 )
 
 
-def save_roomy(name: str, folder: Path) -> Path:
-    """A tiny causal model with room for prompts."""
+def save_long_context_model(name: str, folder: Path) -> Path:
+    """Save a tiny causal model whose context is long enough for prompts."""
     save_model(name, folder, dropout=0.1)
     for file, names in (
         ("config.json", ("n_positions", "max_position_embeddings")),
         ("tokenizer_config.json", ("model_max_length",)),
     ):
-        said = json.loads((folder / file).read_text())
-        (folder / file).write_text(json.dumps({**said, **{key: 512 for key in names if key in said}}))
+        settings = json.loads((folder / file).read_text())
+        settings |= {key: 512 for key in names if key in settings}
+        (folder / file).write_text(json.dumps(settings))
     if name == "gpt2":
-        from safetensors.torch import load_file, save_file
-
         weights = load_file(folder / "model.safetensors")
         weights["transformer.wpe.weight"] = weights["transformer.wpe.weight"].repeat(8, 1)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -69,26 +70,31 @@ def save_roomy(name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module", params=["gpt2", "mistral"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_roomy(request.param, tmp_path_factory.mktemp(request.param))
+    return save_long_context_model(request.param, tmp_path_factory.mktemp(request.param))
 
 
-def case_of(use: str, model: Path | str, tmp_path: Path, **options: Any) -> Case:
+def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any) -> Case:
     spec = make_component(MethodSpec, use, {"model": str(model), **QUICK, **options})
-    return make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+    return make_case(use, spec.entry, spec.options, tmp_path, DATASET)
 
 
 @pytest.mark.parametrize(
     ("use", "more"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
 )
-def test_methods_keep_their_contract(use: str, more: dict[str, Any], tmp_path: Path) -> None:
-    """Of methods that share their code one each."""
-    options = {"model": str(save_roomy("mistral", tmp_path)), **QUICK, "pretraining": {**STAGE, "epochs": 1}, **more}
+def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], tmp_path: Path) -> None:
+    """Check one of the methods that share their code."""
+    options = {
+        "model": str(save_long_context_model("mistral", tmp_path)),
+        **QUICK,
+        "pretraining": {**STAGE, "epochs": 1},
+        **more,
+    }
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mistral", "gpt_neox"])
-def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: Path) -> None:
-    case = case_of("prompting.pretrain", save_roomy(name, tmp_path / name), tmp_path)
+def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path: Path) -> None:
+    case = make_method_case("prompting.pretrain", save_long_context_model(name, tmp_path / name), tmp_path)
     base, extra = case.fit(None), case.fit(case.unlabeled)
     assert not any(metric.startswith("pretraining") for metric in base.metrics)
     metrics = extra.metrics
@@ -102,50 +108,50 @@ def test_every_kind_of_causal_model_is_trained_on_prompts(name: str, tmp_path: P
 
 def test_the_base_arm_is_zero_shot_and_shared(folder: Path, tmp_path: Path) -> None:
     options = {"model": str(folder), **QUICK}
-    plain = make_component(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
-    uses = [make_component(MethodSpec, use, options) for use in USES]
-    assert [use.base_key() == plain.base_key() for use in uses] == [True, True, False]
-    zero = make_case(plain.use, plain.entry, plain.options, tmp_path, ABOUT_WHOM).predict(None)
+    untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
+    methods = [make_component(MethodSpec, use, options) for use in USES]
+    assert [method.base_key() == untrained.base_key() for method in methods] == [True, True, False]
+    expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
     for use in USES[:2]:
-        case = case_of(use, folder, tmp_path)
-        assert np.array_equal(case.predict(None), zero)
-        assert not np.allclose(case.predict(case.unlabeled), zero)
+        case = make_method_case(use, folder, tmp_path)
+        assert np.array_equal(case.predict(None), expected)
+        assert not np.allclose(case.predict(case.unlabeled), expected)
 
 
-def trained_on(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[list[Completion]]]:
-    """What each stage is trained on."""
-    seen: list[list[list[Completion]]] = []
-    usual = completions.complete
+def record_training_data(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[list[Completion]]]:
+    """Fit, and return the training data of each stage."""
+    stages: list[list[list[Completion]]] = []
+    original = completions.complete
 
-    def complete(model: Any, rows: Any, *more: Any) -> Any:
-        seen.append(rows)
-        return usual(model, rows, *more)
+    def complete(model: Any, rows: Any, *arguments: Any) -> Any:
+        stages.append(rows)
+        return original(model, rows, *arguments)
 
     monkeypatch.setattr(training, "complete", complete)
     case.fit(unlabeled)
-    return seen
+    return stages
 
 
-def test_pretraining_is_on_all_tokens_of_prompts_that_end_at_the_answer_mark(
+def test_pretraining_uses_all_tokens_of_prompts_without_answers(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = case_of("prompting.pretrain", folder, tmp_path)
-    (rows,) = trained_on(case, monkeypatch, case.unlabeled)
+    case = make_method_case("prompting.pretrain", folder, tmp_path)
+    (rows,) = record_training_data(case, monkeypatch, case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
-    said = [tokenizer.decode(row[0].ids) for row in rows]
+    prompts = [tokenizer.decode(row[0].ids) for row in rows]
     assert all(len(row) == 1 and row[0].start == 1 for row in rows)
-    for text, prompt in zip(case.unlabeled, said, strict=True):
+    for text, prompt in zip(case.unlabeled, prompts, strict=True):
         assert prompt.startswith("Your task is to classify a given text as\none of these categories:\nengine\nrabbit")
         assert prompt.endswith(f"\n\n### Text: {text}\n### Answer:")
 
 
-def test_finetuning_is_on_the_answers_of_the_train_set_alone(
+def test_finetuning_uses_only_the_answers_of_the_train_set(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = case_of(
+    case = make_method_case(
         "prompting.supervised", folder, tmp_path, lora=None, finetuning={**STAGE, "epochs": 5}, pretraining={}
     )
-    pretraining, answers = trained_on(case, monkeypatch, case.unlabeled)
+    pretraining, answers = record_training_data(case, monkeypatch, case.unlabeled)
     assert len(pretraining) == len(case.unlabeled)
     tokenizer = LanguageModel(folder, CPU, "frozen").tokenizer
     for (row,), text, label in zip(answers, case.train.inputs, case.train.labels, strict=True):
@@ -154,45 +160,46 @@ def test_finetuning_is_on_the_answers_of_the_train_set_alone(
     metrics = case.fit(None).metrics
     assert metrics["finetuning_loss_5"] < 0.7 * metrics["finetuning_loss_1"]
     assert not any(metric.startswith("pretraining") for metric in metrics)
-    without = case_of("prompting.supervised", folder, tmp_path, pretrain=False)
+    without = make_method_case("prompting.supervised", folder, tmp_path, pretrain=False)
     assert np.array_equal(without.predict(without.unlabeled), without.predict(None))
 
 
-def packed_sequences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
-    case = case_of("prompting.packed", folder, folder, **{"context_length": 400, **options})
+def pack_sentences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
+    """Pack 24 sentences; return the model, the prompts and the sequences."""
+    case = make_method_case("prompting.packed", folder, folder, **{"context_length": 400, **options})
     assert isinstance(case.options, Packed)
     model = LanguageModel(folder, CPU, "frozen")
-    prompts = make_prompts(model, case.task, case.options)
-    asked = prompts.prompts(SENTENCES[:24])
-    return model, asked, pack(prompts, asked, model, case.options, seed=3)
+    encoder = make_encoder(model, case.task, case.options)
+    prompts = encoder.encode(SENTENCES[:24])
+    return model, prompts, pack(encoder, prompts, model, case.options, seed=3)
 
 
-def test_packed_sequences_hold_each_text_once_behind_one_instruction(folder: Path) -> None:
-    model, _, rows = packed_sequences(folder, sequence_length=400)
+def test_packed_sequences_contain_each_text_once_after_one_instruction(folder: Path) -> None:
+    model, _, rows = pack_sentences(folder, sequence_length=400)
     assert len(rows) > 1
     decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
-    for row, said in zip(rows, decoded, strict=True):
+    for row, string in zip(rows, decoded, strict=True):
         assert len(row) == 1
         assert len(row[0].ids) <= 400
-        assert said.count("Your task is to classify") == 1
-        assert said.endswith("### Answer:")
-        assert said.count("### Answer:\n\n### Text: ") == said.count("### Text: ") - 1 > 0
-    assert all(sum(f"### Text: {text}\n### Answer:" in said for said in decoded) == 1 for text in SENTENCES[:24])
-    assert len(packed_sequences(folder, sequence_length=8192)[2][0][0].ids) <= 512, "no more than the model can read"
+        assert string.count("Your task is to classify") == 1
+        assert string.endswith("### Answer:")
+        assert string.count("### Answer:\n\n### Text: ") == string.count("### Text: ") - 1 > 0
+    assert all(sum(f"### Text: {text}\n### Answer:" in string for string in decoded) == 1 for text in SENTENCES[:24])
+    assert len(pack_sentences(folder, sequence_length=8192)[2][0][0].ids) <= 512, "limited by the model's context"
 
 
-def test_texts_that_see_themselves_alone_compute_what_their_own_prompts_do(folder: Path) -> None:
-    """Positions go on from the instruction, which is said once a sequence."""
-    model, asked, rows = packed_sequences(folder, sequence_length=400, attention="text")
-    apart = [len(row) for row in rows]
-    together = [said[0].ids for said in packed_sequences(folder, sequence_length=400)[2]]
-    leading = asked[0].num_leading
-    assert [sum(len(text.ids) - leading for text in row) + leading for row in rows] == list(map(len, together))
-    assert max(apart) > 2
-    assert [[text.start for text in row] for row in rows] == [[1, *[leading] * (number - 1)] for number in apart]
+def test_packed_texts_with_separate_attention_match_single_prompts(folder: Path) -> None:
+    """Positions of each text continue those of the instruction, which a sequence contains once."""
+    model, prompts, rows = pack_sentences(folder, sequence_length=400, attention="text")
+    sizes = [len(row) for row in rows]
+    joined = [row[0].ids for row in pack_sentences(folder, sequence_length=400)[2]]
+    leading = prompts[0].num_leading
+    assert [sum(len(text.ids) - leading for text in row) + leading for row in rows] == list(map(len, joined))
+    assert max(sizes) > 2
+    assert [[text.start for text in row] for row in rows] == [[1, *[leading] * (number - 1)] for number in sizes]
     batch = make_batch(model, rows[0])
     assert batch.step.num_shared >= leading
-    assert batch.num_targets == len(together[0]) - 1
+    assert batch.num_targets == len(joined[0]) - 1
     model.network.eval()
     (part,) = batch.step.parts(99, CPU)
     with torch.no_grad():
@@ -201,89 +208,91 @@ def test_texts_that_see_themselves_alone_compute_what_their_own_prompts_do(folde
         for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
             (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
             with computing(single, 0, "fp32"):
-                wanted = model.hidden(single)
-            torch.testing.assert_close(hidden[start:end], wanted[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
+                expected = model.hidden(single)
+            torch.testing.assert_close(hidden[start:end], expected[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
 
 
-def test_what_texts_see_makes_a_difference(folder: Path, tmp_path: Path) -> None:
+def test_the_attention_option_changes_losses(folder: Path, tmp_path: Path) -> None:
     losses = []
     for attention in ("sequence", "text"):
-        case = case_of("prompting.packed", folder, tmp_path, attention=attention)
+        case = make_method_case("prompting.packed", folder, tmp_path, attention=attention)
         metrics = case.fit(case.unlabeled).metrics
         assert metrics["pretraining_loss_3"] < metrics["pretraining_loss_1"]
         losses.append(metrics["pretraining_loss_3"])
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
 
 
-def test_texts_that_are_cut_are_counted(folder: Path, tmp_path: Path) -> None:
-    case = case_of("prompting.pretrain", folder, tmp_path, context_length=256)
+def test_the_share_of_cut_texts_is_recorded(folder: Path, tmp_path: Path) -> None:
+    case = make_method_case("prompting.pretrain", folder, tmp_path, context_length=256)
     long = [f"{text} {'x' * 400 * (row % 2)}" for row, text in enumerate(case.unlabeled)]
     assert case.fit(long).metrics["pretraining_share_cut"] == pytest.approx(0.5, abs=0.02)
 
 
-def test_memory_that_runs_out_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = case_of(
+def test_running_out_of_memory_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = make_method_case(
         "prompting.pretrain",
         folder,
         tmp_path,
         gradient_checkpointing=True,
         pretraining={**STAGE, "learning_rate": 1e-3},
     )
-    roomy = case.predict(case.unlabeled)
-    usual = LanguageModel.loss
+    expected = case.predict(case.unlabeled)
+    original = LanguageModel.loss
 
-    def loss(self: LanguageModel, part: Any, *more: Any) -> Any:
+    def loss(self: LanguageModel, part: Any, *arguments: Any) -> Any:
         if len(part.lengths) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return usual(self, part, *more)
+        return original(self, part, *arguments)
 
     monkeypatch.setattr(LanguageModel, "loss", loss)
     predictor = case.fit(case.unlabeled)
-    assert np.allclose(predictor.predict(case.test), roomy, atol=1e-3)
+    assert np.allclose(predictor.predict(case.test), expected, atol=1e-3)
     assert predictor.metrics["micro_batch_size"] == 2
 
 
 @needs_bitsandbytes
 @pytest.mark.parametrize("use", USES)
-def test_four_bits_and_the_defaults_are_trained_for_real(use: str, folder: Path, tmp_path: Path) -> None:
+def test_four_bit_weights_are_trained_with_default_options(use: str, folder: Path, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use, {"model": str(folder)})
-    kept = spec.raw_options()
-    assert kept["weights"] == "nf4"
-    assert kept["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
-    assert (kept["precision"], kept["context_length"]) == ("bf16", 512)
-    assert (kept["pretraining"]["epochs"], kept["pretraining"]["learning_rate"]) == (1, 2e-4)
-    case = make_case(use, spec.entry, spec.options, tmp_path, ABOUT_WHOM)
+    defaults = spec.raw_options()
+    assert defaults["weights"] == "nf4"
+    assert defaults["lora"] == {"rank": 16, "alpha": 32, "dropout": 0.05}
+    assert (defaults["precision"], defaults["context_length"]) == ("bf16", 512)
+    assert (defaults["pretraining"]["epochs"], defaults["pretraining"]["learning_rate"]) == (1, 2e-4)
+    case = make_case(use, spec.entry, spec.options, tmp_path, DATASET)
     first, second = (case.predict(case.unlabeled) for _ in range(2))
     assert np.array_equal(first, second)
     assert not np.array_equal(first, case.predict(None))
 
 
 @needs_bitsandbytes
-def test_eight_bit_adamw_is_there_on_a_cpu_too(folder: Path, tmp_path: Path) -> None:
-    eight = {**STAGE, "optimizer": "adamw_8bit"}
-    plain = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining={**STAGE, "optimizer": "adamw"})
-    rounded = case_of("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight)
-    losses = [case.fit(case.unlabeled).metrics["pretraining_loss_3"] for case in (plain, rounded)]
+def test_eight_bit_adamw_works_on_a_cpu(folder: Path, tmp_path: Path) -> None:
+    eight_bit = {**STAGE, "optimizer": "adamw_8bit"}
+    exact = make_method_case(
+        "prompting.pretrain", folder, tmp_path, lora=None, pretraining={**STAGE, "optimizer": "adamw"}
+    )
+    rounded = make_method_case("prompting.pretrain", folder, tmp_path, lora=None, pretraining=eight_bit)
+    losses = [case.fit(case.unlabeled).metrics["pretraining_loss_3"] for case in (exact, rounded)]
     assert losses[1] == pytest.approx(losses[0], rel=0.2)
     assert losses[1] != losses[0]
 
 
-def prefetched(use: str, model: Path, options: dict[str, Any], tmp_path: Path) -> Mapping[str, Any]:
+def prefetch_method(use: str, model: Path, options: dict[str, Any], tmp_path: Path) -> Mapping[str, Any]:
     method = make_component(MethodSpec, use, {"model": str(model), **options})
     assert isinstance(method.options, Prompting)
     return prefetch(options=method.options, folders=Folders(tmp_path, tmp_path))
 
 
-def test_a_missing_bitsandbytes_is_told_before_any_work(
+def test_missing_bitsandbytes_for_weights_is_reported_before_the_run(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = importlib.util.find_spec
-    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else usual(name))
+    original = importlib.util.find_spec
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
     options = {"model": str(folder)}
     design = {"num_train": 8, "num_test": 6, "num_subsamples": 1}
     methods = [{"use": "prompting.pretrain", "options": options}]
-    spec = make_spec({"name": "bare", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
-    with pytest.raises(PeekbenchError, match=r"four-bit weights need bitsandbytes: .*or choose `weights: fp32`"):
+    spec = make_spec({"name": "missing", "tasks": ["toy.words"], "methods": methods, "design": design}, folder=tmp_path)
+    with pytest.raises(PeekbenchError, match="bitsandbytes.*`weights: fp32`"):
         run(spec)
     with sqlite3.connect(next(tmp_path.glob("**/*.sqlite"))) as store:
         assert store.execute("SELECT count(*) FROM arms").fetchone() == (0,)
@@ -296,74 +305,72 @@ def test_a_missing_bitsandbytes_is_told_before_any_work(
         ("prompting.supervised", {"weights": "fp32", "finetuning": {"optimizer": "adamw_8bit"}}),
     ],
 )
-def test_a_missing_bitsandbytes_of_the_optimizer_too(
+def test_missing_bitsandbytes_for_the_optimizer_is_reported(
     use: str, options: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = importlib.util.find_spec
-    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else usual(name))
+    original = importlib.util.find_spec
+    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
     with pytest.raises(PeekbenchError, match="bitsandbytes"):
-        prefetched(use, folder, options, tmp_path)
+        prefetch_method(use, folder, options, tmp_path)
 
 
-def test_a_model_that_fills_in_masks_is_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="fills in masked tokens; choose a causal"):
-        prefetched("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
+def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="masked tokens.*choose a causal"):
+        prefetch_method("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
 
 
-def test_what_is_left_of_a_sequences_options_is_as_before() -> None:
+def test_partial_training_options_keep_the_other_defaults() -> None:
     options = make_component(MethodSpec, "prompting.packed", {"model": "x", "pretraining": {"epochs": 2}}).options
     assert isinstance(options, Packed)
     assert (options.pretraining.epochs, options.pretraining.batch_size) == (2, 1)
-    with pytest.raises(SpecError, match="sequence_length: 256 is less than context_length, 512"):
+    with pytest.raises(SpecError, match="sequence_length: 256.*context_length, 512"):
         make_component(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
 
 
-def test_texts_in_chats_are_not_packed_into_the_reply(tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
+def test_packed_texts_that_attend_to_each_other_are_refused_in_chats(tmp_path: Path) -> None:
     folder = save_model("llama", tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.chat_template = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
     tokenizer.save_pretrained(folder)
-    with pytest.raises(SpecError, match="prompts are chats.*write `attention: text` or `chat_template: never`"):
-        prefetched("prompting.packed", folder, {"weights": "fp32"}, tmp_path)
-    for way_out in ({"attention": "text"}, {"chat_template": "never"}):
-        assert prefetched("prompting.packed", folder, {"weights": "fp32", **way_out}, tmp_path)["sha256"]
+    with pytest.raises(SpecError, match="chat.*`attention: text` or `chat_template: never`"):
+        prefetch_method("prompting.packed", folder, {"weights": "fp32"}, tmp_path)
+    for remedy in ({"attention": "text"}, {"chat_template": "never"}):
+        assert prefetch_method("prompting.packed", folder, {"weights": "fp32", **remedy}, tmp_path)["sha256"]
 
 
-def test_a_token_at_the_instructions_end_is_not_put_between_texts(folder: Path) -> None:
-    """Some tokenizers write the end of a sentence and the empty line behind it as one token."""
-    case = case_of("prompting.packed", folder, folder)
+def test_packing_keeps_a_token_that_spans_the_end_of_the_instruction(folder: Path) -> None:
+    """Some tokenizers write the end of a sentence and the following empty line as one token."""
+    case = make_method_case("prompting.packed", folder, folder)
     assert isinstance(case.options, Packed)
     model = LanguageModel(folder, CPU, "frozen")
     model.tokenizer.add_tokens(["a\n\n"])  # the last class is an orchestra
-    prompts = make_prompts(model, case.task, case.options)
-    rows = pack(prompts, prompts.prompts(SENTENCES[:24]), model, case.options, seed=3)
-    said = [model.tokenizer.decode(row[0].ids) for row in rows]
-    assert sum(text.count("### Answer:\n\n### Text:") for text in said) == 24 - len(rows)
-    assert all(text.count("a\n\n### Text") == 1 for text in said)
+    encoder = make_encoder(model, case.task, case.options)
+    rows = pack(encoder, encoder.encode(SENTENCES[:24]), model, case.options, seed=3)
+    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
+    assert sum(string.count("### Answer:\n\n### Text:") for string in decoded) == 24 - len(rows)
+    assert all(string.count("a\n\n### Text") == 1 for string in decoded)
 
 
-def test_four_bits_without_adapters_are_refused_with_a_remedy() -> None:
-    with pytest.raises(SpecError, match="four bits cannot be trained; give `lora`, or write `weights: fp32`"):
+def test_four_bit_weights_without_adapters_are_refused() -> None:
+    with pytest.raises(SpecError, match="`lora`.*`weights: fp32`"):
         make_component(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
 
 
-def test_a_really_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
+def test_a_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
     model = next(
         (parent / "shared/data/models/stories260K" for parent in REPOSITORY.parents if (parent / "shared").is_dir()),
         None,
     )
     if model is None or not model.is_dir():
-        pytest.skip("shared/data/models/stories260K is not there")
-    case = case_of("prompting.pretrain", model, tmp_path)
+        pytest.skip("the model stories260K is not available next to the repository")
+    case = make_method_case("prompting.pretrain", model, tmp_path)
     metrics = case.fit(case.unlabeled).metrics
     assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]
 
 
-def test_a_run_is_the_same_again_and_shares_the_base_arm(folder: Path, tmp_path: Path) -> None:
+def test_runs_are_reproducible_and_share_the_base_arm(folder: Path, tmp_path: Path) -> None:
     summaries = []
-    for name in ("one", "two"):
+    for name in ("first", "second"):
         spec = make_spec(
             {
                 "name": name,
