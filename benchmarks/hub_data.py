@@ -1,7 +1,8 @@
-"""What loading a large task costs: the first time, and in every process after that. Prints figures, asserts nothing.
+"""Time and memory to load a large task, the first time and in later processes.
 
-Makes up data files of the size and the columns of two tasks, in a mirror folder. Times are ratios to reading the file
-with pyarrow and counting duplicates, each in a process of its own, the best of several rounds.
+The script writes artificial data files with the size and the columns of two tasks to a local mirror. It compares the
+first load with reading the file in pyarrow and counting duplicates. Each measurement runs in a new process; the best of
+several rounds counts. The script prints times and asserts nothing.
 
     python benchmarks/hub_data.py [--rows 1400000]
 """
@@ -35,7 +36,7 @@ from pathlib import Path
 import pyarrow as pa, pyarrow.compute as pc, pyarrow.parquet as pq
 from peekbench import load_dataset
 use, mirror, path, *text = sys.argv[1:]
-load_dataset("hf.trec", {"data_dir": mirror})  # a small task: imports everything
+load_dataset("hf.trec", {"data_dir": mirror})  # a small task, so that all modules are imported
 started = time.perf_counter()
 """
 PLAIN = (
@@ -59,11 +60,11 @@ print(json.dumps([time.perf_counter() - started]))
 LATER = """
 import json, sys, time
 from pathlib import Path
+from peekbench import load_dataset
+from peekbench.data.sampling import Sampler
+from peekbench.execution.arms import take
 from peekbench.records import Draw
-from peekbench.sampling import Sampler
-from peekbench.spec import parse_spec
-from peekbench.data import load_dataset
-from peekbench.worker import take
+from peekbench.spec.experiment import parse_spec
 spec = parse_spec(json.dumps({"name": "x", "tasks": [{"use": sys.argv[1], "options": {"data_dir": sys.argv[2]}}],
     "methods": ["controls.null"], "design": {"num_train": 100, "num_test": 500, "num_subsamples": 100}}), folder=Path())
 started = time.perf_counter()
@@ -81,14 +82,15 @@ print(json.dumps([loaded - started, drawn - loaded, int(status["VmHWM"].split()[
 
 
 def sentences(number: int, rng: random.Random) -> list[str]:
-    """Sentences of 5 to 60 words, a few of them twice."""
+    """Make sentences of 5 to 60 words, of which one percent are duplicates."""
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10))) for _ in range(20_000)]
-    made = [" ".join(rng.choices(words, k=rng.randint(5, 60))) for _ in range(number)]
-    made[-number // 100 :] = made[: number // 100]
-    return made
+    texts = [" ".join(rng.choices(words, k=rng.randint(5, 60))) for _ in range(number)]
+    texts[-number // 100 :] = texts[: number // 100]
+    return texts
 
 
 def write(path: Path, columns: dict[str, Sequence[object]], label: str, names: Sequence[str]) -> None:
+    """Write a Parquet file whose label column is a ClassLabel."""
     path.parent.mkdir(parents=True)
     described = {"info": {"features": {label: {"names": names, "_type": "ClassLabel"}}}}
     table = pa.table(columns).replace_schema_metadata({"huggingface": json.dumps(described)})
@@ -96,8 +98,7 @@ def write(path: Path, columns: dict[str, Sequence[object]], label: str, names: S
 
 
 def measure(use: str, path: Path, rows: int, text: Sequence[str], mirror: Path) -> None:
-    """Print first load and later loads of one task."""
-    environment = {**os.environ, "PEEKBENCH_CACHE": str(mirror / "cache")}
+    """Print the times of the first load and of later loads of one task."""
     cache = mirror / "cache"
     environment = {**os.environ, "PEEKBENCH_CACHE": str(cache)}
 
@@ -115,16 +116,17 @@ def measure(use: str, path: Path, rows: int, text: Sequence[str], mirror: Path) 
     later = process(LATER)
     kept = sum(file.stat().st_size for file in (cache / "hf").glob(f"{use.removeprefix('hf.')}-*.arrow"))
     print(f"{use}: {rows:,} rows, {path.stat().st_size / 1e6:,.0f} MB, {duplicates:,.0f} duplicates")
-    print(f"  pyarrow reads it in {read:.2f} s and counts duplicates in {counted:.2f} s")
-    print(f"  first load          {first:6.2f} s, {first / (read + counted):.2f} times that   (bar: at most 2)")
+    print(f"  pyarrow reads the file in {read:.2f} s and counts duplicates in {counted:.2f} s")
+    print(f"  first load          {first:6.2f} s, {first / (read + counted):.2f} times as long   (target: at most 2)")
     print(f"  load in a new process {later[0]:4.2f} s, of {kept / 1e6:,.0f} MB memory-mapped")
-    print(f"  100 subsamples      {later[1]:6.2f} s   (bar: seconds)")
-    print(f"  peak memory of that process {later[2]:.0f} MB   (bar: under 200 MB)")
+    print(f"  100 subsamples      {later[1]:6.2f} s   (target: seconds)")
+    print(f"  peak memory of that process {later[2]:.0f} MB   (target: below 200 MB)")
 
 
 def main() -> None:
+    """Write the mirror and measure both tasks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rows", type=int, default=1_400_000, help="of the larger task")
+    parser.add_argument("--rows", type=int, default=1_400_000, help="rows of the larger task")
     options = parser.parse_args()
     rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,26 +1,29 @@
-"""The study's 25 tasks, and any other text classification dataset, from the Hugging Face Hub or a mirror of it."""
+"""Plugin ``hf``: the study's 25 tasks, and any other text classification dataset, from the Hugging Face Hub."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from peekbench import DataSourceEntry, hookimpl
-from peekbench.plugins import TaskGroupEntry
+from peekbench.plugins import Reference, TaskGroupEntry
 from peekbench_hf.options import HubDatasetOptions, HubOptions
-from peekbench_hf.source import facts, load_dataset, load_task, pin_dataset, pin_task
 from peekbench_hf.tasks import TASKS
+
+LOAD_TASK = Reference("peekbench_hf.source:load_task")
+PIN_TASK = Reference("peekbench_hf.source:pin_task")
+TASK_FACTS = Reference("peekbench_hf.facts:task_facts")
 
 
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
-    """One data source a task, all of them as a group, and one for any other dataset."""
+    """Register one data source per task, a group of all tasks, and a data source for any other dataset."""
     tasks = [
         DataSourceEntry(
             name=task.name,
             options=HubOptions,
-            load=partial(load_task, task=task),
-            pin=partial(pin_task, task=task),
-            facts=partial(facts, task=task),
+            load=partial(LOAD_TASK, task=task),
+            pin=partial(PIN_TASK, task=task),
+            facts=partial(TASK_FACTS, task=task),
             summary=task.instruction.partition(". ")[0] + ".",
         )
         for task in TASKS
@@ -32,8 +35,8 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
         DataSourceEntry(
             name="dataset",
             options=HubDatasetOptions,
-            load=load_dataset,
-            pin=pin_dataset,
+            load="peekbench_hf.source:load_dataset",
+            pin="peekbench_hf.source:pin_dataset",
             summary="any text classification dataset of the Hugging Face Hub",
         ),
     ]

@@ -1,4 +1,4 @@
-"""What a task of the Hub is: where its files are, which columns count, what its labels mean."""
+"""Definition of a task on the Hub: where its files are, which columns it uses, and what its labels mean."""
 
 from __future__ import annotations
 
@@ -8,28 +8,35 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 CONVERSION = "refs/convert/parquet"
-"""Branch on which the Hub keeps its own Parquet copy of a dataset, as CONFIG/SPLIT/NNNN.parquet."""
+"""Branch with the Hub's own Parquet copy of a dataset; its files are named CONFIG/SPLIT/NNNN.parquet."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubFiles:
-    """Files of a dataset repository that together hold one split."""
+    """Files of a dataset repository that together contain one split."""
 
     repository: str
     files: str
-    """Glob from the repository's root, `*` does not cross folders; or several with ` | ` between them, of which the
-    first counts that any file matches."""
+    """Glob pattern relative to the repository's root, in which `*` does not match slashes. If there are several
+    patterns, separated by ` | `, the first one that matches a file is used."""
     branch: str = "main"
     revision: str = ""
-    """Full SHA of the commit, where it is known; else the branch's newest commit is looked up once."""
+    """Full SHA of the commit. If empty, the newest commit of the branch is looked up once."""
     label: str = ""
-    """The label column, where it has another name here."""
+    """Name of the label column in these files, if it differs from that of the task."""
 
     def __str__(self) -> str:
+        """Return the location as shown in messages."""
         return f"{self.files} in the dataset repository {self.repository}, branch {self.branch}"
 
     def choose(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of the repository's files that are meant, sorted."""
+        """Return the matching files, sorted.
+
+        Parameters
+        ----------
+        paths
+            Paths of all files of the repository, relative to its root.
+        """
         paths = sorted(paths)
         for pattern in self.files.split(" | "):
             if chosen := tuple(path for path in paths if _matches(path, pattern)):
@@ -39,17 +46,18 @@ class HubFiles:
 
 @dataclass(frozen=True, slots=True)
 class WebFile:
-    """One file at an address, for what the Hub has no longer."""
+    """A single file on the web, for data that is no longer on the Hub."""
 
-    address: str
+    url: str
     label: str = ""
-    """The label column, where it has another name here."""
+    """Name of the label column in this file, if it differs from that of the task."""
 
     def __str__(self) -> str:
-        return self.address
+        """Return the location as shown in messages."""
+        return self.url
 
 
-Place: TypeAlias = HubFiles | WebFile
+Location: TypeAlias = HubFiles | WebFile
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -58,28 +66,29 @@ def _matches(path: str, pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubTask:
-    """One text classification task, whole."""
+    """A text classification task."""
 
     name: str
-    places: tuple[Place, ...]
-    """Where its rows are, the best first; a later one serves where an earlier one is gone."""
+    locations: tuple[Location, ...]
+    """Where the rows are, the preferred location first; the next one is used if a location no longer exists."""
     text: tuple[str, ...]
-    """Column of the text, or several, which are joined by a line break."""
+    """Column of the text, or several columns, which are joined with a line break."""
     label: str
+    """Column of the label."""
     classes: Mapping[str, str] | None
-    """Label as the file has it (a ClassLabel's name, a text, a number) to class name, in the order of the labels 0, 1,
-    ...; None: the ClassLabel's names, or else the labels that occur."""
+    """Class name of each label, in the order of the labels 0, 1, and so on. Keys are labels as in the file: names of a
+    ClassLabel, strings or numbers. None uses the names of the ClassLabel, or else the labels that occur, sorted."""
     instruction: str
-    """For prompts: what a text is, and what to answer."""
+    """Sentences for prompts: what a text is, and what to answer."""
     num_rows: int | None = None
-    """Of the split before any row is left out, where it is known."""
+    """Number of rows of the split before any are dropped; None if unknown."""
     max_characters: int | None = None
-    """Longer texts are left out."""
+    """Texts with more characters are dropped."""
     drop_missing: bool = False
-    """Rows without a text or a label are left out; otherwise they are an error."""
+    """Drop rows without a text or a label; by default they are an error."""
     license: str = "see its card"
-    """As the dataset's card on the Hub says, where that has been looked up."""
+    """License according to the dataset's card on the Hub."""
     citation: str = ""
     """Key in `references.bib`."""
     note: str = ""
-    """What a user should know."""
+    """What users should know about the data."""

@@ -1,8 +1,8 @@
-"""Finds a task's files on the Hub, at one commit, and downloads them.
+"""Locate a task's files on the Hub at one commit, on the web or in a local mirror, and download them.
 
-`datasets.load_dataset` is not used: it refuses repositories with a loading script, silently joins all configurations of
-the conversion branch, and offline returns the newest cached copy whatever revision is asked for. A file that is named
-with its commit's full SHA has none of these ways to go wrong.
+This module does not use `datasets.load_dataset`. That function refuses repositories with a loading script, joins all
+configurations of the conversion branch without warning, and offline returns the newest cached copy for any requested
+revision. Requesting each file by its commit's full SHA avoids these problems.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from peekbench import DataError
-from peekbench_hf.definition import CONVERSION, HubFiles, Place, WebFile
+from peekbench_hf.definition import CONVERSION, HubFiles, Location, WebFile
 from peekbench_hub.client import (
     FULL_SHA,
     TIMEOUT,
@@ -31,123 +31,139 @@ SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """Files that are known to be there, at one commit, and not downloaded yet."""
+class LocatedFiles:
+    """Files that are known to exist, at one commit, and may not be downloaded yet."""
 
-    place: Place
+    location: Location
     origin: str
-    """Where from, in words."""
+    """Description of the location for messages and reports."""
     revision: str
-    """Full SHA of the commit; empty where there is none to know."""
+    """Full SHA of the commit; empty for files without a commit."""
     identity: str
-    """Differs where the files may differ."""
+    """A string that differs between files with different contents."""
     fetch: Callable[[], list[Path]]
-    """Downloads what is not cached; the files in order."""
+    """Downloads files that are not cached; returns the paths of all files in order."""
 
 
-def locate(place: Place, revision: str, cache: Path) -> Located:
-    """Find the files of a place, asking the Hub only what this machine does not know yet.
+def locate(location: Location, revision: str, cache: Path) -> LocatedFiles:
+    """Find the files of a location; asks the Hub only for what this machine has not looked up before.
 
     Parameters
     ----------
+    location
+        Files on the Hub or on the web.
     revision
-        Full SHA, or a branch, in the place of the recorded one; may be empty.
+        Full SHA or branch that replaces the location's own; may be empty.
     cache
-        Where the answers are kept, so that the next time the same commit is found, and without a network too.
+        Folder in which the Hub's answers are stored, so that later calls find the same commit, even offline.
 
     Raises
     ------
     NotFoundError
-        Where repository, revision or files do not exist.
+        If the repository, the revision or the files do not exist.
     DataError
-        Where the Hub cannot be asked, or asks for an account.
+        If the Hub is unavailable or requires an account.
     """
-    if isinstance(place, WebFile):
-        return _locate_on_the_web(place, cache)
-    wanted = revision or place.revision or place.branch
-    sought = f"{place.files} in the dataset repository {place.repository}, {wanted}"
-    sha = wanted if FULL_SHA.fullmatch(wanted) else resolve("dataset", place.repository, wanted, cache, sought)
-    files = list_files("dataset", place.repository, sha, cache, sought)
-    chosen = place.choose(files)
+    if isinstance(location, WebFile):
+        return _locate_on_web(location, cache)
+    reference = revision or location.revision or location.branch
+    requested = f"{location.files} in the dataset repository {location.repository}, {reference}"
+    if FULL_SHA.fullmatch(reference):
+        sha = reference
+    else:
+        sha = resolve("dataset", location.repository, reference, cache, requested)
+    files = list_files("dataset", location.repository, sha, cache, requested)
+    chosen = location.choose(files)
     if not chosen:
-        raise NotFoundError(f"{sought}: no such file; {_instead(place, files)}")
-    _check_shards(sought, chosen)
-    origin = f"{place.files} in the dataset repository {place.repository}, commit {sha}"
-    fetch = partial(download, "dataset", place.repository, sha, chosen, origin)
-    return Located(place, origin, sha, f"{place.repository}@{sha} {chosen}", fetch)
+        raise NotFoundError(f"{requested}: no such file; {_describe_alternatives(location, files)}")
+    _check_shards(requested, chosen)
+    origin = f"{location.files} in the dataset repository {location.repository}, commit {sha}"
+    fetch = partial(download, "dataset", location.repository, sha, chosen, origin)
+    return LocatedFiles(location, origin, sha, f"{location.repository}@{sha} {chosen}", fetch)
 
 
-def locate_in_mirror(place: Place, mirror: Path, revision: str) -> Located:
-    """Find the files of a place in a local mirror.
+def locate_in_mirror(location: Location, mirror: Path, revision: str) -> LocatedFiles:
+    """Find the files of a location in a local mirror.
+
+    Parameters
+    ----------
+    location
+        Files on the Hub or on the web.
+    mirror
+        Root folder of the mirror.
+    revision
+        Commit or branch that replaces the location's own; may be empty.
 
     Raises
     ------
     NotFoundError
-        Where they are not there.
+        If the mirror does not have the files.
     DataError
-        Where some of them are missing.
+        If some of the files are missing.
     """
-    if isinstance(place, WebFile):
-        return _from_disk(place, [mirror / "web" / place.address.partition("://")[2]], f"{place}, in a local mirror")
-    branch = revision or place.branch
-    folders = [mirror / "datasets" / place.repository / name.replace("/", "@") for name in (place.revision, branch)]
-    for folder in folders if place.revision and not revision else folders[1:]:
-        inside = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-        if chosen := place.choose(inside):
+    if isinstance(location, WebFile):
+        path = mirror / "web" / location.url.partition("://")[2]
+        return _locate_on_disk(location, [path], f"{location}, in a local mirror")
+    branch = revision or location.branch
+    folders = [
+        mirror / "datasets" / location.repository / name.replace("/", "@") for name in (location.revision, branch)
+    ]
+    for folder in folders if location.revision and not revision else folders[1:]:
+        paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        if chosen := location.choose(paths):
             _check_shards(str(folder), chosen)
-            return _from_disk(place, [folder / name for name in chosen], f"{place}, in a local mirror")
-    raise NotFoundError(f"{folders[-1] / place.files}: no such file")
+            return _locate_on_disk(location, [folder / name for name in chosen], f"{location}, in a local mirror")
+    raise NotFoundError(f"{folders[-1] / location.files}: no such file")
 
 
-def _from_disk(place: Place, paths: list[Path], origin: str) -> Located:
+def _locate_on_disk(location: Location, paths: list[Path], origin: str) -> LocatedFiles:
     try:
         states = [(str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     except FileNotFoundError as error:
         raise NotFoundError(f"{error.filename}: no such file") from error
-    return Located(place, origin, "", repr(states), lambda: paths)
+    return LocatedFiles(location, origin, "", repr(states), lambda: paths)
 
 
-def _instead(place: HubFiles, files: list[str]) -> str:
-    """What there is where there are none."""
-    config, split, *_ = [*place.files.split("/"), "", ""]
+def _describe_alternatives(location: HubFiles, files: list[str]) -> str:
+    """Describe what a repository contains instead of the requested files."""
+    config, split, *_ = [*location.files.split("/"), "", ""]
     if any(file.startswith(f"{config}/partial-{split}/") for file in files):
         return (
-            f"the Hub's copy is truncated ({config}/partial-{split} has the first rows only), and part of a dataset is "
-            "never taken for the whole"
+            f"the Hub's copy is truncated ({config}/partial-{split} contains only the first rows), and peekbench does "
+            "not load truncated data"
         )
-    if place.branch == CONVERSION:
+    if location.branch == CONVERSION:
         splits = sorted({file.rpartition("/")[0] for file in files if file.endswith(".parquet")})
-        return f"there are, as configuration/split, {', '.join(splits) or 'none'}"
-    return f"there are {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
+        return f"available configurations and splits: {', '.join(splits) or 'none'}"
+    return f"available files: {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
 
 
-def _check_shards(sought: str, files: tuple[str, ...]) -> None:
-    counts = [match.groups() for match in map(SHARD.search, files) if match]
-    if counts and len(counts) != int(counts[0][1]):
-        raise DataError(f"{sought}: {len(counts)} of {int(counts[0][1])} files are there; complete them")
+def _check_shards(requested: str, files: tuple[str, ...]) -> None:
+    shards = [match.groups() for match in map(SHARD.search, files) if match]
+    if shards and len(shards) != int(shards[0][1]):
+        raise DataError(f"{requested}: only {len(shards)} of {int(shards[0][1])} files exist; add the missing files")
 
 
-def _locate_on_the_web(place: WebFile, cache: Path) -> Located:
-    """Download the file, if it is not here yet: there is no other way to find out whether it is there."""
-    import pooch
-    from huggingface_hub import is_offline_mode
-
-    folder = cache / "hf" / "web" / hashlib.sha256(place.address.encode()).hexdigest()[:16]
-    name = place.address.rpartition("/")[2]
+def _locate_on_web(location: WebFile, cache: Path) -> LocatedFiles:
+    """Download the file if it is not cached; there is no other way to find out whether it exists."""
+    folder = cache / "hf" / "web" / hashlib.sha256(location.url.encode()).hexdigest()[:16]
+    name = location.url.rpartition("/")[2]
     if not (folder / name).is_file():
-        if is_offline_mode():
-            raise not_cached(place.address)
-        pooch.get_logger().setLevel("WARNING")
-        try:
-            pooch.retrieve(
-                place.address,
-                known_hash=None,
-                fname=name,
-                path=folder,
-                downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
-            )
-        except OSError as error:
-            if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
-                raise NotFoundError(f"{place}: no such file") from error
-            raise unreachable(place.address, error) from error
-    return _from_disk(place, [folder / name], place.address)
+        _download_from_web(location, folder, name)
+    return _locate_on_disk(location, [folder / name], location.url)
+
+
+def _download_from_web(location: WebFile, folder: Path, name: str) -> None:
+    import pooch  # noqa: PLC0415 - slow to import, and used only by files that are not on the Hub
+    from huggingface_hub import is_offline_mode  # noqa: PLC0415 - as above
+
+    if is_offline_mode():
+        raise not_cached(location.url)
+    pooch.get_logger().setLevel("WARNING")
+    downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
+    try:
+        pooch.retrieve(location.url, known_hash=None, fname=name, path=folder, downloader=downloader)
+    except OSError as error:
+        if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
+            raise NotFoundError(f"{location}: no such file") from error
+        raise unreachable(location.url, error) from error

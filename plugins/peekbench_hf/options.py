@@ -1,4 +1,4 @@
-"""What a spec says about a task of the Hub; checked without loading anything."""
+"""Options of tasks on the Hub; checking them loads no data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, model_validator
 
 from peekbench import Options
-from peekbench_hf.definition import CONVERSION, HubFiles, HubTask, Place
+from peekbench_hf.definition import CONVERSION, HubFiles, HubTask, Location
 
 FORMATS = (".parquet", ".jsonl", ".json", ".csv", ".arrow")
 
 
 class HubOptions(Options):
-    """Which copy of a task's data, and which of its rows."""
+    """Which copy of a task's data to load, and which of its rows."""
 
     revision: str = ""
-    """Full SHA of the dataset's commit, or a branch. By default the recorded commit, or else the one that was the
-    newest when the task was first loaded on this machine."""
+    """Full SHA of the dataset's commit, or a branch. Default: the commit in the task's definition, or else the newest
+    commit at the time when the task was first loaded on this machine."""
     data_dir: Path | None = None
-    """Folder of a local mirror with files at datasets/NAMESPACE/NAME/BRANCH/, slashes in BRANCH written @; a relative
-    path starts at the spec's folder. By default $PEEKBENCH_HUB_MIRROR, or else the Hub."""
+    """Folder of a local mirror, with files at datasets/NAMESPACE/NAME/BRANCH/ (slashes in BRANCH are written as @).
+    Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
-    """Keep the first of rows with the same text (exact) or nearly the same (near), none where their labels differ."""
+    """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
+    differ, drop all of them."""
 
 
 def _as_tuple(value: Any) -> Any:
@@ -32,10 +33,10 @@ def _as_tuple(value: Any) -> Any:
 
 
 def _as_mapping(value: Any) -> Any:
-    """Class names as a mapping from labels; a list names the labels themselves."""
+    """Return class names as a mapping from labels; in a list, the labels are the names."""
     if isinstance(value, list | tuple):
         if len(set(map(str, value))) < len(value):
-            raise ValueError(f"{list(value)} has a name twice; remove one")
+            raise ValueError(f"{list(value)} contains a duplicate name; remove it")
         return {str(name): str(name) for name in value}
     if isinstance(value, Mapping):
         return {str(label).lower() if isinstance(label, bool) else str(label): name for label, name in value.items()}
@@ -46,55 +47,58 @@ ClassNames: TypeAlias = Annotated[dict[str, str] | None, BeforeValidator(_as_map
 
 
 class HubDatasetOptions(HubOptions):
-    """Any text classification dataset of the Hub."""
+    """Options of `hf.dataset`, which loads any dataset of the Hub."""
 
     id: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    """The dataset, NAMESPACE/NAME."""
+    """Id of the dataset, NAMESPACE/NAME."""
     config: str = "default"
+    """Configuration of the dataset."""
     split: str = "train"
+    """Split of the dataset."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
-    """Column of the text, or several, which are joined by a line break."""
+    """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"
-    """Column of the label: a text, a whole number, or true and false."""
+    """Column of the label, which contains strings, integers or booleans."""
     class_names: ClassNames = None
-    """A list of the labels in order, or a mapping from labels to names; by default the dataset's own names, or else the
-    labels that occur, sorted. For a ClassLabel, the labels are its names."""
+    """A list of labels in order, or a mapping from labels to names. Default: the dataset's own names, or else the
+    labels that occur, sorted. The labels of a ClassLabel are its names."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     files: str = ""
-    """Glob of the split's files in the repository; by default those that the Hub's Parquet copy has, or else those
-    that are named for the split."""
+    """Glob pattern of the split's files in the repository. Default: the files of the Hub's Parquet copy, or else files
+    named after the split."""
     max_characters: int | None = Field(default=None, ge=1)
-    """Leave out longer texts."""
+    """Drop texts with more characters."""
     drop_missing: bool = False
-    """Leave out rows without a text or a label, which are an error otherwise."""
+    """Drop rows without a text or a label; by default they are an error."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> HubDatasetOptions:
+    def _check_columns_and_files(self) -> HubDatasetOptions:
         columns = [*self.text, self.label]
         if len(set(columns)) < len(columns):
-            raise ValueError(f"text and label name the columns {columns}, one of them twice; each must be another")
+            raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")
         if self.files and not self.files.endswith(FORMATS):
             raise ValueError(f"files: {self.files!r} must end with one of {', '.join(FORMATS)}")
         return self
 
-    def places(self) -> tuple[Place, ...]:
-        """Where the split may be."""
+    def locations(self) -> tuple[Location, ...]:
+        """Return where the split may be, the preferred location first."""
         if self.files:
             return (HubFiles(self.id, self.files),)
         folders = ("data/", "") if self.config == "default" else (f"{self.config}/",)
-        by_name = (
+        patterns = (
             f"{folder}{self.split}{rest}{suffix}" for folder in folders for rest in ("-*", "") for suffix in FORMATS
         )
         return (
             HubFiles(self.id, f"{self.config}/{self.split}/*.parquet", CONVERSION),
-            HubFiles(self.id, " | ".join(by_name)),
+            HubFiles(self.id, " | ".join(patterns)),
         )
 
     def task(self) -> HubTask:
+        """Return the definition of the task that these options describe."""
         return HubTask(
             name="dataset",
-            places=self.places(),
+            locations=self.locations(),
             text=self.text,
             label=self.label,
             classes=self.class_names,

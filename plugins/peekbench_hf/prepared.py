@@ -1,32 +1,36 @@
-"""Keeps a task's rows as an Arrow file, in which every later process finds the few texts that it draws."""
+"""Prepared tasks: rows stored as an Arrow file, from which every process reads only the texts that it needs."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import mmap
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, overload
+from typing import Any, BinaryIO, overload
 
-from peekbench.cache import atomic_write, read_cached, write_cached
-from peekbench_hf.rows import Rows, measure
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from peekbench.cache import read_cached
 
 
-class KeptTexts(Sequence[str]):
-    """Texts that stay in the file, of which just those that are asked for are read.
+class StoredTexts(Sequence[str]):
+    """Texts that stay in a file until they are accessed.
 
-    They are not read through the memory map: a process that draws rows at random would soon have all of its pages.
+    Texts are not read through a memory map: a process that draws rows at random would soon have all pages in memory.
+
+    Parameters
+    ----------
+    file
+        The open Arrow file; it is closed together with this object.
+    bounds
+        Byte offsets of the texts, relative to `start`; shape `(num_texts + 1,)`.
+    start
+        Position of the first text in the file.
     """
 
     def __init__(self, file: BinaryIO, bounds: NDArray[np.int64], start: int) -> None:
@@ -36,105 +40,62 @@ class KeptTexts(Sequence[str]):
         self._start = start
 
     def __len__(self) -> int:
+        """Return the number of texts."""
         return len(self._bounds) - 1
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
 
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        if isinstance(place, slice):
-            return [self[position] for position in range(*place.indices(len(self)))]
-        row = range(len(self))[place]
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        """Read one text, or a list of texts."""
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        row = range(len(self))[index]
         begin, end = self._bounds[row : row + 2].tolist()
         return os.pread(self._file.fileno(), end - begin, self._start + begin).decode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A task's rows, and what there is to say of them."""
+class PreparedTask:
+    """The rows of a task, ready to use."""
 
     texts: Sequence[str]
     labels: NDArray[np.int64]
+    """Class of each row; shape `(num_rows,)`."""
     fingerprint: str
+    """SHA-256 of class names, texts and labels."""
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
+    """Facts for reports, such as the origin and the number of dropped rows."""
 
 
-def prepare(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared:
-    """Keep rows in a file; where it cannot be written they stay in memory, and every process reads the data anew."""
-    with ThreadPoolExecutor() as pool:  # each goes once through all texts, without Python's lock
-        measured = pool.submit(measure, rows.table["text"])
-        table = rows.table.combine_chunks()
-        written = pool.submit(_write, table, path)
-        fingerprint = _fingerprint(table, rows.class_names)
-        said = {**details, **rows.details, **measured.result()}
-        written.result()
-    write_cached(_said_path(path), {"fingerprint": fingerprint, "class_names": rows.class_names, "details": said})
-    return find(path) or Prepared(
-        table["text"].to_pylist(),
-        table["label"].to_numpy(),
-        fingerprint,
-        rows.class_names,
-        said,
-    )
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    import pyarrow as pa
-
-    with suppress(OSError), atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as writer:
-        writer.write_table(table)
-
-
-def _said_path(path: Path) -> Path:
+def metadata_path(path: Path) -> Path:
+    """Return the path of the JSON file next to an Arrow file."""
     return path.with_suffix(".json")
 
 
-def find(path: Path) -> Prepared | None:
-    """What was kept; None where nothing was, or it is damaged."""
-    import numpy as np
-    import pyarrow as pa
-
-    said = read_cached(_said_path(path))
-    if said is None:
+def find_prepared(path: Path) -> PreparedTask | None:
+    """Return the task that was stored at a path; None if there is none or a file is damaged."""
+    metadata = read_cached(metadata_path(path))
+    if metadata is None:
         return None
     with ExitStack() as stack:
         try:
             file = stack.enter_context(path.open("rb"))
             mapped = pa.py_buffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
             table = pa.ipc.open_file(mapped).read_all()
-            (texts,) = table["text"].chunks  # as it was written
-        except (OSError, ValueError, pa.ArrowException):  # the second where the file is empty
+            (texts,) = table["text"].chunks  # tables are written as one chunk
+        except (OSError, ValueError, pa.ArrowException):  # ValueError: the file is empty
             return None
-        stack.pop_all()  # the texts close it
+        stack.pop_all()  # StoredTexts closes the file
     _, bounds, data = texts.buffers()
-    return Prepared(
-        KeptTexts(file, np.frombuffer(bounds, np.int64, len(texts) + 1), data.address - mapped.address),
+    return PreparedTask(
+        StoredTexts(file, np.frombuffer(bounds, np.int64, len(texts) + 1), data.address - mapped.address),
         table["label"].to_numpy(),
-        said["fingerprint"],
-        tuple(said["class_names"]),
-        said["details"],
+        metadata["fingerprint"],
+        tuple(metadata["class_names"]),
+        metadata["details"],
     )
-
-
-def _fingerprint(table: pa.Table, class_names: Sequence[str]) -> str:
-    """SHA-256 of class names, texts and labels."""
-    digest = hashlib.sha256(json.dumps(list(class_names)).encode())
-    for part in _content(table["text"]):
-        digest.update(part)
-    digest.update(table["label"].to_numpy())
-    return digest.hexdigest()
-
-
-def _content(texts: pa.ChunkedArray) -> Iterator[Any]:
-    """Lengths in bytes, then all texts: the same for the same texts, wherever they lie in memory."""
-    import numpy as np
-
-    (chunk,) = texts.chunks
-    _, offsets, data = chunk.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
-    yield np.diff(bounds)
-    yield memoryview(data)[bounds[0] : bounds[-1]]

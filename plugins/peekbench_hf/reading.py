@@ -1,4 +1,4 @@
-"""Reads the columns that count from files of any format that datasets come in."""
+"""Read the text and label columns from files of every format that datasets use."""
 
 from __future__ import annotations
 
@@ -6,37 +6,46 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
 
 from peekbench import DataError
 from peekbench_hf.semeval import read_articles
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-LONGEST_LINE = 64 * 2**20  # bytes
+BLOCK_SIZE = 64 * 2**20  # bytes; pyarrow requires that every line fits into a block
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What was read."""
+    """The columns of a split."""
 
     table: pa.Table
-    """The columns asked for, in that order."""
+    """The requested columns, in the requested order."""
     class_names: tuple[str, ...] | None
-    """Names of the labels 0, 1, ..., where the label column is a ClassLabel."""
+    """Names of the labels 0, 1, and so on, if the label column is a ClassLabel."""
 
 
 def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
-    """Read text and label columns of all files, in the files' order.
+    """Read the text and label columns of all files.
+
+    Parameters
+    ----------
+    paths
+        Files of the split, in order.
+    text
+        Columns of the text.
+    label
+        Column of the label.
 
     Raises
     ------
     DataError
-        Where a file cannot be read or lacks a column, naming the file and the columns that it has.
+        If a file cannot be read or lacks a column.
     """
-    import pyarrow as pa
-
     columns = [*text, label]
     if paths[0].suffix == ".zip":
         return Columns(_select(read_articles(paths), columns, paths[0]), None)
@@ -46,46 +55,44 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
         try:
             table = _READERS[path.suffix](path, text, label)
         except (pa.ArrowException, ValueError, OSError) as error:
-            raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {error}; is it damaged?") from error
+            raise DataError(
+                f"{path}: cannot be read as {path.suffix[1:]}: {error}; the file may be damaged, download it again"
+            ) from error
         metadata = metadata or dict(table.schema.metadata or {})
         tables.append(_select(table, columns, path))
     try:
         return Columns(pa.concat_tables(tables, promote_options="permissive"), _class_names(metadata, label))
     except pa.ArrowException as error:
-        raise DataError(f"{paths[0].parent}: its files have different columns: {error}") from error
+        raise DataError(f"{paths[0].parent}: its files have different column types: {error}") from error
 
 
 def _select(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
     for column in columns:
         if table.column_names.count(column) != 1:
-            there = ", ".join(map(repr, table.column_names)) or "none"
-            problem = "two columns" if column in table.column_names else "no column"
-            raise DataError(f"{path}: {problem} {column!r}; there are {there}")
+            available = ", ".join(map(repr, table.column_names)) or "none"
+            problem = "several columns" if column in table.column_names else "no column"
+            raise DataError(f"{path}: {problem} {column!r}; available columns: {available}")
     return table.select(columns).replace_schema_metadata(None)
 
 
 def _class_names(metadata: dict[bytes, bytes], label: str) -> tuple[str, ...] | None:
-    """Names of a ClassLabel, which the `datasets` library writes into the schema's metadata."""
+    """Return the names of a ClassLabel, which the `datasets` library writes into the schema's metadata."""
     described: dict[str, Any] = json.loads(metadata.get(b"huggingface", b"{}"))
     feature = described.get("info", {}).get("features", {}).get(label, {})
     return tuple(feature["names"]) if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
 
 
 def _read_parquet(path: Path, text: Sequence[str], label: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        wanted = [*text, label]
-        if not set(wanted).issubset(schema.names):
-            return schema.empty_table()  # has the names of the columns, for the error
-        return file.read(columns=wanted).replace_schema_metadata(schema.metadata)
+        columns = [*text, label]
+        if not set(columns).issubset(schema.names):
+            return schema.empty_table()  # the error message lists its columns
+        return file.read(columns=columns).replace_schema_metadata(schema.metadata)
 
 
 def _read_arrow(path: Path, text: Sequence[str], label: str) -> pa.Table:
-    """Arrow's stream format, as `datasets` writes it, or its file format."""
-    import pyarrow as pa
-
+    """Read Arrow's stream format, which `datasets` writes, or its file format."""
     with pa.memory_map(str(path)) as source:
         try:
             return pa.ipc.open_stream(source).read_all()
@@ -94,28 +101,22 @@ def _read_arrow(path: Path, text: Sequence[str], label: str) -> pa.Table:
 
 
 def _read_json(path: Path, text: Sequence[str], label: str) -> pa.Table:
-    """One object a line, or one list of objects."""
-    import pyarrow as pa
-    import pyarrow.json
-
+    """Read one object per line, or a single list of objects."""
     with path.open("rb") as file:
         if file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             return pa.Table.from_pylist(json.loads(path.read_bytes()))
-    strings = pa.schema([(column, pa.large_string()) for column in text])  # dates in texts are texts
+    schema = pa.schema([(column, pa.large_string()) for column in text])  # keeps texts that look like dates as strings
     return pyarrow.json.read_json(
         path,
-        read_options=pyarrow.json.ReadOptions(block_size=LONGEST_LINE),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=strings),
+        read_options=pyarrow.json.ReadOptions(block_size=BLOCK_SIZE),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=schema),
     )
 
 
 def _read_csv(path: Path, text: Sequence[str], label: str) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.csv
-
     return pyarrow.csv.read_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(block_size=LONGEST_LINE),
+        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_SIZE),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(text, pa.large_string()), null_values=[""], strings_can_be_null=True

@@ -1,4 +1,4 @@
-"""The data source: a task's record to its rows, from the cache, a mirror or the Hub."""
+"""The data sources `hf.*`: load a task from the cache, a local mirror or the Hub."""
 
 from __future__ import annotations
 
@@ -11,34 +11,44 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Dataset, Folders
-from peekbench.cache import read_cached, write_cached
 from peekbench.errors import UnavailableError
-from peekbench.records import TaskFacts
 from peekbench_hf.definition import HubFiles, HubTask
-from peekbench_hf.hub import Located, locate, locate_in_mirror
+from peekbench_hf.facts import record_facts
+from peekbench_hf.hub import LocatedFiles, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
-from peekbench_hf.prepared import Prepared, find, prepare
+from peekbench_hf.prepared import PreparedTask, find_prepared
 from peekbench_hub.client import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
-FORM = 1  # of what is kept; raise it where the same record and files would give other rows
+CACHE_VERSION = 1  # increase it if the same definition and files would give other rows
+ROW_FIELDS = ("text", "label", "max_characters", "drop_missing")
+"""Fields of a task's definition that determine its rows, besides classes and files."""
 
 
 def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Dataset:
     """Load a task.
 
+    Parameters
+    ----------
+    options
+        Revision, mirror and duplicates.
+    folders
+        Folders of the spec and the cache.
+    task
+        Definition of the task.
+
     Raises
     ------
     DataError
-        Where its files cannot be had, or are not as its record says.
+        If the files are unavailable or do not match the definition.
     """
     located = _locate(task, options, folders)
-    path = _kept(task, located, options, folders)
-    prepared = find(path)
+    path = _cache_path(task, located, options, folders)
+    prepared = find_prepared(path)
     if prepared is None:
         prepared = _prepare(task, located, options, path)
         if not isinstance(options, HubDatasetOptions) and options.drop_duplicates == "none":
-            _note_facts(task, prepared, folders)
+            record_facts(task, folders, len(prepared.class_names), len(prepared.labels), prepared.details)
     return Dataset(
         inputs=prepared.texts,
         labels=prepared.labels,
@@ -50,47 +60,42 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
 
 
 def load_dataset(*, options: HubDatasetOptions, folders: Folders) -> Dataset:
-    """Load any dataset of the Hub; raises as `load_task`."""
+    """Load any dataset of the Hub.
+
+    Parameters
+    ----------
+    options
+        Dataset, columns and classes.
+    folders
+        Folders of the spec and the cache.
+
+    Raises
+    ------
+    DataError
+        If the files are unavailable or do not match the options.
+    """
     return load_task(options=options, folders=folders, task=options.task())
 
 
 def pin_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Mapping[str, Any]:
-    """The option that ties a task to the commit that is used here and now; nothing where a mirror serves it."""
+    """Return the option that pins a task to its current commit; empty if a mirror provides the task.
+
+    Parameters
+    ----------
+    options
+        Revision and mirror.
+    folders
+        Folders of the spec and the cache.
+    task
+        Definition of the task.
+    """
     revision = _locate(task, options, folders).revision
     return {"revision": revision} if revision else {}
 
 
 def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
-    """As `pin_task`."""
+    """Return the option that pins a dataset to its current commit; see `pin_task`."""
     return pin_task(options=options, folders=folders, task=options.task())
-
-
-def facts(folders: Folders, task: HubTask) -> TaskFacts:
-    """What its record says, and what was seen when it was last loaded."""
-    known = read_cached(_facts_path(task, folders)) or {}
-    return TaskFacts(
-        num_classes=known.get("num_classes", len(task.classes or ()) or None),
-        num_rows=known.get("num_rows", task.num_rows),
-        characters=tuple(known["characters"]) if known else None,
-        license=task.license,
-        class_names=tuple(dict.fromkeys((task.classes or {}).values())),
-        instruction=task.instruction,
-        details={"from": " or ".join(map(str, task.places)), "citation": task.citation, "note": task.note},
-    )
-
-
-def _note_facts(task: HubTask, prepared: Prepared, folders: Folders) -> None:
-    characters = prepared.details["characters"]
-    seen = {
-        "num_classes": len(prepared.class_names),
-        "num_rows": len(prepared.labels),
-        "characters": [characters["25"], characters["75"]],
-    }
-    write_cached(_facts_path(task, folders), seen)
-
-
-def _facts_path(task: HubTask, folders: Folders) -> Path:
-    return folders.cache / "hf" / "facts" / f"{task.name}.json"
 
 
 def _mirror(options: HubOptions, folders: Folders) -> Path | None:
@@ -99,73 +104,73 @@ def _mirror(options: HubOptions, folders: Folders) -> Path | None:
     return Path(os.environ[MIRROR_VARIABLE]).absolute() if os.environ.get(MIRROR_VARIABLE) else None
 
 
-def _locate(task: HubTask, options: HubOptions, folders: Folders) -> Located:
+def _locate(task: HubTask, options: HubOptions, folders: Folders) -> LocatedFiles:
+    """Return the task's files at the first of its locations that exists."""
     mirror = _mirror(options, folders)
     if mirror is not None and not mirror.is_dir():
-        raise DataError(f"{_use(task)}: there is no folder {mirror}, which should be a mirror of the Hub; make it")
-    sought = []
-    for place in task.places:
+        raise DataError(
+            f"{_full_name(task)}: the mirror folder {mirror} does not exist; create it, or correct `data_dir` or "
+            f"${MIRROR_VARIABLE}"
+        )
+    problems = []
+    for location in task.locations:
         try:
             if mirror is not None:
-                return locate_in_mirror(place, mirror, options.revision)
-            return locate(place, options.revision, folders.cache)
+                return locate_in_mirror(location, mirror, options.revision)
+            return locate(location, options.revision, folders.cache)
         except NotFoundError as error:
-            sought.append(str(error))
+            problems.append(str(error))
         except UnavailableError as error:
-            raise UnavailableError(f"{_use(task)}: {error.resource}", error.reason) from error
+            raise UnavailableError(f"{_full_name(task)}: {error.resource}", error.reason) from error
         except DataError as error:
-            raise DataError(f"{_use(task)}: {error}") from error
+            raise DataError(f"{_full_name(task)}: {error}") from error
     raise DataError(
-        f"{_use(task)}: its files are in none of the places where they were sought:\n"
-        + "".join(f"  {place}\n" for place in sought)
-        + "The option `revision` names another commit or branch to look at. A file that you have is loaded by the data "
-        "source `files`:\n" + _by_hand(task)
+        f"{_full_name(task)}: its files are at none of the known locations:\n"
+        + "".join(f"  {problem}\n" for problem in problems)
+        + "Set the option `revision` to another commit or branch. To load a file of your own, use the data source "
+        "`files`:\n" + _suggest_files(task)
     )
 
 
-def _by_hand(task: HubTask) -> str:
+def _suggest_files(task: HubTask) -> str:
+    """Return the line of a spec that loads a local file as this task."""
     options: dict[str, Any] = {"path": "FILE", "text": list(task.text), "label": task.label}
     if task.classes:
-        by_number = all(key.isdigit() for key in task.classes)
-        options["class_names"] = dict(task.classes) if by_number else list(task.classes)
-    return f"  - {{use: files, name: {_use(task)}, options: {json.dumps(options, ensure_ascii=False)}}}"
+        is_numbered = all(key.isdigit() for key in task.classes)
+        options["class_names"] = dict(task.classes) if is_numbered else list(task.classes)
+    return f"  - {{use: files, name: {_full_name(task)}, options: {json.dumps(options, ensure_ascii=False)}}}"
 
 
-def _use(task: HubTask) -> str:
+def _full_name(task: HubTask) -> str:
     return f"hf.{task.name}"
 
 
-def _kept(task: HubTask, located: Located, options: HubOptions, folders: Folders) -> Path:
-    record = {key: value for key, value in asdict(task).items() if key in DECISIVE}
-    key = repr((FORM, record, list((task.classes or {}).items()), located.identity, options.drop_duplicates))
+def _cache_path(task: HubTask, located: LocatedFiles, options: HubOptions, folders: Folders) -> Path:
+    definition = {key: value for key, value in asdict(task).items() if key in ROW_FIELDS}
+    classes = list((task.classes or {}).items())
+    key = repr((CACHE_VERSION, definition, classes, located.identity, options.drop_duplicates))
     return folders.cache / "hf" / f"{task.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.arrow"
 
 
-DECISIVE = ("text", "label", "max_characters", "drop_missing")
-"""What rows depend on besides classes and files."""
+def _prepare(task: HubTask, located: LocatedFiles, options: HubOptions, path: Path) -> PreparedTask:
+    """Download the task's files if necessary, and store its rows in the cache."""
+    from peekbench_hf.preparation import prepare_files  # noqa: PLC0415 - slow to import, and unused if rows are cached
 
-
-def _prepare(task: HubTask, located: Located, options: HubOptions, path: Path) -> Prepared:
-    from peekbench_hf.reading import read
-    from peekbench_hf.rows import make_rows
-
-    place = located.place
-    label = place.label or task.label
-    try:
-        columns = read(located.fetch(), task.text, label)
-        rows = make_rows(columns, task, label, options.drop_duplicates)
-    except NotFoundError as error:
-        raise DataError(f"{_use(task)}: {error}; try again, or set `revision` to a commit that has it") from error
-    except UnavailableError as error:
-        raise UnavailableError(f"{_use(task)}: {error.resource}", error.reason) from error
-    except DataError as error:
-        raise DataError(f"{_use(task)}: {place}: {error}") from error
+    location = located.location
     details = {
         "from": located.origin,
-        "repository": place.repository if isinstance(place, HubFiles) else "",
+        "repository": location.repository if isinstance(location, HubFiles) else "",
         "revision": located.revision,
         "license": task.license,
         "citation": task.citation,
         "note": task.note,
     }
-    return prepare(rows, details, path)
+    try:
+        label = location.label or task.label
+        return prepare_files(located.fetch(), task, label, options.drop_duplicates, details, path)
+    except NotFoundError as error:
+        raise DataError(f"{_full_name(task)}: {error}; try again, or set `revision` to a commit that has it") from error
+    except UnavailableError as error:
+        raise UnavailableError(f"{_full_name(task)}: {error.resource}", error.reason) from error
+    except DataError as error:
+        raise DataError(f"{_full_name(task)}: {location}: {error}") from error

@@ -1,7 +1,7 @@
-"""The study's 25 tasks (arXiv 2410.00179), one record each; adding a task is adding a record.
+"""Definitions of the study's 25 tasks (arXiv 2410.00179); to add a task, add a definition.
 
-Rows are those of the split before any are left out. The `max_characters` are the study's: it keeps texts of fewer than
-1,000 characters of four tasks whose texts are long.
+`num_rows` counts the rows of a split before any are dropped. `max_characters` follows the study, which keeps only texts
+of fewer than 1,000 characters in four tasks with long texts.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Mapping
 
 from peekbench_hf.definition import CONVERSION, HubFiles, HubTask, WebFile
 
-SHORT = 999  # characters
+MAX_CHARACTERS = 999
 
 
 def _same(*names: str) -> Mapping[str, str]:
-    """Labels that are the class names."""
+    """Return classes whose labels are their names."""
     return {name: name for name in names}
 
 
 TASKS: tuple[HubTask, ...] = (
     HubTask(
         name="ag_news",
-        places=(
+        locations=(
             HubFiles("fancyzhx/ag_news", "data/train-*.parquet", revision="eb185aade064a813bc0b7f42de02595523103ca4"),
         ),
         text=("text",),
@@ -33,7 +33,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="amazon_counterfactual_en",
-        places=(HubFiles("SetFit/amazon_counterfactual_en", "train.jsonl"),),
+        locations=(HubFiles("SetFit/amazon_counterfactual_en", "train.jsonl"),),
         text=("text",),
         label="label",
         classes={"0": "not counterfactual", "1": "counterfactual"},
@@ -43,7 +43,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="app_reviews",
-        places=(HubFiles("sealuzh/app_reviews", "data/train-*.parquet"),),
+        locations=(HubFiles("sealuzh/app_reviews", "data/train-*.parquet"),),
         text=("review",),
         label="star",
         classes={"1": "1 star", "2": "2 stars", "3": "3 stars", "4": "4 stars", "5": "5 stars"},
@@ -53,18 +53,18 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="blog_authorship_corpus",
-        places=(HubFiles("barilan/blog_authorship_corpus", "blog_authorship_corpus/train/*.parquet", CONVERSION),),
+        locations=(HubFiles("barilan/blog_authorship_corpus", "blog_authorship_corpus/train/*.parquet", CONVERSION),),
         text=("text",),
         label="gender",
         classes=_same("female", "male"),
         instruction="The text is a blog post. Answer with the gender of its author.",
         num_rows=689_793,
-        max_characters=SHORT,
+        max_characters=MAX_CHARACTERS,
         citation="schler2006effects",
     ),
     HubTask(
         name="clickbait_notclickbait_dataset",
-        places=(HubFiles("christinacdl/clickbait_notclickbait_dataset", "train.json"),),
+        locations=(HubFiles("christinacdl/clickbait_notclickbait_dataset", "train.json"),),
         text=("text",),
         label="label",
         classes={"0": "not clickbait", "1": "clickbait"},
@@ -73,7 +73,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="climate_fever",
-        places=(HubFiles("tdiggelm/climate_fever", "data/test-*.parquet"),),
+        locations=(HubFiles("tdiggelm/climate_fever", "data/test-*.parquet"),),
         text=("claim",),
         label="claim_label",
         classes={
@@ -89,7 +89,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="craigslist_bargains",
-        places=(HubFiles("aladar/craigslist_bargains", "train.csv"),),
+        locations=(HubFiles("aladar/craigslist_bargains", "train.csv"),),
         text=("text",),
         label="label",
         classes={
@@ -108,7 +108,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="disaster_response_messages",
-        places=(
+        locations=(
             HubFiles(
                 "community-datasets/disaster_response_messages",
                 "data/train-*.parquet",
@@ -121,12 +121,12 @@ TASKS: tuple[HubTask, ...] = (
         instruction="The text is a message about a disaster. Answer with where it comes from: a direct request, the "
         "news, or social media.",
         num_rows=21_046,
-        max_characters=SHORT,
+        max_characters=MAX_CHARACTERS,
         drop_missing=True,
     ),
     HubTask(
         name="emo",
-        places=(HubFiles("aladar/emo", "emo-train.arrow"),),
+        locations=(HubFiles("aladar/emo", "emo-train.arrow"),),
         text=("text",),
         label="label",
         classes=_same("others", "happy", "sad", "angry"),
@@ -136,7 +136,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="emotion",
-        places=(HubFiles("dair-ai/emotion", "split/train-*.parquet"),),
+        locations=(HubFiles("dair-ai/emotion", "split/train-*.parquet"),),
         text=("text",),
         label="label",
         classes=_same("sadness", "joy", "love", "anger", "fear", "surprise"),
@@ -146,7 +146,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="enron_spam",
-        places=(HubFiles("SetFit/enron_spam", "train.jsonl"),),
+        locations=(HubFiles("SetFit/enron_spam", "train.jsonl"),),
         text=("text",),
         label="label",
         classes={"0": "ham", "1": "spam"},
@@ -157,7 +157,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="financial_phrasebank",
-        places=(
+        locations=(
             HubFiles("takala/financial_phrasebank", "sentences_allagree/train/*.parquet", CONVERSION),
             HubFiles(
                 "takala/financial_phrasebank",
@@ -175,7 +175,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="frenk_hate_en",
-        places=(
+        locations=(
             HubFiles(
                 "classla/FRENK-hate-en",
                 "binary/train/*.parquet",
@@ -187,13 +187,13 @@ TASKS: tuple[HubTask, ...] = (
         label="topic",
         classes={"lgbt": "LGBT", "migrants": "migrants"},
         instruction="The text is a comment on a news post. Answer with what the comment is about.",
-        max_characters=SHORT,
+        max_characters=MAX_CHARACTERS,
         citation="ljubesic2019frenk",
         license="other",
     ),
     HubTask(
         name="hyperpartisan_news_detection",
-        places=(
+        locations=(
             HubFiles("SemEvalWorkshop/hyperpartisan_news_detection", "data/*-training-bypublisher-*.zip"),
             HubFiles("pietrolesci/hyperpartisan_news_detection", "data/train-*.parquet"),
         ),
@@ -204,11 +204,11 @@ TASKS: tuple[HubTask, ...] = (
         num_rows=600_000,
         drop_missing=True,
         citation="kiesel2019semeval",
-        note="The first place is about 1 GB of zipped XML; it is read once.",
+        note="The first location has about 1 GB of zipped XML, which is read only once.",
     ),
     HubTask(
         name="limit",
-        places=(
+        locations=(
             HubFiles("IBM/limit", "default/train/*.parquet", CONVERSION),
             WebFile(
                 "https://raw.githubusercontent.com/ilmgut/limit_dataset/"
@@ -225,7 +225,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="massive",
-        places=(HubFiles("AmazonScience/massive", "en-US/train/*.parquet", CONVERSION),),
+        locations=(HubFiles("AmazonScience/massive", "en-US/train/*.parquet", CONVERSION),),
         text=("utt",),
         label="scenario",
         classes=_same(
@@ -255,7 +255,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="movie_rationales",
-        places=(HubFiles("eraser-benchmark/movie_rationales", "default/train/*.parquet", CONVERSION),),
+        locations=(HubFiles("eraser-benchmark/movie_rationales", "default/train/*.parquet", CONVERSION),),
         text=("review",),
         label="label",
         classes={"NEG": "negative", "POS": "positive"},
@@ -265,7 +265,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="mtop_domain",
-        places=(
+        locations=(
             HubFiles("mteb/mtop_domain", "en/train.jsonl"),
             HubFiles(
                 "mteb/MTOPDomainClassification",
@@ -294,7 +294,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="patent_classification",
-        places=(HubFiles("ccdv/patent-classification", "abstract/train-*.parquet"),),
+        locations=(HubFiles("ccdv/patent-classification", "abstract/train-*.parquet"),),
         text=("text",),
         label="label",
         classes=_same(
@@ -310,12 +310,12 @@ TASKS: tuple[HubTask, ...] = (
         ),
         instruction="The text is the abstract of a patent. Answer with the section that the patent is filed under.",
         num_rows=25_000,
-        max_characters=SHORT,
+        max_characters=MAX_CHARACTERS,
         citation="sharma2019bigpatent",
     ),
     HubTask(
         name="rotten_tomatoes",
-        places=(HubFiles("cornell-movie-review-data/rotten_tomatoes", "train.parquet"),),
+        locations=(HubFiles("cornell-movie-review-data/rotten_tomatoes", "train.parquet"),),
         text=("text",),
         label="label",
         classes={"neg": "negative", "pos": "positive"},
@@ -325,7 +325,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="silicone",
-        places=(
+        locations=(
             HubFiles("eusip/silicone", "dyda_da/train/*.parquet", CONVERSION),
             WebFile(
                 "https://raw.githubusercontent.com/eusip/SILICONE-benchmark/main/dyda/train.csv", label="Dialogue_Act"
@@ -340,7 +340,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="trec",
-        places=(
+        locations=(
             HubFiles("CogComp/trec", "default/train/*.parquet", CONVERSION, "65752bf53af25bc935a0dce92fb5b6c930728450"),
         ),
         text=("text",),
@@ -359,7 +359,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="tweets_hate_speech_detection",
-        places=(HubFiles("tweets-hate-speech-detection/tweets_hate_speech_detection", "data/train-*.parquet"),),
+        locations=(HubFiles("tweets-hate-speech-detection/tweets_hate_speech_detection", "data/train-*.parquet"),),
         text=("tweet",),
         label="label",
         classes={"no-hate-speech": "no hate speech", "hate-speech": "hate speech"},
@@ -368,7 +368,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="yahoo_answers_topics",
-        places=(HubFiles("community-datasets/yahoo_answers_topics", "yahoo_answers_topics/train-*.parquet"),),
+        locations=(HubFiles("community-datasets/yahoo_answers_topics", "yahoo_answers_topics/train-*.parquet"),),
         text=("question_title", "question_content"),
         label="topic",
         classes=_same(
@@ -389,7 +389,7 @@ TASKS: tuple[HubTask, ...] = (
     ),
     HubTask(
         name="yelp_review_full",
-        places=(
+        locations=(
             HubFiles(
                 "Yelp/yelp_review_full",
                 "yelp_review_full/train-*.parquet",

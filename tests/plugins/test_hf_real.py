@@ -1,4 +1,4 @@
-"""Real rows of thirteen of the 25 tasks, in their repositories' layout, where they are beside the project."""
+"""Real rows of 13 of the 25 tasks, from an optional mirror next to the repository."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ for task in sys.argv[1:]:
     dataset = load_dataset(f"hf.{task}")
     print(json.dumps([task, dataset.fingerprint, dataset.details["revision"]]))
 """
-pytestmark = pytest.mark.skipif(not MIRROR.is_dir(), reason="real rows of Hub datasets are not beside the repository")
+pytestmark = pytest.mark.skipif(
+    not MIRROR.is_dir(), reason="the mirror of Hub datasets is not available next to the repository"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,29 +43,29 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
 
 
-def test_real_rows_load_from_a_mirror_and_through_the_client_alike(tmp_path: Path) -> None:
-    prints = {}
+def test_rows_are_the_same_from_a_mirror_and_through_the_client(tmp_path: Path) -> None:
+    fingerprints = {}
     for task, rows in ROWS.items():
         dataset = load_dataset(f"hf.{task}", {"data_dir": str(MIRROR)})
         assert len(dataset.inputs) == rows, task
         assert set(dataset.labels) == set(range(len(dataset.class_names))), task
-        prints[task] = dataset.fingerprint
+        fingerprints[task] = dataset.fingerprint
         if task in KNOWN:
             row = list(dataset.inputs).index(KNOWN[task][0])
             assert dataset.class_names[dataset.labels[row]] == KNOWN[task][1]
     with LoopbackHub(MIRROR) as hub:
-        for record in TASKS:
-            place = record.places[0]
-            if record.name in ROWS and isinstance(place, HubFiles) and place.revision:
-                hub.serve_as(place.revision, place.repository, place.branch)
-        done = hub.python(LOAD, tmp_path / "client", *ROWS)
-    assert done.returncode == 0, done.stderr
-    loaded = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {task: fingerprint for task, fingerprint, _ in loaded} == prints
+        for task_definition in TASKS:
+            location = task_definition.locations[0]
+            if task_definition.name in ROWS and isinstance(location, HubFiles) and location.revision:
+                hub.serve_as(location.revision, location.repository, location.branch)
+        process = hub.python(LOAD, tmp_path / "client", *ROWS)
+    assert process.returncode == 0, process.stderr
+    loaded = [json.loads(line) for line in process.stdout.splitlines()]
+    assert {task: fingerprint for task, fingerprint, _ in loaded} == fingerprints
     assert all(len(revision) == 40 for _, _, revision in loaded)
 
 
-def test_a_spec_runs_on_them(tmp_path: Path) -> None:
+def test_a_spec_runs_on_real_tasks(tmp_path: Path) -> None:
     spec = make_spec(
         {
             "name": "real",
@@ -80,4 +82,4 @@ def test_a_spec_runs_on_them(tmp_path: Path) -> None:
     accuracy = load_results(summary.store).groupby("task")["score"].mean()
     chance = {f"hf.{task}": 1 / len(load_dataset(f"hf.{task}", {"data_dir": str(MIRROR)}).class_names) for task in ROWS}
     better = [task for task in chance if accuracy[task] > chance[task]]
-    assert len(better) == len(ROWS), "classes can be told by words"
+    assert len(better) == len(ROWS), "words predict the classes"

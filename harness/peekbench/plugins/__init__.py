@@ -11,6 +11,7 @@ from peekbench.plugins.entries import (
 )
 from peekbench.plugins.hookspecs import hookimpl
 from peekbench.plugins.protocols import THREADS_VARIABLE, Form, Options, Outcome
+from peekbench.plugins.references import Reference
 
 __all__ = [
     "THREADS_VARIABLE",
@@ -22,6 +23,7 @@ __all__ = [
     "MethodEntry",
     "Options",
     "Outcome",
+    "Reference",
     "RendererEntry",
     "TaskGroupEntry",
     "hookimpl",
