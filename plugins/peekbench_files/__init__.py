@@ -1,21 +1,20 @@
-"""The user's own CSV, TSV, JSON Lines or Parquet file as a text classification task."""
+"""Plugin ``files``: a CSV, TSV, JSON Lines or Parquet file as a text classification task."""
 
 from __future__ import annotations
 
 from peekbench import DataSourceEntry, hookimpl
 from peekbench.plugins import TaskGroupEntry
 from peekbench_files.options import FileOptions
-from peekbench_files.source import load
 
 
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
-    """One data source, told apart by options."""
+    """Register the data source."""
     return [
         DataSourceEntry(
             name="files",
             options=FileOptions,
-            load=load,
+            load="peekbench_files.source:load",
             summary="texts and labels in a CSV, TSV, JSON Lines or Parquet file",
         )
     ]

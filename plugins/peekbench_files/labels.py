@@ -1,4 +1,4 @@
-"""Turns what stands in a label column into classes."""
+"""Convert the values of a label column to classes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from peekbench import DataError
 
-WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 def label_key(value: object) -> str | None:
-    """A label as text, the same for 1 in Parquet, '1' in CSV and 1 in YAML; None for what can be no label."""
+    """Return a label as a string, the same for 1 in Parquet, '1' in CSV and 1 in YAML; None if it cannot be a label."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -24,37 +24,37 @@ def label_key(value: object) -> str | None:
 def assign_classes(
     keys: Sequence[str], places: Sequence[str], class_names: Sequence[str] | Mapping[str, str] | None
 ) -> tuple[tuple[str, ...], list[int]]:
-    """Class names, and the position among them of each row's class.
+    """Return the class names, and the class of each row as a position among them.
 
     Parameters
     ----------
     keys
-        Each row's label, as `label_key` gives it.
+        Label of each row, as `label_key` returns it.
     places
-        Where each row stands, for errors.
+        File and position of each row, for error messages.
     class_names
-        As in `FileOptions.class_names`.
+        See `FileOptions.class_names`.
 
     Raises
     ------
     DataError
-        Where a label has no class.
+        If a label has no class.
     """
-    distinct = set(keys)
+    labels = set(keys)
     if class_names is None:
-        numeric = all(map(WHOLE_NUMBER.fullmatch, distinct))
-        class_names = sorted(distinct, key=lambda key: (int(key) if numeric else 0, key))
+        is_numeric = all(map(INTEGER.fullmatch, labels))
+        class_names = sorted(labels, key=lambda key: (int(key) if is_numeric else 0, key))
     if isinstance(class_names, Mapping):
         name_of = class_names
-    elif all(map(WHOLE_NUMBER.fullmatch, distinct)) and not distinct.issubset(class_names):
+    elif all(map(INTEGER.fullmatch, labels)) and not labels.issubset(class_names):
         name_of = {str(position): name for position, name in enumerate(class_names)}
     else:
         name_of = {name: name for name in class_names}
     for key, place in zip(keys, places, strict=True):
         if key not in name_of:
             raise DataError(
-                f"{place}: the label {key!r} has no class; class_names has {', '.join(map(repr, name_of))}. Add it "
-                "there, or take the row out of the file"
+                f"{place}: the label {key!r} has no class; class_names contains {', '.join(map(repr, name_of))}. Add "
+                "the label to class_names, or remove the row from the file"
             )
     names = tuple(dict.fromkeys(name_of.values()))
     positions = {key: names.index(name) for key, name in name_of.items()}

@@ -1,4 +1,4 @@
-"""What a spec says about a file; checked without opening it."""
+"""Options of the data source `files`; checking them does not open the file."""
 
 from __future__ import annotations
 
@@ -27,80 +27,86 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-def _read_class_names(value: Any) -> Any:
+def _check_class_names(value: Any) -> Any:
+    """Return class names as a tuple, or as a mapping whose keys `label_key` has converted."""
     if value is None:
         return None
     if isinstance(value, Mapping):
         names = list(value.values())
         keys = [label_key(key) for key in value]
         if None in keys:
-            raise ValueError(f"the label {list(value)[keys.index(None)]!r} is neither text nor a whole number")
+            raise ValueError(
+                f"the label {list(value)[keys.index(None)]!r} is neither text nor an integer; write it as one of them"
+            )
         if len(set(keys)) < len(keys):
             raise ValueError(f"two of the labels {list(value)} are the same; remove one")
     elif isinstance(value, list | tuple):
         names = list(value)
         if len({str(name) for name in names}) < len(names):
-            raise ValueError(f"{names} has a name twice; remove one")
+            raise ValueError(f"{names} contains a duplicate name; remove it")
     else:
-        raise ValueError("give a list of names, or a mapping from labels to names")
+        raise ValueError("expected a list of names, or a mapping from labels to names")
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"{name!r} is no name; put the names in quotes")
+            raise ValueError(f"{name!r} is not a valid class name; put names in quotes")
     if len(set(names)) < 2:
-        raise ValueError(f"{names} makes fewer than two classes; name two or more")
+        raise ValueError(f"{names} has fewer than two classes; name two or more")
     return dict(zip(keys, names, strict=True)) if isinstance(value, Mapping) else tuple(names)
 
 
 class FileOptions(Options):
-    """Which file, which columns, which classes."""
+    """Which file, columns and classes to load."""
 
     path: Path
-    """The file; a relative path starts at the spec's folder."""
+    """Path of the file; a relative path starts at the spec's folder."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
-    """Column that holds the text, or several, which are joined."""
+    """Column of the text, or several columns, which are joined."""
     label: str = "label"
-    """Column that holds the label: text, or a whole number."""
-    class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_read_class_names)] = None
-    """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... of them. A mapping:
-    from label to name, where labels of one name are one class. Left out: the labels that occur, sorted."""
+    """Column of the label, which contains text or integers."""
+    class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_check_class_names)] = None
+    """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
+    from labels to names: labels with the same name form one class. Default: the labels that occur, sorted."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     format: Format | None = None
-    """By default what the path ends with: .csv, .tsv, .jsonl or .ndjson, .parquet or .pq."""
+    """Format of the file. Default: according to the suffix .csv, .tsv, .jsonl, .ndjson, .parquet or .pq."""
     encoding: str = "utf-8"
-    """Of CSV, TSV and JSON Lines. A byte order mark is skipped."""
+    """Encoding of CSV, TSV and JSON Lines. A byte order mark is skipped."""
     delimiter: str = Field(default="", pattern=ONE_CHARACTER)
-    """Between the fields of CSV and TSV; by default a comma and a tab."""
+    """Character between the fields of CSV and TSV. Default: a comma in CSV, a tab in TSV."""
     quote: str = Field(default='"', pattern=ONE_CHARACTER)
-    """Around fields of CSV and TSV that hold delimiters; empty where quotation marks are just characters."""
+    """Character around fields of CSV and TSV that contain delimiters; empty if quotation marks have no special
+    meaning."""
     joined_by: str = "\n"
-    """Between the texts of several columns."""
+    """String between the texts of several columns."""
     drop_missing: bool = False
-    """Leave out rows without a text or a label, which are an error otherwise."""
+    """Drop rows without a text or a label; by default they are an error."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
-    """Keep the first of rows with the same text (exact) or nearly the same (near), none where their labels differ."""
+    """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
+    differ, drop all of them."""
 
     @field_validator("encoding")
     @classmethod
-    def _known_encoding(cls, encoding: str) -> str:
+    def _check_encoding(cls, encoding: str) -> str:
         try:
             "".encode(encoding)
         except (LookupError, ValueError) as error:
-            raise ValueError(f"no encoding {encoding!r}; common ones are utf-8, utf-16, latin-1, cp1252") from error
+            raise ValueError(
+                f"unknown encoding {encoding!r}; common encodings are utf-8, utf-16, latin-1 and cp1252"
+            ) from error
         return encoding
 
     @model_validator(mode="after")
-    def _fits_together(self) -> FileOptions:
+    def _check_together(self) -> FileOptions:
         if self.format is None and self.path.suffix.lower() not in SUFFIXES:
-            raise ValueError(
-                f"cannot tell the format of {str(self.path)!r} by its ending; add `format:` csv, tsv, jsonl or parquet"
-            )
+            raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, jsonl or parquet")
         columns = [*self.text, self.label]
         if len(set(columns)) < len(columns):
-            raise ValueError(f"text and label name the columns {columns}, one of them twice; each must be another")
+            raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")
         if self.delimiter and self.delimiter == self.quote:
             raise ValueError(f"delimiter and quote are both {self.quote!r}; change one")
         return self
 
     def file_format(self) -> Format:
+        """Return the file's format: the option `format`, or else that of the path's suffix."""
         return self.format or SUFFIXES[self.path.suffix.lower()]

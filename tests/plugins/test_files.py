@@ -1,4 +1,4 @@
-"""A user's own file: what is read from it, and what is said where it cannot be."""
+"""The data source `files`: rows of every format, class names, options, and errors for unsuitable files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -27,7 +29,7 @@ CSV = 'text,label\nGood fun.,pos\n"Dull, and long.",neg\nA joy.,pos\n'
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., Dataset]:
-    """Writes content to a file of the spec's folder and loads it."""
+    """Return a function that writes content to a file in the spec's folder and loads it."""
 
     def write_and_load(content: str | bytes, name: str = "rows.csv", **options: Any) -> Dataset:
         path = tmp_path / name
@@ -41,10 +43,9 @@ def read(tmp_path: Path) -> Callable[..., Dataset]:
 
 @pytest.fixture
 def read_parquet(tmp_path: Path) -> Callable[..., Dataset]:
-    def write_and_load(columns: dict[str, Any], **options: Any) -> Dataset:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+    """Return a function that writes columns to a Parquet file in the spec's folder and loads it."""
 
+    def write_and_load(columns: dict[str, Any], **options: Any) -> Dataset:
         pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
         return load(
             options=FileOptions.model_validate({"path": "rows.parquet", **options}),
@@ -54,7 +55,7 @@ def read_parquet(tmp_path: Path) -> Callable[..., Dataset]:
     return write_and_load
 
 
-def test_csv_with_derived_classes(read: Callable[..., Dataset]) -> None:
+def test_classes_are_derived_from_the_labels_of_a_csv_file(read: Callable[..., Dataset]) -> None:
     dataset = read(CSV, instruction="The text is a review. Answer with its sentiment.")
     assert dataset.inputs == ("Good fun.", "Dull, and long.", "A joy.")
     assert dataset.labels == (1, 0, 1)
@@ -105,7 +106,7 @@ def test_every_format_gives_the_same_rows(read: Callable[..., Dataset], read_par
         (["u", "v", "u"], {"v": "down", "u": "up"}, ("down", "up"), (1, 0, 1)),
     ],
 )
-def test_class_names(
+def test_labels_are_mapped_to_class_names(
     read: Callable[..., Dataset],
     labels: list[str],
     class_names: Any,
@@ -118,7 +119,7 @@ def test_class_names(
     assert dataset.labels == expected_labels
 
 
-def test_true_and_false_are_labels(read_parquet: Callable[..., Dataset]) -> None:
+def test_booleans_are_labels(read_parquet: Callable[..., Dataset]) -> None:
     dataset = read_parquet({"text": ["a", "b"], "label": [True, False]}, class_names={True: "spam", False: "ham"})
     assert (dataset.class_names, dataset.labels) == (("spam", "ham"), (0, 1))
 
@@ -129,7 +130,7 @@ def test_several_text_columns_are_joined(read: Callable[..., Dataset]) -> None:
     assert read(content, text=["body", "title"], label="topic", joined_by=" | ").inputs == ("B1 | T1", "B2 | T2")
 
 
-def test_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> None:
+def test_options_set_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> None:
     assert (
         read("text;label\nein 'ä';a\nb;c\n".encode("latin-1"), delimiter=";", encoding="latin-1").inputs[0] == "ein 'ä'"
     )
@@ -139,7 +140,7 @@ def test_delimiter_quote_encoding_and_format(read: Callable[..., Dataset]) -> No
     assert read("text,label\r\na,x\r\n\r\nb,y\r\n").inputs == ("a", "b")
 
 
-def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
+def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
     content = "text,label\na,x\n,x\nb,y\na,x\nc,\nd,x\nd,y\n"
     assert read(content, drop_missing=True).inputs == ("a", "b", "a", "d", "d")
     dataset = read(content, drop_missing=True, drop_duplicates="exact")
@@ -156,12 +157,12 @@ def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
     [
         (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: No such file.*; check the path"),
         (CSV, "rows.csv", {"path": ".", "format": "csv"}, "Is a directory"),
-        (CSV, "rows.csv", {"text": "review"}, "no column 'review'; there are 'text', 'label'. Set"),
+        (CSV, "rows.csv", {"text": "review"}, "no column 'review'; .*'text', 'label'. Set"),
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
-        ("", "rows.csv", {}, "no column 'text'; there are none"),
-        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: nothing in column 'text'; .*drop_missing: true"),
-        ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: nothing in column 'label'"),
+        ("", "rows.csv", {}, "no column 'text'; .*none"),
+        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*drop_missing: true"),
+        ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: .*column 'label'"),
         ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
@@ -170,33 +171,33 @@ def test_dropping_must_be_asked_for(read: Callable[..., Dataset]) -> None:
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
-        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 class by column 'label'"),
+        ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 class .*'label'"),
         ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
-        ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON .*one object"),
+        ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
         ('["a", 1]\n', "rows.jsonl", {}, "line 1: a JSON list"),
-        ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; there are 'text', 'label'"),
-        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "line 2: nothing in column 'label'"),
-        ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: nothing in column 'text'"),
+        ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
+        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "line 2: .*column 'label'"),
+        ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: .*column 'text'"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
         ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
         ('{"text": "a", "label": ["x"]}\n', "rows.jsonl", {}, "line 1: .* in column 'label' is list"),
-        (CSV, "rows.parquet", {}, r"rows\.parquet is no Parquet file: .*set `format`"),
+        (CSV, "rows.parquet", {}, r"rows\.parquet .*set `format`"),
     ],
 )
-def test_faults_are_told_with_place_and_remedy(
+def test_unsuitable_files_are_refused_with_place_and_remedy(
     read: Callable[..., Dataset], content: str | bytes, name: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(DataError, match=f"(?s){message}"):
         read(content, name, **options)
 
 
-def test_faults_of_parquet(read_parquet: Callable[..., Dataset]) -> None:
-    with pytest.raises(DataError, match="no column 'label'; there are 'text', 'class'"):
+def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Dataset]) -> None:
+    with pytest.raises(DataError, match="no column 'label'; .*'text', 'class'"):
         read_parquet({"text": ["a"], "class": [1]})
-    with pytest.raises(DataError, match="row 2: nothing in column 'text'"):
+    with pytest.raises(DataError, match="row 2: .*column 'text'"):
         read_parquet({"text": ["a", None], "label": [1, 2]})
-    with pytest.raises(DataError, match="row 2: nothing in column 'label'"):
+    with pytest.raises(DataError, match="row 2: .*column 'label'"):
         read_parquet({"text": ["a", "b"], "label": [1.0, float("nan")]})
 
 
@@ -204,40 +205,40 @@ def test_faults_of_parquet(read_parquet: Callable[..., Dataset]) -> None:
     ("options", "message"),
     [
         ({}, "path"),
-        ({"path": "rows"}, "cannot tell the format of 'rows'"),
+        ({"path": "rows"}, "format of 'rows'"),
         ({"path": "a.csv", "text": []}, "text"),
-        ({"path": "a.csv", "text": "x", "label": "x"}, "one of them twice"),
+        ({"path": "a.csv", "text": "x", "label": "x"}, "duplicate column"),
         ({"path": "a.csv", "class_names": ["a"]}, "fewer than two classes"),
-        ({"path": "a.csv", "class_names": ["a", "b", "a"]}, "has a name twice"),
-        ({"path": "a.csv", "class_names": [True, False]}, "True is no name; put the names in quotes"),
+        ({"path": "a.csv", "class_names": ["a", "b", "a"]}, "duplicate name"),
+        ({"path": "a.csv", "class_names": [True, False]}, "True .*quotes"),
         ({"path": "a.csv", "class_names": {0: "a", "0": "b"}}, "are the same"),
-        ({"path": "a.csv", "class_names": {0.5: "a", 1: "b"}}, "0.5 is neither text nor a whole number"),
-        ({"path": "a.csv", "class_names": "ab"}, "give a list of names, or a mapping"),
-        ({"path": "a.csv", "encoding": "utf-99"}, "no encoding 'utf-99'"),
-        ({"path": "a.csv", "encoding": "rot13"}, "no encoding 'rot13'"),
+        ({"path": "a.csv", "class_names": {0.5: "a", 1: "b"}}, "0.5 is neither text nor an integer"),
+        ({"path": "a.csv", "class_names": "ab"}, "a list of names, or a mapping"),
+        ({"path": "a.csv", "encoding": "utf-99"}, "encoding 'utf-99'"),
+        ({"path": "a.csv", "encoding": "rot13"}, "encoding 'rot13'"),
         ({"path": "a.csv", "delimiter": "||"}, "delimiter"),
         ({"path": "a.csv", "delimiter": '"'}, "delimiter and quote are both"),
         ({"path": "a.csv", "separator": ";"}, "separator"),
     ],
 )
-def test_options_are_checked_without_the_file(options: dict[str, Any], message: str) -> None:
+def test_options_are_checked_without_opening_the_file(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         FileOptions.model_validate(options)
 
 
-def test_options_survive_the_store() -> None:
+def test_options_can_be_stored_as_json() -> None:
     options = FileOptions.model_validate({"path": "a.csv", "class_names": {0: "no", True: "yes"}, "text": "body"})
     assert FileOptions.model_validate_json(options.model_dump_json()) == options
 
 
-def test_the_plugins_name_alone_will_do(tmp_path: Path) -> None:
+def test_the_name_of_the_plugin_is_sufficient(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(CSV)
     assert load_dataset("files", {"path": "rows.csv"}, folder=tmp_path).labels == (1, 0, 1)
     assert registry.find("files", DataSourceEntry).options is FileOptions
     assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
 
 
-def test_same_rows_whatever_the_hash_seed_and_light_to_import(tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_the_hash_seed_and_loading_is_light(tmp_path: Path) -> None:
     content = "text,label\n" + "".join(f"text {n % 90},{'xyzuvw'[n % 6]}\n" for n in range(180))
     (tmp_path / "rows.csv").write_text(content)
     program = (
@@ -260,7 +261,7 @@ def test_same_rows_whatever_the_hash_seed_and_light_to_import(tmp_path: Path) ->
     assert outputs == {f"{dataset.fingerprint} {dataset.class_names} 180 set()\n"}
 
 
-def test_fingerprint_follows_the_content(read: Callable[..., Dataset]) -> None:
+def test_the_fingerprint_depends_on_the_content(read: Callable[..., Dataset]) -> None:
     first = read(CSV).fingerprint
     assert read(CSV.replace("joy", "Joy")).fingerprint != first
     assert read(CSV, class_names=["pos", "neg"]).fingerprint != first

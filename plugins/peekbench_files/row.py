@@ -1,0 +1,46 @@
+"""Rows of a file and the positions of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peekbench import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a file."""
+
+    place: str
+    """Position in the file, such as 'line 3' or 'row 3', counted from 1; the last line of a row with several lines."""
+    values: Sequence[Any]
+    """Values of the requested columns, in the requested order."""
+
+
+def column_position(column: str, header: Sequence[str], path: Path) -> int:
+    """Return the position of a column in the header.
+
+    Parameters
+    ----------
+    column
+        Name of the column.
+    header
+        Names of all columns.
+    path
+        Path of the file, for error messages.
+
+    Raises
+    ------
+    DataError
+        If the column is missing or duplicated.
+    """
+    if header.count(column) != 1:
+        problem = f"{header.count(column)} columns" if column in header else "no column"
+        available = ", ".join(map(repr, header)) or "none"
+        raise DataError(
+            f"{path}: {problem} {column!r}; available columns: {available}. Set `text` and `label` to two of them"
+        )
+    return header.index(column)
