@@ -1,20 +1,27 @@
+"""The executor `local`: every item is done once, and only items that kill their worker are lost."""
+
 from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE
 from peekbench.records import WorkItem
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench_local import Local
-from peekbench_local.processes import _Worker, execute
+from peekbench_local.executor import execute
+from peekbench_local.options import Local
+from peekbench_local.worker import Worker
 
-toy_work = import_module("toy_work")  # from tests/installed, where worker processes find it too
+toy_work = import_module("toy_work")  # in tests/fixtures, where worker processes find it too
 ITEMS = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
 
 
@@ -55,19 +62,23 @@ def test_slow_items_at_the_end_do_not_wait_for_each_other() -> None:
 
 
 def test_what_is_done_before_a_fault_is_handed_over() -> None:
-    worker = _Worker(pickle.dumps(toy_work.fail_at_9), threads=1)
-    items: Any = ITEMS
+    worker = Worker(pickle.dumps(toy_work.fail_at_9), threads=1)
     done: list[Any] = []
     error = None
     try:
-        while error is None:  # once, but where the machine is busy
-            worker.give(items)
-            outcomes, items, error = worker.take()
+        assert worker.receive() is None
+        worker.items = ITEMS
+        while error is None:  # once, unless the machine is busy
+            worker.send(worker.items)
+            message = worker.receive()
+            assert message is not None
+            outcomes, error = message
             done += outcomes
     finally:
+        left = worker.items
         worker.kill()
     assert [number for number, *_ in done] == list(range(9))
-    assert items[0] is ITEMS[9]
+    assert left[0] is ITEMS[9]
     assert isinstance(error, KeyError)
 
 
@@ -116,3 +127,32 @@ def test_a_worker_that_always_exits_is_tried_again_and_then_given_up() -> None:
 def test_work_that_a_worker_cannot_unpickle_ends_the_run() -> None:
     with pytest.raises(ModuleNotFoundError, match="No module named 'gone'"):
         list(execute(ITEMS, toy_work.Elsewhere(), options=Local(workers=2)))
+
+
+UNGUARDED = """
+from importlib import import_module
+from peekbench.records import WorkItem
+from peekbench.records.trials import Draw, Trial
+from peekbench_local.executor import execute
+from peekbench_local.options import Local
+
+print("main module")
+work = import_module("toy_work").look
+items = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
+print(sorted(found[0] for batch in execute(items, work, options=Local(workers=2)) for found in batch))
+"""
+
+
+@pytest.mark.parametrize("source", ["script", "standard input"])
+def test_the_main_module_needs_no_guard(source: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    arguments = [str(script)] if source == "script" else ["-"]
+    done = subprocess.run([sys.executable, *arguments], input=UNGUARDED, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["main module", str(list(range(20)))]
+
+
+def test_a_worker_that_cannot_start_is_not_blamed_on_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(PeekbenchError, match="cannot start.*exit status 1"):
+        list(execute(ITEMS, toy_work.look, options=Local(workers=2)))
