@@ -107,9 +107,9 @@ def main() -> None:
         print(f"made up: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
         for attempt in ("one", "two"):
             start = time.perf_counter()
-            report, formats = report_of_run(path)
+            report = report_of_run(path)
             middle = time.perf_counter()
-            write_report(report, folder / attempt, formats)
+            write_report(report, folder / attempt)
             end = time.perf_counter()
             print(
                 f"report {attempt}: {end - start:.1f} s, of which reading and analyzing {middle - start:.1f} s, "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from peekbench.records.analysis import Cell
 from peekbench.records.units import Unit
 
@@ -65,3 +68,26 @@ class ScoreWords:
 
     def size(self, value: float) -> str:
         return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
+
+
+TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
+"""Distances between the round numbers on an axis, in ascending order."""
+
+NAME_PARTS = re.compile(r"(?<=[-_/.])(?=[^\W\d])")
+"""Positions at which a long name may be broken: community-|datasets/|disaster_|response_|messages."""
+
+
+def tick_decimals(step: float) -> int:
+    """Return the number of decimals that numbers on an axis need.
+
+    Parameters
+    ----------
+    step
+        Distance between two numbers, one of `TICK_STEPS`.
+
+    Examples
+    --------
+    >>> tick_decimals(0.5), tick_decimals(0.02), tick_decimals(10.0)
+    (1, 2, 0)
+    """
+    return max(0, -math.floor(math.log10(step) + 1e-9))

@@ -50,8 +50,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     from peekbench import analyze
     from peekbench.records.analysis import Column, Table
     from peekbench.records.trials import Draw, Trial, TrialFailure
-    from peekbench.report import report_of_table
-    from peekbench.report.build.run_report import MethodFacts
+    from peekbench.report import MethodFacts, report_of_table
     from peekbench.results.table import tidy
 
     rng = np.random.default_rng(0)
@@ -69,13 +68,13 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     report = report_of_table(Path("scores.csv"), results, analyze(results))
     failure = TrialFailure(Trial(Draw(LONG, 50, 200, 1), "lsa"), STRANGE, "Traceback\n" + "  a long line " * 30)
     losses = Table(
-        "Means of what methods recorded, by arm",
+        "Means of the metrics that methods recorded, by arm",
         (Column("method"), Column("metric"), Column("extra", "number"), Column("test", "number")),
         tuple((label, metric, None if metric == "loss" else 1.5, 2.25) for label in labels for metric in ("loss", "x")),
         topic="methods",
     )
     overlap = Table(
-        "Texts that stand in two sets",
+        "Duplicate texts",
         (Column("task"), Column("kind"), Column("test in extra", "fraction")),
         tuple((task, "near", 0.01) for task in names),
         topic="data",
@@ -83,12 +82,12 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     return replace(
         report,
         name="made-up",
-        warnings=("A caution.",),
+        warnings=("A warning.",),
         failures=(failure, failure),
         tables=(*report.tables, losses, overlap),
         methods=tuple(MethodFacts(label, "classic.lsa", "num_components 10, " * 8, "what it is") for label in labels),
         provenance={"commit": "0123456789abcdef" * 4, "machine": "a machine"},
-        record={"spec": {"name": "made-up", "tasks": names}},
+        details={"spec": {"name": "made-up", "tasks": names}},
     )
 
 

@@ -37,7 +37,7 @@ OVERLAPS = """
 # Things that stick out of the window, but for what stands in a box of its own that scrolls.
 OUTSIDE = """
 () => [...document.querySelectorAll("body *")]
-  .filter((one) => one.checkVisibility() && !one.closest(".skip, .unseen, svg"))
+  .filter((one) => one.checkVisibility() && !one.closest(".skip, .visually-hidden, svg"))
   .filter((one) => {
     const box = one.parentElement.closest(".scroll, .drawing, pre");
     return box === null || getComputedStyle(box).overflowX !== "auto";
@@ -65,7 +65,7 @@ FAINT = """
   const faint = [];
   for (const one of document.querySelectorAll("body *")) {
     const hasText = [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
-    if (!hasText || !one.checkVisibility() || one.closest("script, style, .unseen, option")) continue;
+    if (!hasText || !one.checkVisibility() || one.closest("script, style, .visually-hidden, option")) continue;
     const style = getComputedStyle(one);
     const pair = [luminance(one.closest("svg") ? style.fill : style.color), luminance(ground(one))];
     const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);

@@ -39,7 +39,7 @@ def test_controls_have_their_known_bias(quickstart: Any) -> None:
     planted = 0.25 * (1 - leak["extra"])
     error = (leak["bias"] - planted).std() / len(leak) ** 0.5
     assert leak["bias"].mean() == pytest.approx(planted.mean(), abs=3 * error)
-    metrics = next(table for table in report["tables"] if table["title"].startswith("Means of what methods recorded"))
+    metrics = next(table for table in report["tables"] if table["title"].startswith("Means of the metrics"))
     (recorded,) = [row for row in metrics["rows"] if row[:2] == ["controls.leak", "planted_gain"]]
     place = [column["name"] for column in metrics["columns"]].index("test")
     assert recorded[place] == pytest.approx(leak["bias"].mean())

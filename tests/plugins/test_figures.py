@@ -15,8 +15,7 @@ import pytest
 from peekbench import Analysis, PeekbenchError
 from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
 from peekbench.plugins import Form
-from peekbench.report import write_report
-from peekbench.report.build.run_report import Report
+from peekbench.report import Report, write_report
 from peekbench.testing import check_module_light
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")

@@ -72,8 +72,8 @@ def analyze(
         planned=analysis_spec.only.select_trials(planned),
     )
     report = report_of_table(path, results, effects, name=analysis_spec.name)
-    report = replace(report, renderer=analysis_spec.report.renderer)
-    show_report(report, reports, analysis_spec.report.formats)
+    settings = analysis_spec.report
+    show_report(replace(report, formats=settings.formats, renderer=settings.renderer), reports)
 
 
 @app.command()
@@ -89,8 +89,7 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
     experiment = load(spec)
     prepared = prepare(experiment)
     report = report_of_audits(experiment, run_audits(experiment), prepared)
-    report = replace(report, renderer=experiment.report.renderer)
-    show_report(report, reports / report.name / "audits", experiment.report.formats)
+    show_report(report, reports / report.name / "audits")
 
 
 @app.command()

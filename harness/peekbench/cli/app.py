@@ -69,29 +69,29 @@ def print_written(console: Console, paths: Sequence[Path]) -> None:
         console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def show_report(report: Report, folder: Path | None, formats: Sequence[str] | None = None) -> None:
+def show_report(report: Report, folder: Path | None) -> None:
     """Print a report, and write its files if a folder is given."""
     from peekbench.report import render_text, write_report
 
     console = make_console()
     render_text(report, console)
     if folder is not None:
-        print_written(console, write_report(report, folder, *([] if formats is None else [formats])))
+        print_written(console, write_report(report, folder))
 
 
 def report_run(
     path: Path, reports: Path, console: Console, *, allow_incomplete: bool, pictures: Path | None = None
 ) -> None:
     """Print the report of a run and write its files."""
-    from peekbench.report import draw_pictures, render_in_short, render_text, report_of_run, write_report
+    from peekbench.report import render_summary, render_text, report_of_run, write_pictures, write_report
 
-    report, formats = report_of_run(path, allow_incomplete=allow_incomplete)
+    report = report_of_run(path, allow_incomplete=allow_incomplete)
     render_text(report, console)
-    written = write_report(report, reports / report.name, formats)
+    written = write_report(report, reports / report.name)
     if pictures is not None:
-        written += draw_pictures(report, pictures)
+        written += write_pictures(report, pictures)
     print_written(console, written)
-    render_in_short(report, console)
+    render_summary(report, console)
 
 
 def fail(message: str, status: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Builds reports from stores and analyses, and renders them in every format. Equal input gives equal bytes."""
+"""Builds reports from stores and analyses, and writes them in every format. Equal input gives equal bytes."""
 
 import lazy_loader
 

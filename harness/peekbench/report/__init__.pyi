@@ -1,13 +1,14 @@
 from .build.comparison import report_of_comparison as report_of_comparison
 from .build.comparison import report_of_ranking as report_of_ranking
-from .build.run_report import Report as Report
 from .build.run_report import report_of_audits as report_of_audits
 from .build.run_report import report_of_run as report_of_run
 from .build.run_report import report_of_table as report_of_table
 from .build.text_tables import text_tables as text_tables
+from .document import MethodFacts as MethodFacts
+from .document import Report as Report
 from .render.alt_text import alt_text as alt_text
-from .render.files import draw_pictures as draw_pictures
+from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
-from .render.terminal import render_in_short as render_in_short
+from .render.terminal import render_summary as render_summary
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -17,6 +17,7 @@ from peekbench.plugins.entries import DataSourceEntry, RendererEntry, TaskGroupE
 from peekbench.plugins.kinds import kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
+from peekbench.records.report_formats import DEFAULT_FORMATS, ReportFormat
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
 from peekbench.spec.base import Name, SpecModel
 from peekbench.spec.components import (
@@ -33,7 +34,6 @@ from peekbench.spec.error_messages import describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_yaml
 
-DEFAULT_FORMATS: Any = ("html", "text", "markdown", "json", "cards")
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
 # which other plugins are installed. Written as in YAML: a spec looks them up and validates them with its other parts.
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
@@ -43,7 +43,7 @@ DEFAULT_EXECUTOR: Any = "local"
 class ReportSpec(SpecModel):
     """Files of a report."""
 
-    formats: tuple[Literal["html", "text", "markdown", "json", "cards", "svg", "png"], ...] = DEFAULT_FORMATS
+    formats: tuple[ReportFormat, ...] = DEFAULT_FORMATS
     """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
     figures. Cards and figures have folders of their own."""
     allow_incomplete: bool = False

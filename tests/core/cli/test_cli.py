@@ -50,7 +50,7 @@ def test_run_report_and_analyze_one_store(spec: str) -> None:
     assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
     assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
     content = json.loads(files["report.json"])
-    assert content["schema_version"] == 2
+    assert content["schema_version"] == 3
     assert content["spec"]["seed"] == 7
 
 
@@ -81,7 +81,7 @@ def test_validate_checks_all_specs(spec: str) -> None:
 def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     printed = peek("describe", spec).stdout
-    for part in ("Lengths of the texts, characters", "Lengths of the texts, tokens", "Texts that stand in two sets"):
+    for part in ("Text length in characters", "Text length in tokens", "Duplicate texts"):
         assert part in printed
     assert "toy.short" in printed
     assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed
@@ -149,7 +149,7 @@ def test_store_and_reports_can_be_elsewhere(spec: str) -> None:
 def test_report_draws_pictures_without_a_network(spec: str) -> None:
     peek("run", spec)
     done = peek("report", "small", "--pictures", "drawn")
-    lines = done.stdout[done.stdout.index("In short") :].splitlines()
+    lines = done.stdout[done.stdout.index("Summary") :].splitlines()
     assert any("toy.vote" in line and "points" in line for line in lines), "the verdicts appear again at the end"
     assert "written: drawn/01-bias-by-task" in done.stdout
     assert len(list(Path("drawn").glob("*.svg"))) > 2
@@ -174,7 +174,7 @@ def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     refused = peek("analyze", "holes.csv", status=2)
     assert "task b, method method: 1 of 2 subsamples missing (1)" in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert "Caution" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
+    assert "Warning" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
 
 
 def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
@@ -191,7 +191,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     assert "1 of 4 subsamples missing (3)" in peek("report", "small", status=2).stderr
     allowed = peek("report", "small", "--allow-incomplete").stdout
     assert "12 of 16 trials done" in allowed
-    assert "Caution" in allowed
+    assert "Warning" in allowed
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,9 @@ def test_tokens_are_counted_by_the_methods_that_can(make_spec: MakeSpec) -> None
     titles = [table.title for table in text_tables({"toy.words": described})]
     assert titles == [
         "Classes",
-        "Lengths of the texts, characters",
-        "Texts that stand in two sets",
-        "Lengths of the texts, tokens",
+        "Text length in characters",
+        "Duplicate texts",
+        "Text length in tokens",
     ]
 
 
@@ -96,9 +96,9 @@ def test_a_run_keeps_the_descriptions_and_reports_them(make_spec: MakeSpec) -> N
     with Store.open(summary.store) as store:
         kept = store.texts()
     assert kept == {task.name: describe_texts(spec, task) for task in spec.tasks}
-    report, _ = report_of_run(summary.store)
-    assert "Texts that stand in two sets" in [table.title for table in report.tables]
-    assert report.record["texts"] == kept
+    report = report_of_run(summary.store)
+    assert "Duplicate texts" in [table.title for table in report.tables]
+    assert report.details["texts"] == kept
     run(make_spec(methods=[*(method.use for method in spec.methods), "toy.short"]))
     with Store.open(summary.store) as store:
         assert all("toy.short" in texts["tokens"] for texts in store.texts().values())

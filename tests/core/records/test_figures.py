@@ -17,7 +17,7 @@ from peekbench.records.figures import (
     Violins,
     downsample,
 )
-from peekbench.report.render.alt_text import alt_text, central
+from peekbench.report.render.alt_text import alt_text, central_interval
 
 POINTS = Axis("bias, accuracy points")
 
@@ -40,7 +40,7 @@ def test_few_values_are_kept_all_and_what_is_missing_is_left_out() -> None:
 def test_central_intervals_are_numpys(level: float) -> None:
     values = np.random.default_rng(0).normal(size=37).tolist()
     expected = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    assert central(values, level) == pytest.approx(tuple(expected))
+    assert central_interval(values, level) == pytest.approx(tuple(expected))
 
 
 AVERAGE = Interval("average", 0.01, 0.002, 0.018, is_average=True)
@@ -52,12 +52,12 @@ SAMPLES = (Sample("a", (0.01, 0.02, 0.03)), Sample("b", (-0.03, -0.01), mark=0.0
     [
         (
             Forest("f", (("m", (Interval("a", -0.01, -0.02, -0.005), Interval("b", 0.03, -0.01, 0.07), AVERAGE)),)),
-            "m: 2 estimates from -1.00 (a) to +3.00 (b) points, of whose intervals 1 excludes zero; "
+            "m: 2 estimates from -1.00 (a) to +3.00 (b) points; 1 interval excludes zero; "
             "average +1.00 [+0.20, +1.80].",
         ),
         (
             Forest("f", (("m", (Interval("a", 0.5, 0.0, 1.0),)),), unit="number"),
-            "m: 1 estimates from 0.5 (a) to 0.5 (a), of whose intervals none exclude zero.",
+            "m: 1 estimate from 0.5 (a) to 0.5 (a); no interval excludes zero.",
         ),
         (
             Violins("v", POINTS, (("m", SAMPLES), ("none", (Sample("a", ()),)))),
@@ -65,7 +65,8 @@ SAMPLES = (Sample("a", (0.01, 0.02, 0.03)), Sample("b", (-0.03, -0.01), mark=0.0
         ),
         (
             Densities("d", POINTS, (("", SAMPLES),), 0.5, mark="truth"),
-            "a: mean +2.00, 50% from +1.50 to +2.50 points. b: mean -2.00, 50% from -2.50 to -1.50 points, truth 0.00.",
+            "a: mean +2.00, central 50% from +1.50 to +2.50 points. "
+            "b: mean -2.00, central 50% from -2.50 to -1.50 points, truth 0.00.",
         ),
         (
             Curves(

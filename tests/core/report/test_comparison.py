@@ -51,7 +51,7 @@ def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
     assert {row["method"] for row in table(report, "What changed")} == {"toy.vote"}
     assert all(row["change"] == 0 for row in table(report, "What changed"))
     assert [row["after"] for row in table(report, "Verdicts")][1] == "-"
-    settings = {row["what"]: (row["before"], row["after"]) for row in table(report, "What differs in settings")}
+    settings = {row["name"]: (row["before"], row["after"]) for row in table(report, "Differences in settings")}
     assert settings["name"] == ('"before"', '"after"')
     assert settings["methods.toy.constant"][1] == "null"
     assert "2 in settings, 0 in data, 0 in versions" in report.headline
@@ -68,7 +68,7 @@ def test_other_draws_are_not(parts: dict[str, Any], make_run: Run) -> None:
 def test_data_that_changed_are_named_and_unpaired(make_run: Run) -> None:
     tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 2}}]
     report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
-    assert [row["what"] for row in table(report, "What differs in data")] == ["b.fingerprint"]
+    assert [row["name"] for row in table(report, "Differences in data")] == ["b.fingerprint"]
     assert paired(report) == {0}, "the average over both tasks cannot be paired"
 
 
@@ -92,11 +92,11 @@ def test_runs_that_cannot_be_compared(make_run: Run, tmp_path: Path) -> None:
     other = make_run("other", tasks=[{"use": "toy.words", "name": "z"}])
     with pytest.raises(ResultsError, match="no task in common"):
         report_of_ranking([one, other])
-    with pytest.raises(ResultsError, match="one run stands twice"):
+    with pytest.raises(ResultsError, match="duplicated"):
         report_of_comparison(one, one)
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,30,0.5,0.6\na,30,0.6,0.6\n")
     mixed = report_of_ranking([one, Path("scores.csv")])
-    assert "Left out, because not every run has it: arm base" in mixed.warnings
+    assert "Excluded, because at least one run lacks it: arm base" in mixed.warnings
 
 
 def test_json_is_what_its_schema_says(make_run: Run) -> None:
@@ -104,7 +104,7 @@ def test_json_is_what_its_schema_says(make_run: Run) -> None:
     schema = report_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    made = [report_of_run(one)[0], report_of_comparison(one, two), report_of_ranking([one, two])]
+    made = [report_of_run(one), report_of_comparison(one, two), report_of_ranking([one, two])]
     for report in made:
         content = json.loads(render_json(report))
         assert list(validator.iter_errors(content)) == []

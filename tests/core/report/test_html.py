@@ -22,8 +22,7 @@ from peekbench.formatting import format_cell
 from peekbench.records.analysis import Column, Table, Verdict
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.report import Report, alt_text, report_of_table
-from peekbench.report.build.run_report import MethodFacts
+from peekbench.report import MethodFacts, Report, alt_text, report_of_table
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import TEMPLATES, render_html
 from peekbench.report.render.ticks import Scale
@@ -94,7 +93,7 @@ def hostile(text: str) -> Report:
         ),
         failures=(TrialFailure(Trial(Draw(text, 5, 5, 0), text), text, f"Traceback\n{text}"),),
         provenance={text: text},
-        record={"spec": {text: text}},
+        details={"spec": {text: text}},
         methods=(MethodFacts(text, text, text, text),),
         command=text,
     )
@@ -138,8 +137,8 @@ def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
 
 def test_only_the_projects_own_files_go_around_escaping() -> None:
     for path in TEMPLATES.glob("*.j2"):
-        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|rendered)[^}]*\}\}", path.read_text())
-        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|rendered(report.renderer) }}"}
+        raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|drawing)[^}]*\}\}", path.read_text())
+        assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|drawing(report.renderer) }}"}
         assert "autoescape" not in path.read_text()
 
 
@@ -175,7 +174,7 @@ def test_structure_that_assistive_technology_needs(make: Callable[[Report], Repo
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in page.elements:
-        assert attributes.get("aria-labeledby", ids[0]) in ids
+        assert attributes.get("aria-labelledby", ids[0]) in ids
         assert attributes.get("href", f"#{ids[0]}")[1:] in ids
     for svg in page.all("svg"):  # those that are hidden have their numbers beside them
         assert svg.get("aria-hidden") == "true" or svg.get("role") == "img"
@@ -194,12 +193,12 @@ def test_the_story_is_told_in_its_order(report: Report) -> None:
         sentence,
         "Bias by task",
         "Leaderboard",
-        "To repeat it:",
+        "To reproduce this report:",
     )
     places = [text.index(part, text.index("Skip")) for part in parts]
     assert places == sorted(places)
     assert "peekbench analyze scores.csv" in text
-    assert "Rests on 5 tasks, 200 trials." in text
+    assert "Based on 5 tasks, 200 trials." in text
 
 
 def test_every_number_of_a_table_is_there_and_sorts_in_full_precision(report: Report) -> None:
@@ -244,11 +243,11 @@ def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
     units: Any = ("text", "text", "difference", "difference", "difference", "p_value", "number")
     row = ("m", "ab", 0.0147, 0.0091, 0.0203, 0.025, None)
     table = Table("Leaderboard", tuple(map(Column, names, units)), (row,))
-    report = Report("r", "", (), (), (), (table,), (), {}, {"spec": spec}, methods=(MethodFacts("m"),))
+    report = Report("r", "", tables=(table,), details={"spec": spec}, methods=(MethodFacts("m"),))
     card = render_cards(report)["m.md"]
     for line in (
         "- tasks: a, b",
-        "- subsamples of each task: 10 at 200 test texts, 5 at 500 test texts",
+        "- subsamples per task: 10 at 200 test texts, 5 at 500 test texts",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",
         r"- bias: +1.47 \[+0.91, +2.03\] points",
@@ -262,7 +261,7 @@ def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
 
 def test_cards_have_names_that_any_system_takes() -> None:
     names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
-    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), record={})
+    report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), details={})
     files = list(render_cards(report))
     assert files == ["etc-passwd.md", "A-b.md", "a-B-2.md", "method.md", "method-2.md", "x" * 80 + ".md"]
 
@@ -277,7 +276,7 @@ def test_failures_bring_their_tracebacks() -> None:
 
 
 def test_a_report_of_nothing_is_a_page() -> None:
-    empty = Report("empty", "0 of 3 trials done", (), (), (), (), (), {}, {})
+    empty = Report("empty", "0 of 3 trials done")
     page = Page(render_html(empty))
     assert "Verdicts" not in page.text.replace("Skip to the verdicts", "")
 
@@ -285,11 +284,11 @@ def test_a_report_of_nothing_is_a_page() -> None:
 @pytest.mark.parametrize("reach", [0.0, 0.0004, 0.03, 0.9, 250.0])
 def test_scales_hold_all_values_and_label_zero(reach: float) -> None:
     scale = Scale.fitting([reach, -reach / 3, None, float("nan")], "number")
-    places = [float(scale.place(value)[:-1]) for value in (-reach / 3, 0.0, reach)]
+    places = [float(scale.position(value)[:-1]) for value in (-reach / 3, 0.0, reach)]
     assert 0 <= places[0] <= places[1] <= places[2] <= 100
     assert [float(label) for _, label in scale.ticks()].count(0) == 1
     assert 2 <= len(scale.ticks()) <= 6
-    assert scale.place(10 * reach + 10) == "100.00%"
+    assert scale.position(10 * reach + 10) == "100.00%"
 
 
 def test_names_are_escaped_once(report: Report) -> None:

@@ -21,12 +21,12 @@ from peekbench.records.analysis import Analysis, Column, Table, Verdict
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.units import Unit
-from peekbench.report import Report, draw_pictures, render_tables, render_text, report_of_table, write_report
-from peekbench.report.render.cells import as_shown
-from peekbench.report.render.forest_plot import ESTIMATE, ZERO, draw
+from peekbench.report import Report, render_tables, render_text, report_of_table, write_pictures, write_report
+from peekbench.report.render.cells import fold_intervals
+from peekbench.report.render.forest_plot import ESTIMATE, ZERO, draw_forest
 from peekbench.report.render.json_report import render_json
-from peekbench.report.render.markdown import escaped, render_markdown
-from peekbench.report.render.wrapping import fold
+from peekbench.report.render.markdown import escape, render_markdown
+from peekbench.report.render.wrapping import wrap
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 
@@ -49,7 +49,7 @@ def hostile() -> Report:
         tables=(Table(HOSTILE, (Column(HOSTILE), Column("n", "number")), ((HOSTILE, math.nan),), HOSTILE),),
         failures=(failure,),
         provenance={"x": HOSTILE},
-        record={"inf": [math.inf]},
+        details={"inf": [math.inf]},
     )
 
 
@@ -142,12 +142,12 @@ def test_rows_can_be_told_apart_in_every_panel(width: int, long_report: Report) 
 
 
 def test_names_are_folded_where_a_reader_would_break_them() -> None:
-    assert fold(LONG[0], 20) == ["community-datasets/", "disaster_response_", "messages"]
-    assert fold(LONG[0], 7) == ["communi", "ty-", "dataset", "s/", "disaste", "r_", "respons", "e_", "message", "s"]
-    assert fold("num_components 100, scale 0.5, -0.25", 14) == ["num_components", "100, scale", "0.5, -0.25"]
-    assert fold("数据集", 4) == ["数据", "集"]
-    assert fold("one\n\ntwo", 9) == ["one", "", "two"]
-    assert fold("", 9) == [""]
+    assert wrap(LONG[0], 20) == ["community-datasets/", "disaster_response_", "messages"]
+    assert wrap(LONG[0], 7) == ["communi", "ty-", "dataset", "s/", "disaste", "r_", "respons", "e_", "message", "s"]
+    assert wrap("num_components 100, scale 0.5, -0.25", 14) == ["num_components", "100, scale", "0.5, -0.25"]
+    assert wrap("数据集", 4) == ["数据", "集"]
+    assert wrap("one\n\ntwo", 9) == ["one", "", "two"]
+    assert wrap("", 9) == [""]
 
 
 def test_verdicts_come_first(report: Report) -> None:
@@ -157,15 +157,15 @@ def test_verdicts_come_first(report: Report) -> None:
 
 
 def test_verdicts_say_what_they_rest_on(report: Report) -> None:
-    assert "(Rests on 5 tasks, 200 trials.)" in " ".join(as_text(report).split())
-    assert "(Rests on 5 tasks, 200 trials.)" in render_markdown(report)
+    assert "(Based on 5 tasks, 200 trials.)" in " ".join(as_text(report).split())
+    assert "(Based on 5 tasks, 200 trials.)" in render_markdown(report)
 
 
 def test_long_tables_are_cut_in_a_terminal_only() -> None:
     table = Table("many", (Column("n", "count"),), tuple((number,) for number in range(7000, 7100)))
     long = replace(hostile(), tables=(table,))
     assert "7,099" not in as_text(long, complete=False)
-    assert "70 rows more in the report files" in as_text(long, complete=False)
+    assert "70 more rows in the report files" in as_text(long, complete=False)
     assert "7,099" in as_text(long)
 
 
@@ -183,8 +183,8 @@ def test_markdown_is_escaped() -> None:
     assert "@team" not in outside
     assert outside.count("<details>") == outside.count("</details>") == 1
     assert "\x1b" not in text
-    assert escaped("# a | b\n<i> *x*") == "\\# a \\| b &lt;i&gt; \\*x\\*"
-    assert escaped("- x") == "\\- x"
+    assert escape("# a | b\n<i> *x*") == "\\# a \\| b &lt;i&gt; \\*x\\*"
+    assert escape("- x") == "\\- x"
 
 
 def test_a_fence_is_longer_than_what_it_holds() -> None:
@@ -197,7 +197,7 @@ def test_a_fence_is_longer_than_what_it_holds() -> None:
 def test_markdown_tables_have_as_many_cells_as_columns(report: Report) -> None:
     for line in render_markdown(replace(report, name="x")).splitlines():
         if line.startswith("|"):
-            counts = {len(as_shown(table).columns) + 1 for table in report.tables}
+            counts = {len(fold_intervals(table).columns) + 1 for table in report.tables}
             assert line.replace("\\|", "").count("|") in counts
 
 
@@ -209,14 +209,14 @@ def test_an_estimate_and_its_interval_are_one_cell() -> None:
         tuple(map(Column, names, units)),
         (("a", 5, 0.0147, 0.0091, 0.0203, -1.5, 2, 3), ("b", 5, 0.01, None, None, None, None, None)),
     )
-    seen = as_shown(table)
+    seen = fold_intervals(table)
     assert [column.name for column in seen.columns] == ["method", "tasks", "bias", "others", "x, low"]
     assert [[cell.text for cell in row] for row in seen.rows] == [
         ["a", "5", "+1.47 [+0.91, +2.03]", "[-1.5000, +2.0000]", "3"],
         ["b", "5", "+1.00", "-", "-"],
     ]
     assert [row[2].number for row in seen.rows] == [0.0147, 0.01]
-    assert seen.num_naming == 1
+    assert seen.num_key_columns == 1
 
 
 def test_json_keeps_every_number_and_is_strict(report: Report) -> None:
@@ -233,7 +233,7 @@ def test_json_keeps_every_number_and_is_strict(report: Report) -> None:
 def test_the_same_report_gives_the_same_bytes(report: Report, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_report(report, tmp_path / name)
-        draw_pictures(report, tmp_path / name / "pictures")
+        write_pictures(report, tmp_path / name / "pictures")
     files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
     assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("pictures/terminal.svg")} <= files
     assert sum(path.suffix == ".svg" for path in files) == 1 + len(report.figures) > 1
@@ -293,7 +293,7 @@ def test_numbers_as_readers_expect_them(value: Any, unit: Any, text: str) -> Non
 def test_zero_is_the_same_in_tables_and_forests(zero: float) -> None:
     assert format_cell(zero, "difference") == format_signed(zero, "difference") == "0.00"
     assert format_signed(zero / 2, "number") == "0.0000"
-    _, row, axis = draw(Forest("f", (("m", (Interval("a", zero, zero - 0.01, zero + 0.01),)),)), 80)
+    _, row, axis = draw_forest(Forest("f", (("m", (Interval("a", zero, zero - 0.01, zero + 0.01),)),)), 80)
     assert row.numbers == "  0.00 [ -1.00,  +1.00]"
     assert re.search(r"(?<![\d+.-])0(?:\.0)? ", axis.plot)
 
@@ -310,7 +310,7 @@ def test_forest_puts_marks_where_the_axis_says(width: int) -> None:
         Interval("down", -0.1, -0.15, -0.02),
         Interval("a very long name of a task that nobody can be expected to type", 0.1, 0.1, 0.1),
     )
-    lines = draw(Forest("f", (("method", intervals),)), width)
+    lines = draw_forest(Forest("f", (("method", intervals),)), width)
     assert all(len(line.text()) <= width for line in lines)
     heading, zero, up, down, long, *below, axis = lines
     origin = column_of(heading.plot, ZERO)
@@ -328,7 +328,7 @@ def test_forest_puts_marks_where_the_axis_says(width: int) -> None:
 
 
 def test_forest_of_nothing_but_zeros_has_an_axis() -> None:
-    lines = draw(Forest("f", (("null", (Interval("a", 0.0, 0.0, 0.0),)),)), 80)
+    lines = draw_forest(Forest("f", (("null", (Interval("a", 0.0, 0.0, 0.0),)),)), 80)
     assert column_of(lines[1].plot, ESTIMATE) == column_of(lines[0].plot, ZERO)
 
 
@@ -336,7 +336,7 @@ def test_forest_of_nothing_but_zeros_has_an_axis() -> None:
 @pytest.mark.parametrize(("reach", "tick"), [(0.0004, "+0.0002"), (0.03, "+0.02"), (0.9, "+0.5"), (250.0, "+200")])
 def test_forest_of_scores_that_are_no_accuracies_shows_them_as_they_are(width: int, reach: float, tick: str) -> None:
     intervals = (Interval("up", reach * 0.6, reach * 0.2, reach), Interval("other", 0.0, -reach * 0.1, reach * 0.1))
-    *_, row, other, axis = draw(Forest("f", (("m", intervals),), unit="number"), width)
+    *_, row, other, axis = draw_forest(Forest("f", (("m", intervals),), unit="number"), width)
     assert f"{reach * 0.6:+.4f} [" in row.numbers
     assert "0.0000 [" in other.numbers
     assert "points" not in axis.text()
@@ -346,7 +346,7 @@ def test_forest_of_scores_that_are_no_accuracies_shows_them_as_they_are(width: i
 
 def test_an_average_is_what_its_record_says() -> None:
     intervals = (Interval("average.reviews", 0.1, 0.0, 0.2), Interval("all", 0.1, 0.0, 0.2, is_average=True))
-    kinds = [line.kind for line in draw(Forest("f", (("m", intervals),)), 80)]
+    kinds = [line.kind for line in draw_forest(Forest("f", (("m", intervals),)), 80)]
     assert kinds == ["heading", "row", "average", "axis"]
 
 
@@ -355,7 +355,7 @@ def test_forest_of_25_tasks_has_a_line_for_each(simulate: Callable[..., Any]) ->
     (summary, _) = analyze(results)
     forest = summary.figures[0]
     assert isinstance(forest, Forest)
-    lines = draw(forest, 80)
+    lines = draw_forest(forest, 80)
     assert sum(line.kind == "row" for line in lines) == 25
     assert sum(line.kind == "average" for line in lines) == 1
 
@@ -365,7 +365,7 @@ def test_texts_name_the_figures_that_they_cannot_show(tmp_path: Path) -> None:
     report = Report("r", "", (), (), figures, (), (), {}, {})
     for file in write_report(report, tmp_path, ("text", "markdown")):
         text = file.read_text()
-        assert "shown" in text and "report.formats has svg or png: a violin." in text
+        assert "shown" in text and "report.html only: a violin." in text
     assert "a violin" not in as_text(replace(report, figures=figures[:1]))
 
 

@@ -125,4 +125,4 @@ def test_prefetched_facts_are_stored_and_reported(write_spec: Callable[..., Path
     with Store.open(summary.store) as store:
         (session,) = store.sessions()
     assert session["methods"] == {"toy.short": {"toy model": 5}}
-    assert report_of_run(summary.store)[0].provenance["for toy.short"] == "toy model 5"
+    assert report_of_run(summary.store).provenance["used by toy.short"] == "toy model 5"

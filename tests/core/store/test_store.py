@@ -193,11 +193,11 @@ def test_changed_code_of_a_method_is_told_by_the_run_and_by_the_report(
     edited.write_text(Path(str(peekbench_toy.__file__)).read_text() + "# edited")
     monkeypatch.setattr(peekbench_toy, "__file__", str(edited))
     assert run(make_spec()).changed_code == ("toy",), "nothing to do, and what is stored is of the old code"
-    assert not any("code of the plugin" in warning for warning in report_of_run(first.store)[0].warnings)
+    assert not any("code of the plugin" in warning for warning in report_of_run(first.store).warnings)
     more = run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
     assert more.finished > 0
     assert more.changed_code == ("toy",)
-    (warning,) = (text for text in report_of_run(first.store)[0].warnings if "code of the plugin toy changed" in text)
+    (warning,) = (text for text in report_of_run(first.store).warnings if "code of the plugin toy changed" in text)
     assert "under another name" in warning
 
 
@@ -206,8 +206,8 @@ def test_each_trial_belongs_to_the_session_that_made_it(make_spec: MakeSpec) -> 
     run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
     with Store.open(summary.store) as store:
         assert store.session_sizes() == [12, 8]
-    report, _ = report_of_run(summary.store)
-    assert re.fullmatch(r"2, begun \S+ \(12 trials\), \S+ \(8 trials\)", report.provenance["sessions"])
+    report = report_of_run(summary.store)
+    assert re.fullmatch(r"2, started \S+ \(12 trials\), \S+ \(8 trials\)", report.provenance["sessions"])
 
 
 def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:

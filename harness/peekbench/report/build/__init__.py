@@ -1,1 +1,1 @@
-"""Builds reports: stores, results tables and analyses become `Report` records."""
+"""Builders that turn stores, results tables and analyses into `Report` records."""

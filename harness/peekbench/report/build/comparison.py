@@ -1,4 +1,4 @@
-"""What changed between two runs, and how the methods of several runs compare, as reports."""
+"""Builds the report that compares two runs, and the leaderboard of the methods of several runs."""
 
 from __future__ import annotations
 
@@ -9,89 +9,105 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Analysis, Column, Table
-from peekbench.report.build.run_report import MethodFacts, Report
+from peekbench.records.analysis import Column, Table
+from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.side_by_side import RUN, Run, open_runs, side_by_side
+from peekbench.report.document import MethodFacts, Report
 from peekbench.results.analyze import ask, find_analysis, without_controls
 from peekbench.spec.compatibility import differences
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SESSION_KEYS = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
+
 
 def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "") -> Report:
-    """How settings, data, versions, scores and verdicts of two runs differ.
+    """Return a report on how the settings, data, versions, scores and verdicts of two runs differ.
+
+    Parameters
+    ----------
+    before, after
+        Store of each run, or a table of scores.
+    allow_incomplete
+        Compare runs with missing trials instead of refusing them; the report warns about them.
+    analysis
+        Analysis that compares, as `plugin.thing`; by default the only installed one with the role 'comparison'.
 
     Raises
     ------
     ResultsError
-        Where one has missing trials and `allow_incomplete` is not set.
+        If trials are missing and `allow_incomplete` is not set, or both paths name the same run.
     """
     old, new = open_runs([before, after], allow_incomplete=allow_incomplete)
-    found = ask(analysis or find_analysis("comparison"), side_by_side([old, new]))
     changed = {
         "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
         "data": differences("", _fingerprints(old), _fingerprints(new)),
-        "versions": differences("", _circumstances(old), _circumstances(new)),
+        "versions": differences("", _versions(old), _versions(new)),
     }
     counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
-    columns = (Column("what"), Column("before"), Column("after"))
-    tables = [
-        Table(f"What differs in {kind}", columns, tuple(rows), topic="data") for kind, rows in changed.items() if rows
-    ]
-    return Report(
+    columns = (Column("name"), Column("before"), Column("after"))
+    report = Report(
         name=f"{old.name} to {new.name}",
-        headline=f"From {old.path} to {new.path}: differences: {counts}",
-        verdicts=found.verdicts,
-        warnings=_warnings(found, [old, new]),
-        figures=found.figures,
-        tables=(*found.tables, *tables),
-        failures=(),
+        headline=f"From {old.path} to {new.path}. Differences: {counts}",
+        warnings=_warnings([old, new]),
+        tables=tuple(
+            Table(f"Differences in {kind}", columns, tuple(rows), topic="data")
+            for kind, rows in changed.items()
+            if rows
+        ),
         provenance={"before": str(old.path), "after": str(new.path)},
-        record={"runs": [str(old.path), str(new.path)]},
+        details={"runs": [str(old.path), str(new.path)]},
         command=shlex.join(["peekbench", "compare", str(before), str(after)]),
     )
+    return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side([old, new]))])
 
 
 def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "") -> Report:
-    """A leaderboard of the methods of one run or several, on the tasks and arms that all runs have.
+    """Return a leaderboard of the methods of one or several runs, on the tasks and arms that all runs have.
+
+    Parameters
+    ----------
+    paths
+        Stores of the runs, or tables of scores.
+    allow_incomplete
+        Rank runs with missing trials instead of refusing them; the report warns about them.
+    analysis
+        Analysis that ranks, as `plugin.thing`; by default the only installed one with the role 'ranking'.
 
     Raises
     ------
     ResultsError
-        Where a run has missing trials and `allow_incomplete` is not set, or the runs have no task in common.
+        If trials are missing and `allow_incomplete` is not set, the runs have no task in common, or they have no
+        methods but controls.
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete)
     joined = without_controls(side_by_side(runs))
     if joined.empty:
-        raise ResultsError("there are controls alone, which are not ranked; name a run of other methods")
-    shared, left_out = _shared(joined)
+        raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
+    shared, left_out = _keep_shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
-    found = ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))
-    tasks = shared["task"].nunique()
-    return Report(
+    methods, num_tasks = shared["method"].unique(), shared["task"].nunique()
+    report = Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
-        headline=f"{pluralize(shared['method'].nunique(), 'method')} on {pluralize(tasks, 'task')}, from "
+        headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
-        verdicts=found.verdicts,
-        warnings=(*_warnings(found, runs), *left_out),
-        figures=found.figures,
-        tables=found.tables,
-        failures=(),
+        warnings=(*_warnings(runs), *left_out),
         provenance={run.name: str(run.path) for run in runs},
-        record={"runs": [str(run.path) for run in runs]},
-        methods=tuple(MethodFacts(str(name)) for name in shared["method"].unique()),
+        details={"runs": [str(run.path) for run in runs]},
+        methods=tuple(MethodFacts(str(name)) for name in methods),
         command=shlex.join(["peekbench", "leaderboard", *map(str, paths)]),
     )
+    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))])
 
 
-def _warnings(found: Analysis, runs: Sequence[Run]) -> tuple[str, ...]:
-    return (*found.warnings, *(f"{run.name}: {warning}" for run in runs for warning in run.warnings))
+def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(f"{run.name}: {warning}" for run in runs for warning in run.warnings)
 
 
-def _shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Rows of the tasks and arms that every run has, and what was left out."""
+def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep the rows of the tasks and arms that every run has, and warn about the others."""
     num_runs = joined[RUN].nunique()
     warnings = []
     for column in ("task", "arm"):
@@ -100,14 +116,14 @@ def _shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
         if len(missing) == len(runs):
             raise ResultsError(f"the runs have no {column} in common; compare runs on the same {column}s")
         if missing:
-            warnings.append(f"Left out, because not every run has it: {column} {', '.join(missing)}")
+            warnings.append(f"Excluded, because at least one run lacks it: {column} {', '.join(missing)}")
         joined = joined[~joined[column].isin(missing)]
     return joined, tuple(warnings)
 
 
 def _by_name(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec whose tasks and methods are told apart by name, not by place."""
-    groups = {group: {thing["name"]: thing for thing in spec.get(group, ())} for group in ("tasks", "methods")}
+    """Return a spec whose tasks and methods are told apart by name, not by position."""
+    groups = {group: {item["name"]: item for item in spec.get(group, ())} for group in ("tasks", "methods")}
     return {**{key: value for key, value in spec.items() if key != "report"}, **groups}
 
 
@@ -115,6 +131,5 @@ def _fingerprints(run: Run) -> dict[str, Any]:
     return {name: {key: data[key] for key in ("fingerprint", "rows")} for name, data in run.tasks.items()}
 
 
-def _circumstances(run: Run) -> dict[str, Any]:
-    names = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
-    return {name: run.session[name] for name in names if name in run.session}
+def _versions(run: Run) -> dict[str, Any]:
+    return {key: run.session[key] for key in SESSION_KEYS if key in run.session}

@@ -1,11 +1,13 @@
-"""Runs side by side: one results table of several, in which the same draws have the same number."""
+"""Joins the results of several runs into one table in which equal draws have equal subsample numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd  # noqa: TID253 - every function here needs it, and only reports of several runs import the module
 
 from peekbench.errors import ResultsError
 from peekbench.results.analyze import only_complete, planned_trials
@@ -13,15 +15,13 @@ from peekbench.results.table import load_results
 from peekbench.store.schema import is_store
 from peekbench.store.writer import Store
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-RUN = "run"  # the column that tells them apart
+RUN = "run"
+"""Column of the joined table that names the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's complete trials, and what they came from; of a table of scores there is nothing but these."""
+    """Complete trials of a run and their origin; a table of scores has trials only."""
 
     name: str
     path: Path
@@ -30,26 +30,33 @@ class Run:
     spec: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     session: Mapping[str, Any] = field(default_factory=dict)
-    """The last one."""
+    """The last session."""
 
-    def draws_of(self, task: str) -> object:
-        """What the draws from a task follow from: runs in which it is equal have the same ones, number by number."""
+    def sampling_key(self, task: str) -> object:
+        """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""
         if task not in self.tasks:
-            return self.path  # nobody knows what was drawn
+            return self.path  # a table of scores does not say which rows were sampled
         design = self.spec["design"]
         return (self.spec["seed"], self.tasks[task]["fingerprint"], max(design["num_train"]))
 
 
 def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[Run]:
-    """Stores, or whatever else `load_results` reads; where two have the same name, it is their path.
+    """Open stores, or other sources that `load_results` reads; runs that share a name are named by their paths.
+
+    Parameters
+    ----------
+    paths
+        Stores, or files or folders of scores.
+    allow_incomplete
+        Accept runs with missing trials.
 
     Raises
     ------
     ResultsError
-        Where one has missing trials and `allow_incomplete` is not set, or is named twice.
+        If trials are missing and `allow_incomplete` is not set, or a path is duplicated.
     """
     if len({path.absolute() for path in paths}) < len(paths):
-        raise ResultsError(f"{', '.join(map(str, paths))}: one run stands twice; name two different ones")
+        raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
     runs = [_open(path, allow_incomplete) for path in paths]
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
@@ -68,19 +75,20 @@ def _open(path: Path, allow_incomplete: bool) -> Run:
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:
-    """One table of all, with a column `run`; subsample numbers are equal where, and only where, the draws are."""
-    import pandas as pd
+    """Return one table of all results, with a column `run`.
 
+    Subsample numbers of two runs are equal if, and only if, the sampled rows are equal.
+    """
     step = 1 + max(int(run.results["subsample"].max()) for run in runs)
-    kinds: dict[str, list[object]] = {}
-    parts = []
+    keys_by_task: dict[str, list[object]] = {}
+    tables = []
     for run in runs:
         shifts = {}
         for task in run.results["task"].unique():
-            known, own = kinds.setdefault(task, []), run.draws_of(task)
-            if own not in known:
-                known.append(own)
-            shifts[task] = step * known.index(own)
-        shifted = run.results["subsample"] + run.results["task"].map(shifts).astype("Int64")
-        parts.append(run.results.assign(subsample=shifted, **{RUN: run.name}))
-    return pd.concat(parts, ignore_index=True)
+            known, key = keys_by_task.setdefault(task, []), run.sampling_key(task)
+            if key not in known:
+                known.append(key)
+            shifts[task] = step * known.index(key)
+        subsample = run.results["subsample"] + run.results["task"].map(shifts).astype("Int64")
+        tables.append(run.results.assign(subsample=subsample, **{RUN: run.name}))
+    return pd.concat(tables, ignore_index=True)

@@ -1,4 +1,4 @@
-"""Tables on the tasks' texts: lengths, tokens, duplicates."""
+"""Tables on the tasks' texts: classes, lengths, tokens, duplicates."""
 
 from __future__ import annotations
 
@@ -9,17 +9,37 @@ from peekbench.data.duplicates import SIMILARITY
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
 
-SHARES = ("5", "25", "50", "75", "95")
-PAIRS = ("test-extra", "test-train", "extra-train", "test-test", "extra-extra", "train-train")
+PERCENTILES = ("5", "25", "50", "75", "95")
+PAIRS = {
+    "test-extra": "test in extra",
+    "test-train": "test in train",
+    "extra-train": "extra in train",
+    "test-test": "within test",
+    "extra-extra": "within extra",
+    "train-train": "within train",
+}
+"""Key of a share of duplicates to the name of its column."""
 
 
 def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
-    """What `peekbench.texts.describe_texts` says of each task, as tables."""
+    """Return tables on the classes, the lengths and the duplicates of the tasks' texts.
+
+    Parameters
+    ----------
+    descriptions
+        Task name to the description that `describe_texts` returns. Tasks with an empty description are
+        left out.
+
+    Examples
+    --------
+    >>> text_tables({"a table of numbers": {}})
+    []
+    """
     described = {task: texts for task, texts in descriptions.items() if texts}
     if not described:
         return []
-    tables = [_class_table(described), _length_table(described), _overlap_table(described)]
-    return tables if not any(texts["tokens"] for texts in described.values()) else [*tables, _token_table(described)]
+    tables = [_class_table(described), _length_table(described), _duplicate_table(described)]
+    return [*tables, _token_table(described)] if any(texts["tokens"] for texts in described.values()) else tables
 
 
 def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -29,63 +49,57 @@ def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
         for name, count in texts["classes"].items()
     ]
     columns = (Column("task"), Column("class"), Column("rows", "count"), Column("share", "fraction"))
-    return Table(
-        "Classes",
-        columns,
-        tuple(rows),
-        "Of the whole data set. Train sets are balanced over classes; extra and test sets are drawn at random.",
-    )
+    note = "In the whole data set. Training sets are balanced over classes; extra and test sets are sampled at random."
+    return Table("Classes", columns, tuple(rows), note)
 
 
 def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [(task, texts["num_texts"], *_lengths(texts["characters"])) for task, texts in described.items()]
-    columns = (Column("task"), Column("texts", "count"), *(Column(f"{share}%", "number") for share in SHARES))
-    return Table(
-        "Lengths of the texts, characters", columns, tuple(rows), f"Percentiles of the texts drawn. {_drawn(described)}"
-    )
+    columns = (Column("task"), Column("texts", "count"), *(Column(f"{share}%", "number") for share in PERCENTILES))
+    note = f"Percentiles over the sampled texts. {_sample_in_words(described)}"
+    return Table("Text length in characters", columns, tuple(rows), note)
 
 
 def _token_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     counts = [
         (task, method, lengths) for task, texts in described.items() for method, lengths in texts["tokens"].items()
     ]
-    columns = [Column("task"), Column("method"), *(Column(f"{share}%", "number") for share in SHARES)]
+    columns = [Column("task"), Column("method"), *(Column(f"{share}%", "number") for share in PERCENTILES)]
     rows: list[tuple[Cell, ...]] = [(task, method, *_lengths(lengths)) for task, method, lengths in counts]
-    note = "As each method counts."
+    note = "Tokens as each method counts them."
     if any(lengths["limit"] is not None for _, _, lengths in counts):
-        columns += [Column("limit", "number"), Column("cut", "fraction")]
+        columns += [Column("limit", "number"), Column("truncated", "fraction")]
         rows = [(*row, lengths["limit"], lengths["cut"]) for row, (_, _, lengths) in zip(rows, counts, strict=True)]
-        note += " The limit is what it can see of a text; cut is the share of texts that are longer."
-    return Table("Lengths of the texts, tokens", tuple(columns), tuple(rows), note)
+        note += " Limit: tokens of a text that the method reads. Truncated: share of texts that are longer."
+    return Table("Text length in tokens", tuple(columns), tuple(rows), note)
 
 
-def _overlap_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+def _duplicate_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
-        (task, likeness, *(shares[pair] for pair in PAIRS))
+        (task, kind, *(shares[pair] for pair in PAIRS))
         for task, texts in described.items()
-        for likeness, shares in texts["overlap"].items()
+        for kind, shares in texts["overlap"].items()
         if any(shares.values())
     ]
-    without = [task for task, texts in described.items() if not any(texts["overlap"]["near"].values())]
-    names = ("test in extra", "test in train", "extra in train", "within test", "within extra", "within train")
-    columns = (Column("task"), Column("kind"), *(Column(name, "fraction") for name in names))
+    without_duplicates = [task for task, texts in described.items() if not any(texts["overlap"]["near"].values())]
+    columns = (Column("task"), Column("kind"), *(Column(name, "fraction") for name in PAIRS.values()))
     note = (
-        "Share of the first set's texts that stand, exactly or nearly (Jaccard similarity of five-character runs at "
-        f"least {SIMILARITY}), in the second too, or a second time in the same set. Texts that stand in extra and in "
-        f"test are seen in both arms, which hides bias. {_drawn(described)}"
+        "Share of the texts of the first set that the second set contains too, exactly or nearly (Jaccard similarity "
+        f"of five-character sequences at least {SIMILARITY}); within a set, share of texts that have a duplicate. "
+        f"Both arms see a text that is in extra and in test, which hides bias. {_sample_in_words(described)}"
     )
-    if without:
-        note += f" None at all: {', '.join(without)}."
-    return Table("Texts that stand in two sets", columns, tuple(rows), note)
+    if without_duplicates:
+        note += f" Tasks without duplicates: {', '.join(without_duplicates)}."
+    return Table("Duplicate texts", columns, tuple(rows), note)
 
 
 def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(percentiles[share] for share in SHARES)
+    return tuple(percentiles[share] for share in PERCENTILES)
 
 
-def _drawn(described: Mapping[str, Mapping[str, Any]]) -> str:
-    one = next(iter(described.values()))
+def _sample_in_words(described: Mapping[str, Mapping[str, Any]]) -> str:
+    texts = next(iter(described.values()))
     return (
-        f"Of the first {pluralize(one['num_subsamples'], 'subsample')} of each task: at most {one['num_train']} train "
-        f"texts, {one['num_test']} extra and {one['num_test']} test texts."
+        f"Computed on the first {pluralize(texts['num_subsamples'], 'subsample')} of each task: at most "
+        f"{texts['num_train']} training texts, {texts['num_test']} extra and {texts['num_test']} test texts each."
     )

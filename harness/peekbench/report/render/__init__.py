@@ -1,1 +1,1 @@
-"""Renders reports: a `Report` record becomes bytes."""
+"""Renderers that turn a `Report` record into text, HTML, Markdown, JSON and picture files."""

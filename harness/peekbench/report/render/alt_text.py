@@ -1,4 +1,4 @@
-"""What a figure shows, in a sentence made from its numbers: for those who cannot see it, and where it is not drawn."""
+"""Describes figures in sentences, for readers who cannot see them and for formats that do not draw them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from peekbench.formatting import format_cell
+from peekbench.formatting import format_cell, pluralize
 from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 
-MOST_LISTED = 8  # parts of a figure that are named one by one
+MAX_PARTS = 8  # parts of a figure that are described one by one
 
 
 def alt_text(figure: Figure) -> str:
-    """One sentence, or one for each of a few parts, without the title."""
+    """Describe a figure by its numbers, in one sentence per part, without its title.
+
+    Parameters
+    ----------
+    figure
+        Figure that an analysis returns.
+
+    Examples
+    --------
+    >>> from peekbench.figures import Forest, Interval
+    >>> alt_text(Forest("Bias by task", (("lsa", (Interval("trec", 0.01, -0.02, 0.04),)),)))
+    'lsa: 1 estimate from +1.00 (trec) to +1.00 (trec) points; no interval excludes zero.'
+    """
     match figure:
         case Forest():
             parts = [_forest_part(figure, heading, intervals) for heading, intervals in figure.groups]
@@ -25,20 +37,20 @@ def alt_text(figure: Figure) -> str:
             parts = list(_curve_parts(figure))
         case _:
             assert_never(figure)
-    left_out = len(parts) - MOST_LISTED
-    return ". ".join(parts[:MOST_LISTED]) + (f". And {left_out} more" if left_out > 0 else "") + "."
+    num_left_out = len(parts) - MAX_PARTS
+    return ". ".join(parts[:MAX_PARTS]) + (f". And {num_left_out} more" if num_left_out > 0 else "") + "."
 
 
-def _shown(value: float, axis: Axis) -> str:
+def _format(value: float, axis: Axis) -> str:
     return "unknown" if math.isnan(value) else format_cell(value, axis.unit)
 
 
-def _in_words(axis: Axis) -> str:
-    """The unit of the numbers, where they do not bring one: percent do."""
+def _unit(axis: Axis) -> str:
+    """Return the unit of formatted numbers that do not include it, as percentages do."""
     return " points" if axis.unit in ("difference", "spread") else ""
 
 
-def _titled(heading: str, text: str) -> str:
+def _headed(heading: str, text: str) -> str:
     return f"{heading}: {text}" if heading else text
 
 
@@ -47,19 +59,21 @@ def _forest_part(figure: Forest, heading: str, intervals: Sequence[Interval]) ->
     single = [interval for interval in intervals if not interval.is_average]
     parts = []
     if single:
-        least, most = (pick(single, key=lambda one: one.estimate) for pick in (min, max))
-        span = f"{_shown(least.estimate, axis)} ({least.label}) to {_shown(most.estimate, axis)} ({most.label})"
-        beyond = sum(one.low > 0 or one.high < 0 for one in single)
-        parts.append(
-            f"{len(single)} estimates from {span}{_in_words(axis)}, of whose intervals {beyond or 'none'} "
-            f"exclude{'s' if beyond == 1 else ''} zero"
+        lowest, highest = (select(single, key=lambda interval: interval.estimate) for select in (min, max))
+        estimates = (
+            f"{pluralize(len(single), 'estimate')} from {_format(lowest.estimate, axis)} ({lowest.label}) to "
+            f"{_format(highest.estimate, axis)} ({highest.label}){_unit(axis)}"
         )
+        num_excluding = sum(interval.low > 0 or interval.high < 0 for interval in single)
+        verb = "intervals exclude" if num_excluding > 1 else "interval excludes"
+        parts += [estimates, f"{num_excluding or 'no'} {verb} zero"]
     parts += [
-        f"{one.label} {_shown(one.estimate, axis)} [{_shown(one.low, axis)}, {_shown(one.high, axis)}]"
-        for one in intervals
-        if one.is_average
+        f"{interval.label} {_format(interval.estimate, axis)} [{_format(interval.low, axis)}, "
+        f"{_format(interval.high, axis)}]"
+        for interval in intervals
+        if interval.is_average
     ]
-    return _titled(heading, "; ".join(parts))
+    return _headed(heading, "; ".join(parts))
 
 
 def _mean(sample: Sample) -> float:
@@ -69,57 +83,71 @@ def _mean(sample: Sample) -> float:
 def _violin_part(figure: Violins, heading: str, samples: Sequence[Sample]) -> str:
     filled = [sample for sample in samples if sample.values]
     if not filled:
-        return _titled(heading, "no values")
-    least, most = (pick(filled, key=_mean) for pick in (min, max))
-    low, high = (pick(pick(sample.values) for sample in filled) for pick in (min, max))
-    return _titled(
+        return _headed(heading, "no values")
+    axis = figure.axis
+    lowest, highest = (select(filled, key=_mean) for select in (min, max))
+    low, high = (select(select(sample.values) for sample in filled) for select in (min, max))
+    return _headed(
         heading,
-        f"means from {_shown(_mean(least), figure.axis)} ({least.label}) to {_shown(_mean(most), figure.axis)} "
-        f"({most.label}), single values from {_shown(low, figure.axis)} to {_shown(high, figure.axis)}"
-        + _in_words(figure.axis),
+        f"means from {_format(_mean(lowest), axis)} ({lowest.label}) to {_format(_mean(highest), axis)} "
+        f"({highest.label}), single values from {_format(low, axis)} to {_format(high, axis)}{_unit(axis)}",
     )
 
 
-def central(values: Sequence[float], level: float) -> tuple[float, float]:
-    """Ends of the central interval that holds such a share of the values; NaN where there are none."""
+def central_interval(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Return the ends of the interval between two quantiles that contains a share of the values.
+
+    Parameters
+    ----------
+    values
+        Values, in any order.
+    level
+        Share of the values in the interval, between 0 and 1.
+
+    Returns
+    -------
+    tuple[float, float]
+        Ends, interpolated linearly as by `numpy.quantile`; NaN if there are no values.
+    """
     if not values:
         return math.nan, math.nan
     ordered = sorted(values)
 
     def quantile(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        below = math.floor(place)
+        rank = share * (len(ordered) - 1)
+        below = math.floor(rank)
         above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+        return ordered[below] + (rank - below) * (ordered[above] - ordered[below])
 
     return quantile((1 - level) / 2), quantile((1 + level) / 2)
 
 
 def _density_parts(figure: Densities) -> Iterator[str]:
+    axis = figure.axis
     for heading, samples in figure.groups:
         for sample in samples:
-            low, high = (_shown(end, figure.axis) for end in central(sample.values, figure.level))
-            text = f"mean {_shown(_mean(sample), figure.axis)}, {figure.level:.0%} from {low} to {high}"
-            text += _in_words(figure.axis)
+            low, high = (_format(end, axis) for end in central_interval(sample.values, figure.level))
+            text = f"mean {_format(_mean(sample), axis)}, central {figure.level:.0%} from {low} to {high}{_unit(axis)}"
             if sample.mark is not None:
-                text += f", {figure.mark} {_shown(sample.mark, figure.axis)}"
-            yield _titled(", ".join(filter(None, (heading, sample.label))), text)
+                text += f", {figure.mark} {_format(sample.mark, axis)}"
+            yield _headed(", ".join(filter(None, (heading, sample.label))), text)
 
 
 def _curve_parts(figure: Curves) -> Iterator[str]:
     for heading, curves in figure.panels:
         for curve in curves:
-            yield _titled(", ".join(filter(None, (heading, curve.label))), _course(figure, curve))
+            yield _headed(", ".join(filter(None, (heading, curve.label))), _ends(figure, curve))
 
 
-def _course(figure: Curves, curve: Curve) -> str:
+def _ends(figure: Curves, curve: Curve) -> str:
+    """Describe the first and the last point of a curve."""
     if not curve.x:
         return "no points"
 
-    def at(position: int) -> str:
-        text = _shown(curve.y[position], figure.y)
+    def describe(number: int) -> str:
+        text = _format(curve.y[number], figure.y)
         if curve.low:
-            text += f" [{_shown(curve.low[position], figure.y)}, {_shown(curve.high[position], figure.y)}]"
-        return f"{text}{_in_words(figure.y)} at {_shown(curve.x[position], figure.x)}{_in_words(figure.x)}"
+            text += f" [{_format(curve.low[number], figure.y)}, {_format(curve.high[number], figure.y)}]"
+        return f"{text}{_unit(figure.y)} at {_format(curve.x[number], figure.x)}{_unit(figure.x)}"
 
-    return f"from {at(0)} to {at(-1)}" if len(curve.x) > 1 else at(0)
+    return f"from {describe(0)} to {describe(-1)}" if len(curve.x) > 1 else describe(0)

@@ -1,4 +1,4 @@
-"""One Markdown file a method: what it is, what was measured and how, to paste into an appendix or a model card."""
+"""Renders one Markdown card per method, to paste into an appendix or a model card."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import re
 from collections.abc import Iterator
 
 from peekbench.records.analysis import Table
-from peekbench.report.build.per_method import MethodPart, as_facts, describe_design, parts_by_method
-from peekbench.report.build.run_report import Report, printable
-from peekbench.report.render.markdown import escaped, fenced, table_lines, verdict_line
+from peekbench.report.document import Report
+from peekbench.report.render.markdown import escape, fenced, table_lines, verdict_line
+from peekbench.report.render.per_method import MethodPart, describe_design, parts_by_method, row_as_facts
+from peekbench.report.render.printable import make_printable
 
-MOST_CHARACTERS = 80  # of a file name
+MAX_NAME_LENGTH = 80  # characters of a file name, without suffix
 
 
 def render_cards(report: Report) -> dict[str, str]:
-    """Name of the file to the card in it, one for each method."""
-    report = printable(report)
+    """Return the cards of all methods, by file name."""
+    report = make_printable(report)
     cards: dict[str, str] = {}
     for part in parts_by_method(report):
-        cards[_free_name(part.facts.name, cards)] = "\n".join(_lines(part, report)) + "\n"
+        cards[_file_name(part.facts.name, cards)] = "\n".join(_lines(part, report)) + "\n"
     return cards
 
 
-def _free_name(method: str, taken: dict[str, str]) -> str:
-    """A file name that any system takes, and that differs from the others in more than case."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", method)[:MOST_CHARACTERS].strip("-.") or "method"
-    lower, name, number = {one.lower() for one in taken}, f"{stem}.md", 1
-    while name.lower() in lower:
+def _file_name(method: str, taken: dict[str, str]) -> str:
+    """Return a portable file name that differs from the others in more than case."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", method)[:MAX_NAME_LENGTH].strip("-.") or "method"
+    taken_names, name, number = {other.lower() for other in taken}, f"{stem}.md", 1
+    while name.lower() in taken_names:
         number += 1
         name = f"{stem}-{number}.md"
     return name
@@ -34,48 +35,37 @@ def _free_name(method: str, taken: dict[str, str]) -> str:
 
 def _lines(part: MethodPart, report: Report) -> Iterator[str]:
     facts = part.facts
-    yield f"# {escaped(facts.name)}"
+    yield f"# {escape(facts.name)}"
     if facts.summary:
-        yield ""
-        yield escaped(facts.summary[:1].upper() + facts.summary[1:] + ".")
+        yield from ("", escape(facts.summary[:1].upper() + facts.summary[1:] + "."))
     yield ""
-    design = describe_design(report.record.get("spec", {}))
+    design = describe_design(report.details.get("spec", {}))
     for name, text in (("method", facts.use), ("options", facts.options), *design):
         if text:
-            yield f"- {name}: {escaped(text)}"
-    yield f"- experiment: {escaped(report.name)}, {escaped(report.headline)}"
+            yield f"- {name}: {escape(text)}"
+    yield f"- experiment: {escape(report.name)}, {escape(report.headline)}"
     if part.failures:
-        yield f"- **{len(part.failures):,} of its trials failed**"
+        yield f"- **{len(part.failures):,} trials of this method failed**"
     if part.verdicts:
-        yield ""
-        yield "## Does it score higher because its unlabeled text is the test set's?"
-        yield ""
-        for verdict in part.verdicts:
-            yield verdict_line(verdict)
+        yield from ("", "## Does it score higher if its unlabeled text comes from the test set?", "")
+        yield from map(verdict_line, part.verdicts)
     for table in part.tables:
-        if table.title != "Methods":  # said above
-            yield ""
-            yield f"## {escaped(table.title)}"
-            yield ""
-            yield from _as_list(table) if len(table.rows) == 1 else table_lines(table)
+        if table.title != "Methods":  # its row is in the list above
+            yield from ("", f"## {escape(table.title)}", "")
+            yield from _row_as_list(table) if len(table.rows) == 1 else table_lines(table)
     if report.provenance:
-        yield ""
-        yield "## Provenance"
-        yield ""
+        yield from ("", "## Provenance", "")
         for name, text in report.provenance.items():
             if name != "command":
-                yield f"- {name}: {escaped(text)}"
+                yield f"- {name}: {escape(text)}"
     if report.command:
-        yield ""
-        yield "The same again:"
-        yield ""
+        yield from ("", "To reproduce this report:", "")
         yield from fenced([report.command], "sh")
 
 
-def _as_list(table: Table) -> Iterator[str]:
-    """A single row reads better from top to bottom."""
-    for name, text in as_facts(table):
-        yield f"- {escaped(name)}: {escaped(text)}"
+def _row_as_list(table: Table) -> Iterator[str]:
+    """Yield a list with one item per column: a single row is easier to read from top to bottom."""
+    for name, text in row_as_facts(table):
+        yield f"- {escape(name)}: {escape(text)}"
     if table.note:
-        yield ""
-        yield escaped(table.note)
+        yield from ("", escape(table.note))

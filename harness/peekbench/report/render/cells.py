@@ -1,4 +1,4 @@
-"""A table as it is shown: every cell as text, an estimate and the ends of its interval in one."""
+"""Turns tables into cells of text in which an estimate and its interval share a cell."""
 
 from __future__ import annotations
 
@@ -11,72 +11,79 @@ from peekbench.formatting import format_cell
 from peekbench.records.analysis import Cell, Table
 from peekbench.records.units import Unit
 
-NAMING: tuple[Unit, ...] = ("text", "count")  # units of columns that can say what a row is
-LOW, HIGH = ", low", ", high"  # a table's columns 'bias, low' and 'bias, high' are the interval of its column 'bias'
+KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row
+LOW, HIGH = ", low", ", high"  # the columns 'bias, low' and 'bias, high' are the interval of the column 'bias'
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCell:
+class FoldedCell:
+    """Text of a cell and the number to sort it by."""
+
     text: str
     number: float | None
-    """What it is sorted by, in full precision; None where it is no number."""
+    """Value in full precision; None if it is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShownColumn:
+class FoldedColumn:
+    """Name of a column and the unit of its cells, or of the estimates in them."""
+
     name: str
     unit: Unit
-    """Of its cells, or of the estimate in them."""
 
     @property
     def is_text(self) -> bool:
+        """Whether the cells are texts."""
         return self.unit == "text"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTable:
+class FoldedTable:
+    """Table in which an estimate and its interval share a cell."""
+
     title: str
-    columns: tuple[ShownColumn, ...]
-    rows: tuple[tuple[ShownCell, ...], ...]
+    columns: tuple[FoldedColumn, ...]
+    rows: tuple[tuple[FoldedCell, ...], ...]
     note: str
 
     @property
-    def num_naming(self) -> int:
-        """How many of the first columns say what a row is: texts and counts, as many as tell the rows apart."""
-        naming = len(list(takewhile(lambda column: column.unit in NAMING, self.columns)))
-        for number in range(1, naming + 1):
+    def num_key_columns(self) -> int:
+        """Number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
+        num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, self.columns)))
+        for number in range(1, num_candidates + 1):
             if len({row[:number] for row in self.rows}) == len(self.rows):
                 return number
-        return naming if naming < len(self.columns) else 1
+        return num_candidates if num_candidates < len(self.columns) else 1
 
 
-def as_shown(table: Table) -> ShownTable:
-    """Fold the columns 'X, low' and 'X, high' into 'X', or, where there is no such column, into one of that name."""
+def fold_intervals(table: Table) -> FoldedTable:
+    """Fold the columns 'X, low' and 'X, high' into the column 'X', or into a new column 'X' if there is none."""
     names = [column.name for column in table.columns]
-    places: list[tuple[ShownColumn, list[int]]] = []
-    for place, column in enumerate(table.columns):
+    columns: list[tuple[FoldedColumn, list[int]]] = []  # each with the positions of the cells that it joins
+    for position, column in enumerate(table.columns):
         for end in (LOW, HIGH):
             stem = column.name.removesuffix(end)
             if column.name.endswith(end) and {stem + LOW, stem + HIGH} <= set(names):
                 if stem not in names and end == LOW:
-                    places.append((ShownColumn(stem, column.unit), [place, names.index(stem + HIGH)]))
+                    columns.append((FoldedColumn(stem, column.unit), [position, names.index(stem + HIGH)]))
                 break
         else:
             ends = [names.index(column.name + end) for end in (LOW, HIGH) if column.name + end in names]
-            places.append((ShownColumn(column.name, column.unit), [place, *ends] if len(ends) == 2 else [place]))
+            columns.append((FoldedColumn(column.name, column.unit), [position, *(ends if len(ends) == 2 else [])]))
     rows = tuple(
-        tuple(_cell([row[place] for place in folded], column.unit) for column, folded in places) for row in table.rows
+        tuple(_fold([row[position] for position in positions], column.unit) for column, positions in columns)
+        for row in table.rows
     )
-    return ShownTable(table.title, tuple(column for column, _ in places), rows, table.note)
+    return FoldedTable(table.title, tuple(column for column, _ in columns), rows, table.note)
 
 
-def _cell(values: Sequence[Cell], unit: Unit) -> ShownCell:
-    """Of a value, an interval, or a value and its interval; an interval that is not known is left out."""
+def _fold(values: Sequence[Cell], unit: Unit) -> FoldedCell:
+    """Format a value, an interval, or a value with its interval; an unknown interval is left out."""
     texts = [format_cell(value, unit) for value in values]
     is_known = len(values) > 1 and all(_number(end) is not None for end in values[-2:])
-    span = f"[{texts[-2]}, {texts[-1]}]" if is_known else ""
-    value = texts[0] if len(values) != 2 else "" if span else format_cell(None, unit)
-    return ShownCell(" ".join(filter(None, (value, span))), _number(values[0]))
+    interval = f"[{texts[-2]}, {texts[-1]}]" if is_known else ""
+    value = texts[0] if len(values) != 2 else "" if interval else format_cell(None, unit)
+    return FoldedCell(" ".join(filter(None, (value, interval))), _number(values[0]))
 
 
 def _number(cell: Cell) -> float | None:

@@ -1,4 +1,4 @@
-"""Reports into files, each written whole or not at all."""
+"""Writes reports into files; each file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 
+from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.plugins.protocols import Form
-from peekbench.report.build.run_report import Report
+from peekbench.records.report_formats import ReportFormat
+from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
-from peekbench.report.render.renderers import FOLDER, find_renderer, named_figures
+from peekbench.report.render.renderers import FOLDER, find_renderer, name_figures
 from peekbench.report.render.terminal import render_text, render_top
-from peekbench.spec.experiment import DEFAULT_FORMATS
 
 TEXT_WIDTH = 120
 PICTURE_WIDTH = 110
 PICTURES: tuple[Form, ...] = ("svg", "png")
-NAMES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
+NAMES: dict[ReportFormat, str] = {
+    "html": "report.html",
+    "text": "report.txt",
+    "markdown": "report.md",
+    "json": "report.json",
+}
 CARDS = "cards"
 
-# rich's own template asks a web server for a font; this one asks for what the reader has.
+# The template of rich loads a font from a web server; this one uses the reader's fonts.
 SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
@@ -50,40 +56,100 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 """
 
 
-def write_report(report: Report, folder: str | Path, formats: Sequence[str] = DEFAULT_FORMATS) -> list[Path]:
-    """Write report.html, .txt, .md and .json, a card a method, pictures, and what analyses attach, and say where.
+def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFormat] | None = None) -> list[Path]:
+    """Write a report into a folder, in the formats that it asks for, with the files that analyses attach.
+
+    Parameters
+    ----------
+    report
+        Report to write.
+    folder
+        Folder of the files; it is created.
+    formats
+        Formats to write instead of `report.formats`: 'html', 'text', 'markdown', 'json', 'cards' (one Markdown file
+        per method), 'svg' and 'png' (one picture per figure).
+
+    Returns
+    -------
+    list[Path]
+        Files that were written.
 
     Raises
     ------
     PeekbenchError
-        Where they cannot be written.
+        If the folder cannot be written, or no renderer of figures is installed for 'svg' or 'png'.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> report = Report("quickstart", "2 methods on 2 tasks")
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in write_report(report, folder, ["markdown", "json"])]
+    ['report.md', 'report.json']
     """
+    folder = Path(folder)
+    formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
-    render: dict[str, Callable[[Report], str]] = {
+    render: dict[ReportFormat, Callable[[Report], str]] = {
         "html": render_html,
         "text": _plain_text,
         "markdown": partial(render_markdown, pictures=pictures),
         "json": render_json,
     }
-    written = [_write(Path(folder) / NAMES[name], render[name](report)) for name in formats if name in render]
+    written = [_write_text(folder / NAMES[name], render[name](report)) for name in formats if name in render]
     if CARDS in formats:
-        written += [_write(Path(folder) / CARDS / name, card) for name, card in render_cards(report).items()]
+        written += [_write_text(folder / CARDS / name, card) for name, card in render_cards(report).items()]
     for form in PICTURES:
         if form in formats:
-            written += _draw(report, Path(folder) / FOLDER, form)
-    return written + [_attach(Path(folder), name, write) for name, write in report.attachments.items()]
+            written += _write_figures(report, folder / FOLDER, form)
+    return written + [_attach(folder, name, write) for name, write in report.attachments.items()]
 
 
-def _draw(report: Report, folder: Path, form: Form) -> list[Path]:
-    """Write each figure as a picture; the names of files follow from the titles."""
+def write_pictures(report: Report, folder: str | Path) -> list[Path]:
+    """Write the top of the terminal report and each figure as SVG files.
+
+    Parameters
+    ----------
+    report
+        Report to draw.
+    folder
+        Folder of the files; it is created.
+
+    Returns
+    -------
+    list[Path]
+        Files that were written.
+
+    Raises
+    ------
+    PeekbenchError
+        If the folder cannot be written, or no renderer of figures is installed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in write_pictures(Report("quickstart", "2 methods on 2 tasks"), folder)]
+    ['terminal.svg']
+    """
+    folder = Path(folder)
+    terminal = _write_text(folder / "terminal.svg", _terminal_svg(report))
+    return [terminal, *_write_figures(report, folder, "svg")]
+
+
+def _write_figures(report: Report, folder: Path, form: Form) -> list[Path]:
+    if not report.figures:
+        return []
     render = find_renderer(report.renderer)
-    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in named_figures(report)]
-    return [_replace(folder / name, partial(_write_bytes, picture)) for name, picture in pictures]
+    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in name_figures(report)]
+    return [_write_bytes(folder / name, picture) for name, picture in pictures]
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
     if Path(name).name != name or name in NAMES.values():
-        raise ContractError(f"an analysis attaches a file named {name!r}; give a plain file name of its own")
+        raise ContractError(
+            f"an analysis attaches a file named {name!r}; use a plain file name that no report file has"
+        )
     return _replace(folder / name, write)
 
 
@@ -96,18 +162,7 @@ def _plain_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
 
-def draw_pictures(report: Report, folder: str | Path) -> list[Path]:
-    """Draw what a terminal shows first, and each figure, as SVG, and say where.
-
-    Raises
-    ------
-    PeekbenchError
-        Where they cannot be written, or nothing is installed that draws figures.
-    """
-    return [_draw_top(report, Path(folder) / "terminal.svg"), *_draw(report, Path(folder), "svg")]
-
-
-def _draw_top(report: Report, path: Path) -> Path:
+def _terminal_svg(report: Report) -> str:
     console = Console(
         file=io.StringIO(),
         record=True,
@@ -117,30 +172,23 @@ def _draw_top(report: Report, path: Path) -> Path:
         legacy_windows=False,
     )
     render_top(report, console)
-    svg = console.export_svg(
+    return console.export_svg(
         title=f"peekbench report {report.name}", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="report"
     )
-    return _write(path, svg)
 
 
-def _write(path: Path, text: str) -> Path:
-    return _replace(path, lambda part: _write_text(part, text))
+def _write_text(path: Path, text: str) -> Path:
+    return _write_bytes(path, text.encode("utf-8"))
 
 
-def _write_bytes(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
+def _write_bytes(path: Path, content: bytes) -> Path:
+    return _replace(path, lambda temporary: temporary.write_bytes(content))
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def _replace(path: Path, write: Callable[[Path], None]) -> Path:
-    part = path.with_name(f".part-{path.name}")  # which keeps the suffix: some libraries choose a format by it
+def _replace(path: Path, write: Callable[[Path], object]) -> Path:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(part)
-        part.replace(path)
+        with atomic_write(path) as temporary:
+            write(temporary)
     except OSError as error:
         raise PeekbenchError(
             f"cannot write {path}: {error.strerror or error}; make the folder writable, or choose another one"

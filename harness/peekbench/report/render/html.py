@@ -1,7 +1,7 @@
-"""The report as one HTML file that asks nothing of a network: its style and script stand in it.
+"""Renders a report as one HTML file that contains its style and script and loads nothing from a network.
 
-Whatever comes from data reaches the page through a template engine that escapes it. The page's own policy forbids it to
-load anything, and to run any script but the one that it brings.
+The template engine escapes all text from data. The content security policy of the page forbids it to load anything
+and to run any script except its own.
 """
 
 from __future__ import annotations
@@ -10,75 +10,75 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: TID253 - imported only to write a report
+from markupsafe import Markup
 
 from peekbench.errors import PeekbenchError
-from peekbench.formatting import format_cell, format_signed, pluralize
+from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
 from peekbench.records.analysis import Decision, Verdict
 from peekbench.records.figures import Figure, Forest
 from peekbench.records.units import Unit
-from peekbench.report.build.per_method import about, as_facts, parts_by_method
-from peekbench.report.build.run_report import Report, printable, split_verdicts
+from peekbench.report.document import Report
 from peekbench.report.render.alt_text import alt_text
-from peekbench.report.render.cells import as_shown
+from peekbench.report.render.cells import fold_intervals
+from peekbench.report.render.per_method import parts_by_method, row_as_facts
+from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import find_renderer
 from peekbench.report.render.ticks import Scale
-from peekbench.report.render.wrapping import PARTS
+from peekbench.report.render.verdict_texts import QUESTION, find_method, split_verdicts
 from peekbench.results.decisions import ControlOutcome, control_outcome
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
 MEANINGS: Mapping[Decision, str] = {
-    "biased up": "seeing the test texts raises the score: interval above 0, not all of it in the band",
-    "biased down": "seeing them lowers the score: interval below 0, not all of it in the band",
-    "equivalent": "seeing them makes no difference that matters: interval wholly in the band",
-    "inconclusive": "too unsure to say: interval around 0, not all of it in the band",
+    "biased up": "the test texts raise the score: the interval is above 0 and not entirely in the band",
+    "biased down": "the test texts lower the score: the interval is below 0 and not entirely in the band",
+    "equivalent": "the test texts make no relevant difference: the interval is entirely in the band",
+    "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
 }
 OUTCOMES: Mapping[ControlOutcome, tuple[str, str]] = {
     "passed": ("✓", "equivalent"),
     "undecided": ("?", "inconclusive"),
     "failed": ("✗", "biased-up"),
 }
-"""Mark, and the class of its colors."""
-MOST_NAMED = 6  # methods of one decision, on top
-FEWEST_TO_FILTER = 8  # rows of a table
-MOST_WHOLE = 40  # rows of a table; longer ones scroll in a window of their own
-MOST_FAILURES = 100  # with their tracebacks; JSON has all
+"""Symbol of a control's outcome, and the CSS class of its colors."""
+MAX_METHODS_PER_DECISION = 6  # that the overview names
+MIN_ROWS_TO_FILTER = 8  # of a table
+MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
+MAX_FAILURES = 100  # with traceback; the JSON report has all
 
 
 def render_html(report: Report) -> str:
-    """All of the report, for people."""
-    report = printable(report)
+    """Return the report as an HTML page."""
+    report = make_printable(report)
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     topics = {
         topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
     }
     judged, controls = split_verdicts(report.verdicts)
+    regions = {(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}
     return _environment().get_template("report.html.j2").render(
         report=report,
         style=style,
         script=script,
         policy=_policy(script),
+        question=QUESTION,
         topics=topics,
         methods=list(parts_by_method(report)),
         judged=judged,
         controls=controls,
-        by_decision={mark: [one for one in judged if one.decision == mark] for mark in MARKS},
-        most_named=MOST_NAMED,
-        levels=sorted({f"{one.level:.0%}" for one in report.verdicts if one.level}),
-        regions=sorted({(one.region, one.unit) for one in judged or controls if one.region}),
-        failures=report.failures[:MOST_FAILURES],
-        spec=_as_yaml(report.record.get("spec")),
+        by_decision={decision: [verdict for verdict in judged if verdict.decision == decision] for decision in MARKS},
+        levels=sorted({f"{verdict.level:.0%}" for verdict in report.verdicts if verdict.level}),
+        regions=sorted(regions),
+        failures=report.failures[:MAX_FAILURES],
+        spec=_as_yaml(report.details.get("spec")),
     )  # fmt: skip
 
 
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -87,35 +87,43 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Style and script are the project's own files, and renderers escape; nothing else goes around escaping.
     environment.filters.update(
         format_cell=format_cell,
         format_signed=format_signed,
         pluralize=pluralize,
-        as_shown=as_shown,
-        own_file=Markup,
+        fold_intervals=fold_intervals,
+        name_parts=NAME_PARTS.split,
+        row_as_facts=row_as_facts,
+        scales=_scales,
+        find_method=find_method,
+        outcome=control_outcome,
+        without_method=_without_method,
+        own_file=Markup,  # style and script are peekbench's own files
+        drawing=_drawing,  # renderers escape text; nothing else bypasses escaping
     )
-    environment.filters.update(rendered=_rendered)
-    environment.filters.update(scales=_scales, about=about, outcome=control_outcome)
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
-    environment.filters.update(parts=PARTS.split, without_name=_without_name, facts=as_facts)
-    environment.globals.update(outcomes=OUTCOMES, marks=MARKS, meanings=MEANINGS, scale_of_forest=_scale_of_forest)
-    environment.globals.update(fewest_to_filter=FEWEST_TO_FILTER, most_whole=MOST_WHOLE)
+    environment.globals.update(
+        outcomes=OUTCOMES,
+        marks=MARKS,
+        meanings=MEANINGS,
+        scale_of_forest=_scale_of_forest,
+        max_methods_per_decision=MAX_METHODS_PER_DECISION,
+        min_rows_to_filter=MIN_ROWS_TO_FILTER,
+        max_rows_without_scrolling=MAX_ROWS_WITHOUT_SCROLLING,
+    )
     return environment
 
 
-def _rendered(figure: Figure, renderer: str) -> str:
-    """A drawing to stand in the page, or, where nothing can draw, what it would show and why it does not."""
-    from markupsafe import Markup
-
+def _drawing(figure: Figure, renderer: str) -> str:
+    """Return a figure as inline SVG, or its description and the reason if no renderer can draw it."""
     try:
-        return Markup(find_renderer(renderer)(figure, "inline svg").decode())  # noqa: S704 - renderers escape
+        return Markup(find_renderer(renderer)(figure, "inline svg").decode())  # noqa: S704 - renderers escape text
     except PeekbenchError as error:
         return Markup('<p class="note">{} ({})</p>').format(alt_text(figure), error)
 
 
 def _policy(script: str) -> str:
-    """What the page may do; the script is known by its hash. Drawings carry styles of their own."""
+    """Return the content security policy: only the script with this hash may run; drawings have inline styles."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
@@ -123,31 +131,27 @@ def _policy(script: str) -> str:
     )
 
 
-def _without_name(verdict: Verdict) -> str:
-    """Its sentence, below a heading that names the method."""
+def _without_method(verdict: Verdict) -> str:
+    """Return the sentence of a verdict without the method, for use below a heading that names the method."""
     sentence = verdict.sentence.removeprefix(f"{verdict.method}: ")
     return sentence[:1].upper() + sentence[1:]
 
 
 def _scales(verdicts: Sequence[Verdict]) -> dict[Unit, Scale]:
-    """One axis for all verdicts in the same unit, so that they can be compared by eye."""
-    found = {}
+    """Return one axis for all verdicts in the same unit, so that readers can compare them by eye."""
+    scales = {}
     for unit in dict.fromkeys(verdict.unit for verdict in verdicts):
-        alike = [verdict for verdict in verdicts if verdict.unit == unit]
-        ends = [value for one in alike for value in (one.estimate, one.low, one.high, one.region)]
-        found[unit] = Scale.fitting([*ends, *(-one.region for one in alike if one.region)], unit)
-    return found
+        same_unit = [verdict for verdict in verdicts if verdict.unit == unit]
+        ends = [end for verdict in same_unit for end in (verdict.estimate, verdict.low, verdict.high, verdict.region)]
+        scales[unit] = Scale.fitting([*ends, *(-verdict.region for verdict in same_unit if verdict.region)], unit)
+    return scales
 
 
 def _scale_of_forest(forest: Forest) -> Scale:
     intervals = [interval for _, group in forest.groups for interval in group]
-    ends = [end for one in intervals for end in (one.estimate, one.low, one.high, one.raw)]
+    ends = [end for interval in intervals for end in (interval.estimate, interval.low, interval.high, interval.raw)]
     return Scale.fitting([*ends, -forest.region, forest.region], forest.unit)
 
 
 def _as_yaml(spec: Any) -> str:
-    if not spec:
-        return ""
-    import yaml
-
-    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100) if spec else ""

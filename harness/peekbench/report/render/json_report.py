@@ -1,4 +1,4 @@
-"""The report as JSON, for machines."""
+"""Renders a report as JSON, for programs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from peekbench.report.build.run_report import Report
+from peekbench.report.document import Report
 from peekbench.report.render.json_schema import SCHEMA_VERSION
 
 
 def render_json(report: Report) -> str:
-    """All of the report in full precision, in the form of `ReportDocument`.
+    """Return the report as strict JSON in the form of `ReportDocument`, with numbers in full precision.
 
-    Strict JSON, keys sorted, numbers that are not finite as null.
+    Keys are sorted, and numbers that are not finite are null.
     """
     content = {
         "schema_version": SCHEMA_VERSION,
@@ -39,7 +39,7 @@ def render_json(report: Report) -> str:
         "methods": [asdict(method) for method in report.methods],
         "provenance": dict(report.provenance),
         "command": report.command,
-        **report.record,
+        **report.details,
     }
     return json.dumps(_finite(content), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"
 

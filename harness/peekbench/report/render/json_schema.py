@@ -1,6 +1,6 @@
-"""What report.json holds, as a schema that programs can rely on.
+"""The JSON Schema of report.json.
 
-The version goes up when something is renamed, removed, or means something else; what is only added leaves it.
+The version increases if a field is renamed, removed or changes its meaning. A new field does not change it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from peekbench.records.analysis import Table, Verdict
 from peekbench.records.figures import Figure
-from peekbench.report.build.run_report import MethodFacts
+from peekbench.report.document import MethodFacts
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class FailureDocument(BaseModel):
@@ -31,44 +31,44 @@ class FailureDocument(BaseModel):
 
 
 class ReportDocument(BaseModel):
-    """A report of peekbench. Scores are fractions, their differences too; numbers that are not finite are null."""
+    """A report of peekbench. Scores and their differences are fractions; numbers that are not finite are null."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    schema_version: Literal[2]
-    """Goes up when something is renamed, removed, or means something else."""
+    schema_version: Literal[3]
+    """Increases if a field is renamed, removed or changes its meaning."""
     name: str
     headline: str
-    """One line on what was judged."""
+    """One line that says what was analyzed."""
     verdicts: list[Verdict]
-    """[low, high] is the interval of the estimate at the coverage `level`, region the half-width of what is too small
-    to matter."""
+    """[low, high] is the interval of the estimate with coverage `level`; `region` is the half-width of the region of
+    practical equivalence."""
     warnings: list[str]
-    """What weakens the conclusions."""
+    """Reasons to trust the conclusions less."""
     figures: list[Annotated[Figure, Field(discriminator="kind")]]
     tables: list[Table]
-    """Rows in full precision, in the order of the columns; a column's unit says how people are shown it."""
+    """Rows in full precision, in the order of the columns; the unit of a column says how reports format it."""
     failures: list[FailureDocument]
     methods: list[MethodFacts]
     provenance: dict[str, str]
-    """In words; `sessions` has it in full."""
+    """Versions, machine and command in words; `sessions` has them in full."""
     command: str
-    """What repeats it, for a shell."""
+    """Shell command that makes the report again."""
     spec: dict[str, Any] = {}
-    """Of a run: the spec with every default filled in."""
+    """For a run: the spec with all defaults filled in."""
     data: dict[str, dict[str, Any]] = {}
-    """Of a run: what is known of each task's data."""
+    """For a run: description of each task's data."""
     texts: dict[str, dict[str, Any]] = {}
-    """Of a run: lengths, tokens and duplicates of each task's texts."""
+    """For a run: lengths, tokens and duplicates of each task's texts."""
     sessions: list[dict[str, Any]] = []
-    """Of a run: versions, commit, machine and command of each session, and how many trials it made."""
+    """For a run: versions, commit, machine, command and number of trials of each session."""
     runs: list[str] = []
-    """Of a comparison or leaderboard: the runs' files."""
+    """For a comparison or a leaderboard: files of the runs."""
     source: str = ""
-    """Of scores that somebody made: their file."""
+    """For a table of scores: its file."""
 
 
 def report_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 of report.json."""
+    """Return the JSON Schema (2020-12) of report.json."""
     schema = ReportDocument.model_json_schema(mode="validation")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench report"}

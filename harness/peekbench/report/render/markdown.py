@@ -1,4 +1,4 @@
-"""The report as GitHub's Markdown, for pull requests."""
+"""Renders a report as GitHub Markdown, for pull requests."""
 
 from __future__ import annotations
 
@@ -8,103 +8,94 @@ from collections.abc import Iterator
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Table, Verdict
 from peekbench.records.figures import Forest
-from peekbench.report.build.run_report import CONTROLS, QUESTION, Report, legend, printable, split_verdicts
+from peekbench.report.document import Report
 from peekbench.report.render.alt_text import alt_text
-from peekbench.report.render.cells import as_shown
-from peekbench.report.render.forest_plot import draw
-from peekbench.report.render.renderers import FOLDER, named_figures, not_in_characters
+from peekbench.report.render.cells import fold_intervals
+from peekbench.report.render.forest_plot import draw_forest
+from peekbench.report.render.printable import make_printable
+from peekbench.report.render.renderers import FOLDER, list_undrawn_figures, name_figures
+from peekbench.report.render.verdict_texts import basis_in_words, explain_decisions, verdict_sections
 
 FOREST_WIDTH = 100
-MOST_TRACEBACKS = 20
+MAX_TRACEBACKS = 20
 
 
 def render_markdown(report: Report, pictures: str = "") -> str:
-    """All of the report; whatever comes from data is escaped.
+    """Return the report as Markdown; all text from data is escaped.
 
     Parameters
     ----------
+    report
+        Report to render.
     pictures
-        Suffix of the figures' files, where they are written too; without, forests alone are shown, in characters.
+        Suffix of the figures' picture files, to link them. If empty, forest plots are drawn in characters and other
+        figures are listed by title.
     """
-    return "\n".join(_lines(printable(report), pictures)) + "\n"
+    return "\n".join(_lines(make_printable(report), pictures)) + "\n"
 
 
 def _lines(report: Report, pictures: str) -> Iterator[str]:
-    yield f"# {escaped(report.name)}"
-    yield ""
-    yield escaped(report.headline)
+    yield from (f"# {escape(report.name)}", "", escape(report.headline))
     for warning in report.warnings:
-        yield ""
-        yield f"> **Caution:** {escaped(' '.join(warning.split()))}"
-    for heading, verdicts in zip((QUESTION, CONTROLS), split_verdicts(report.verdicts), strict=True):
-        if verdicts:
-            yield ""
-            yield f"## {heading}"
-            yield ""
-            yield from map(verdict_line, verdicts)
+        yield from ("", f"> **Warning:** {escape(' '.join(warning.split()))}")
+    for heading, verdicts in verdict_sections(report.verdicts):
+        yield from ("", f"## {heading}", "")
+        yield from map(verdict_line, verdicts)
     if report.verdicts:
-        yield ""
-        yield escaped(legend(report.verdicts))
-    for name, figure in named_figures(report):
-        if pictures or isinstance(figure, Forest):
-            yield ""
-            yield f"## {escaped(figure.title)}"
-            yield ""
-            if pictures:
-                yield f"![{escaped(alt_text(figure))}]({FOLDER}/{name}.{pictures})"
-            elif isinstance(figure, Forest):
-                yield from fenced([line.text() for line in draw(figure, FOREST_WIDTH)])
-            yield ""
-            yield escaped(figure.note)
-    if not pictures and (left_out := not_in_characters(report)):
-        yield ""
-        yield escaped(left_out)
+        yield from ("", escape(explain_decisions(report.verdicts)))
+    yield from _figure_lines(report, pictures)
     for table in report.tables:
-        yield ""
-        yield f"## {escaped(table.title)}"
-        yield ""
+        yield from ("", f"## {escape(table.title)}", "")
         yield from table_lines(table)
-    if report.failures:
-        yield ""
-        yield f"## {pluralize(len(report.failures), 'trial')} failed"
-        for failure in report.failures[:MOST_TRACEBACKS]:
-            yield ""
-            yield f"<details><summary>{escaped(str(failure.trial))}: {escaped(failure.error)}</summary>"
-            yield ""
-            yield from fenced(failure.traceback.rstrip().splitlines())
-            yield ""
-            yield "</details>"
-        if len(report.failures) > MOST_TRACEBACKS:
-            yield ""
-            yield f"{len(report.failures) - MOST_TRACEBACKS:,} more are in report.json."
+    yield from _failure_lines(report)
     if report.provenance:
-        yield ""
-        yield "## Provenance"
-        yield ""
+        yield from ("", "## Provenance", "")
         for name, text in report.provenance.items():
-            yield f"- {name}: {escaped(text)}"
+            yield f"- {name}: {escape(text)}"
+
+
+def _figure_lines(report: Report, pictures: str) -> Iterator[str]:
+    for name, figure in name_figures(report):
+        if pictures:
+            yield from ("", f"## {escape(figure.title)}", "")
+            yield from (f"![{escape(alt_text(figure))}]({FOLDER}/{name}.{pictures})", "", escape(figure.note))
+        elif isinstance(figure, Forest):
+            yield from ("", f"## {escape(figure.title)}", "")
+            yield from fenced([line.text() for line in draw_forest(figure, FOREST_WIDTH)])
+            yield from ("", escape(figure.note))
+    if not pictures and (undrawn := list_undrawn_figures(report)):
+        yield from ("", escape(undrawn))
+
+
+def _failure_lines(report: Report) -> Iterator[str]:
+    if report.failures:
+        yield from ("", f"## {pluralize(len(report.failures), 'trial')} failed")
+    for failure in report.failures[:MAX_TRACEBACKS]:
+        yield from ("", f"<details><summary>{escape(str(failure.trial))}: {escape(failure.error)}</summary>", "")
+        yield from fenced(failure.traceback.rstrip().splitlines())
+        yield from ("", "</details>")
+    if len(report.failures) > MAX_TRACEBACKS:
+        yield from ("", f"{len(report.failures) - MAX_TRACEBACKS:,} more are in report.json.")
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """An item of a list: the decision, its sentence, and what it rests on."""
-    rests = f" (Rests on {verdict.basis}.)" if verdict.basis else ""
-    return f"- **{verdict.decision}**: {escaped(verdict.sentence + rests)}"
+    """Return a list item with the decision, its sentence and its basis."""
+    return f"- **{verdict.decision}**: {escape(verdict.sentence + basis_in_words(verdict))}"
 
 
-def table_lines(raw: Table) -> Iterator[str]:
-    """A table and its note."""
-    table = as_shown(raw)
-    yield "| " + " | ".join(escaped(column.name) for column in table.columns) + " |"
-    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
-    for row in table.rows:
-        yield "| " + " | ".join(escaped(cell.text) for cell in row) + " |"
+def table_lines(table: Table) -> Iterator[str]:
+    """Yield the lines of a table and its note."""
+    folded = fold_intervals(table)
+    yield "| " + " | ".join(escape(column.name) for column in folded.columns) + " |"
+    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in folded.columns) + "|"
+    for row in folded.rows:
+        yield "| " + " | ".join(escape(cell.text) for cell in row) + " |"
     if table.note:
-        yield ""
-        yield escaped(table.note)
+        yield from ("", escape(table.note))
 
 
-def escaped(text: str) -> str:
-    """Text that Markdown and HTML leave as it is, on one line."""
+def escape(text: str) -> str:
+    """Return text on one line that neither Markdown nor HTML interprets."""
     flat = " ".join(text.split())
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = re.sub(r"([\\`*_\[\]|~$#!])", r"\\\1", flat)
@@ -112,7 +103,7 @@ def escaped(text: str) -> str:
 
 
 def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
-    """A code block that none of its lines can close."""
+    """Yield a code block whose fence is longer than any run of backticks in its lines."""
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     yield f"{fence}{language}"

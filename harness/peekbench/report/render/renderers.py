@@ -1,22 +1,18 @@
-"""A report's figures as pictures, by the plugin that paints them."""
+"""Finds the plugin that draws figures, and names the picture files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
-from peekbench.records.figures import Forest
-from peekbench.report.build.run_report import Report
-
-if TYPE_CHECKING:
-    from peekbench.plugins.protocols import Renderer
-    from peekbench.records.figures import Figure
+from peekbench.plugins.protocols import Renderer
+from peekbench.records.figures import Figure, Forest
+from peekbench.report.document import Report
 
 FOLDER = "figures"
-MOST_CHARACTERS = 60  # of a file name
+MAX_NAME_LENGTH = 60  # characters of a file name, without number and suffix
 
 
 def find_renderer(use: str = "") -> Renderer:
@@ -37,17 +33,20 @@ def find_renderer(use: str = "") -> Renderer:
     return registry.find(use, RendererEntry).render
 
 
-def not_in_characters(report: Report) -> str:
-    """Names the figures that a text cannot show."""
+def list_undrawn_figures(report: Report) -> str:
+    """Return a sentence that names the figures that text formats leave out; empty if there are none."""
     titles = [figure.title for figure in report.figures if not isinstance(figure, Forest)]
     if not titles:
         return ""
-    return f"Drawn in report.html, and as pictures where report.formats has svg or png: {'; '.join(titles)}."
+    return (
+        f"Figures in report.html only: {'; '.join(titles)}. To write them as picture files, add svg or png to "
+        "report.formats."
+    )
 
 
-def named_figures(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Each figure with a name for its file, without a suffix: '02-bias-by-task', from what its title says first."""
+def name_figures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Yield each figure with a file name without suffix, made from the first words of its title: '02-bias-by-task'."""
     for number, figure in enumerate(report.figures, 1):
-        first = re.split(r"[:,(]", figure.title.lower())[0]
-        words = re.sub(r"[^a-z0-9.]+", "-", first)[:MOST_CHARACTERS].strip("-.")
+        first_words = re.split(r"[:,(]", figure.title.lower())[0]
+        words = re.sub(r"[^a-z0-9.]+", "-", first_words)[:MAX_NAME_LENGTH].strip("-.")
         yield "-".join(filter(None, (f"{number:02d}", words))), figure

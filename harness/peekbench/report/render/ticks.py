@@ -1,4 +1,4 @@
-"""An axis across whatever width a page gives it: values to places in percent."""
+"""An axis across the width of an HTML page: positions are percentages, so that the page can have any width."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from peekbench.formatting import with_sign
+from peekbench.formatting import TICK_STEPS, tick_decimals, with_sign
 from peekbench.records.units import Unit
 
-STEPS = tuple(digit * 10.0**power for power in range(-6, 6) for digit in (1, 2, 5))  # between ticks
-MOST_TICKS = 5  # what a phone has room for
-MARGIN = 0.04  # of the width, on either side
+MAX_TICKS = 5  # that fit on a phone
+MARGIN = 0.04  # share of the width, on either side
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From `low` to `high`, which are not the same."""
+    """A linear axis from `low` to `high`."""
 
     low: float
     high: float
@@ -24,32 +23,41 @@ class Scale:
 
     @classmethod
     def fitting(cls, values: Iterable[float | None], unit: Unit) -> Scale:
-        """One that holds zero and every value, and a margin."""
-        there = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
-        low, high = min(there), max(there)
+        """Return an axis that contains zero and all finite values, with a margin.
+
+        Parameters
+        ----------
+        values
+            Values to show; None and values that are not finite are ignored.
+        unit
+            Unit of the values.
+        """
+        finite = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
+        low, high = min(finite), max(finite)
         if low == high:
             low, high = (-0.01, 0.01) if unit == "difference" else (-1.0, 1.0)
         margin = (high - low) * MARGIN
         return cls(low - margin, high + margin, unit)
 
-    def place(self, value: float) -> str:
-        """Where a value is, held to the axis."""
-        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+    def position(self, value: float) -> str:
+        """Return the position of a value, limited to the axis, as a percentage."""
+        share = (self._limit(value) - self.low) / (self.high - self.low)
         return f"{share * 100:.2f}%"
 
     def width(self, low: float, high: float) -> str:
-        """How wide the part between two values is that the axis holds."""
-        ends = (min(max(value, self.low), self.high) for value in (low, high))
-        left, right = ends
-        return f"{(right - left) / (self.high - self.low) * 100:.2f}%"
+        """Return the width between two values, limited to the axis, as a percentage."""
+        return f"{(self._limit(high) - self._limit(low)) / (self.high - self.low) * 100:.2f}%"
+
+    def _limit(self, value: float) -> float:
+        return min(max(value, self.low), self.high)
 
     def ticks(self) -> list[tuple[str, str]]:
-        """(place, label) of a few round numbers, zero among them."""
+        """Return (position, label) of a few round numbers, including zero."""
         factor = 100 if self.unit == "difference" else 1
         span = (self.high - self.low) * factor
-        step = next((step for step in STEPS if span / step <= MOST_TICKS), STEPS[-1])
-        digits = max(0, -math.floor(math.log10(step)))
+        step = next((step for step in TICK_STEPS if span / step <= MAX_TICKS), TICK_STEPS[-1])
         first, last = math.ceil(self.low * factor / step), math.floor(self.high * factor / step)
         return [
-            (self.place(number * step / factor), with_sign(number * step, digits)) for number in range(first, last + 1)
+            (self.position(number * step / factor), with_sign(number * step, tick_decimals(step)))
+            for number in range(first, last + 1)
         ]

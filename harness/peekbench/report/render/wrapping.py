@@ -1,4 +1,4 @@
-"""Long names in several lines, broken where a reader would break them."""
+"""Wraps long names at the positions at which a reader would break them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import re
 
 from rich.cells import cell_len, chop_cells
 
-PARTS = re.compile(r"(?<=[-_/.])(?=[^\W\d])")  # of a word: community-|datasets/|disaster_|response_|messages
+from peekbench.formatting import NAME_PARTS
 
 
-def fold(text: str, width: int) -> list[str]:
-    """Lines of at most `width` terminal cells: whole words, else their parts, else what fits; no word is lost."""
-    return [line for paragraph in text.splitlines() or [""] for line in _fold_paragraph(paragraph, width)]
+def wrap(text: str, width: int) -> list[str]:
+    """Return lines of at most `width` terminal cells.
+
+    Lines break between words, else between the parts of a name, else anywhere; no character is lost.
+    """
+    return [line for paragraph in text.splitlines() or [""] for line in _wrap_paragraph(paragraph, width)]
 
 
-def _fold_paragraph(text: str, width: int) -> list[str]:
+def _wrap_paragraph(text: str, width: int) -> list[str]:
     lines: list[str] = []
     line = ""
     for word in re.findall(r"\S+\s*", text):
-        for part in [word] if cell_len(word.rstrip()) <= width else PARTS.split(word):
+        for part in [word] if cell_len(word.rstrip()) <= width else NAME_PARTS.split(word):
             if line and cell_len((line + part).rstrip()) > width:
                 lines.append(line.rstrip())
                 line = ""

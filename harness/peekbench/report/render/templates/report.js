@@ -1,19 +1,19 @@
 "use strict";
-// Sorts and filters tables. Without it the page is the same, in the order in which it was written.
+// Sorts and filters tables. Without this script the page shows the same content in its original order.
 (() => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
-  const MOST_CHOICES = 60;
+  const MAX_CHOICES = 60;
 
   function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const created = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+    created.append(...children);
+    return created;
   }
 
-  // The number of a cell, its text where it is none, or null where nothing is known.
-  function keyOf(cell) {
+  // Returns the number of a cell, its text if it is not a number, or null if the value is unknown.
+  function sortKey(cell) {
     if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
     const text = cell.textContent;
     return text === "-" || text === "" ? null : text;
@@ -24,7 +24,7 @@
     return collator.compare(String(a), String(b));
   }
 
-  function sortable(table) {
+  function makeSortable(table) {
     const body = table.tBodies[0];
     const original = [...body.rows];
     const headings = [...table.tHead.rows[0].cells];
@@ -39,9 +39,9 @@
         let rows = original;
         if (order !== "none") {
           const sign = order === "ascending" ? 1 : -1;
-          const keyed = original.map((row) => [keyOf(row.cells[column]), row]);
+          const keyed = original.map((row) => [sortKey(row.cells[column]), row]);
           keyed.sort(([a], [b]) => {
-            if (a === null || b === null) return (a === null) - (b === null); // what is not known comes last
+            if (a === null || b === null) return (a === null) - (b === null); // unknown values come last
             return sign * compare(a, b);
           });
           rows = keyed.map(([, row]) => row);
@@ -51,17 +51,17 @@
     });
   }
 
-  function filterable(table) {
+  function makeFilterable(table) {
     const rows = [...table.tBodies[0].rows];
     const title = table.caption.textContent;
     const texts = rows.map((row) => row.textContent.toLowerCase());
     const count = element("output", { class: "shown" });
     const input = element("input", { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows of " + title });
     const selects = [];
-    // Only columns that say what a row is.
+    // Only the columns that identify a row offer choices.
     [...table.tHead.rows[0].cells].slice(0, Number(table.dataset.filter)).forEach((heading, column) => {
       const values = [...new Set(rows.map((row) => row.cells[column].textContent))];
-      if (values.length < 2 || values.length > MOST_CHOICES || values.length === rows.length) return;
+      if (values.length < 2 || values.length > MAX_CHOICES || values.length === rows.length) return;
       const name = heading.textContent;
       const select = element("select", { "aria-label": name + ", rows of " + title });
       select.append(element("option", { value: "" }, "any " + name));
@@ -71,16 +71,16 @@
 
     function apply() {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let kept = 0;
+      let numShown = 0;
       rows.forEach((row, position) => {
-        const fits =
+        const matches =
           words.every((word) => texts[position].includes(word)) &&
           selects.every(([select, column, values]) =>
             select.value === "" || row.cells[column].textContent === values[Number(select.value)]);
-        row.hidden = !fits;
-        kept += fits;
+        row.hidden = !matches;
+        numShown += matches;
       });
-      count.textContent = kept + " of " + rows.length + " rows";
+      count.textContent = numShown + " of " + rows.length + " rows";
     }
 
     const controls = element("div", { class: "controls", role: "group", "aria-label": "Filter " + title });
@@ -91,17 +91,17 @@
     apply();
   }
 
-  for (const table of document.querySelectorAll("table[data-filter]")) filterable(table);
-  for (const table of document.querySelectorAll("table[data-sort]")) sortable(table);
+  for (const table of document.querySelectorAll("table[data-filter]")) makeFilterable(table);
+  for (const table of document.querySelectorAll("table[data-sort]")) makeSortable(table);
 
-  // A link to what is folded away opens it; paper shows everything.
-  function open() {
+  // Following a link opens the folded part that contains its target; printing opens all parts.
+  function openTarget() {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const folded = target && target.closest("details");
     if (folded) folded.open = true;
   }
-  window.addEventListener("hashchange", open);
-  open();
+  window.addEventListener("hashchange", openTarget);
+  openTarget();
   window.addEventListener("beforeprint", () => {
     for (const folded of document.querySelectorAll("details:not([open])")) {
       folded.open = true;

@@ -1,0 +1,90 @@
+"""Describes in words what the numbers of a run depend on: versions, commit, machine, command, sessions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from peekbench.formatting import pluralize
+from peekbench.report.build.run_tables import options_in_words
+
+if TYPE_CHECKING:
+    from peekbench.spec.experiment import ExperimentSpec
+
+# Packages whose versions readers look for first; the JSON report lists all packages.
+MAIN_PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
+)  # fmt: skip
+MAX_SESSIONS = 3
+"""Sessions whose start is shown; the JSON report has all."""
+
+
+def describe_provenance(
+    spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]
+) -> dict[str, str]:
+    """Describe the last session, and warn if earlier ones differ from it.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+
+    Returns
+    -------
+    dict[str, str]
+        Label to text, in the order in which reports show them; empty if there is no session.
+    """
+    if not sessions:
+        return {}
+    last = sessions[-1]
+    packages, machine, git = last["packages"], last["machine"], last["git"]
+    versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
+    lines = {
+        "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
+        "peekbench": f"{last['peekbench']}, Python {last['python']}",
+        "packages": ", ".join(versions),
+        "commit": f"{git['commit']}{' with uncommitted changes' if git['dirty'] else ''}" if git else "not in git",
+        "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
+        f"{machine['system']}",
+        **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
+        "command": shlex.join(session_command(last)),
+        "sessions": _sessions_in_words(sessions, sizes),
+    }
+    differing = [
+        key
+        for key in ("peekbench", "python", "packages", "machine")
+        if any(session[key] != last[key] for session in sessions)
+    ]
+    if differing:
+        lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
+    return lines
+
+
+def session_command(session: Mapping[str, Any]) -> list[str]:
+    """Return the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
+    program, *arguments = session["command"]
+    return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
+
+
+def warn_of_code_changes(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a warning for each plugin of methods whose source files changed between sessions with trials."""
+    hashes = [session.get("code", {}) for session in sessions if session["trials"]]
+    plugins = dict.fromkeys(plugin for by_plugin in hashes for plugin in by_plugin)
+    return [
+        f"The code of the plugin {plugin} changed during this run, so the results may mix the old and the new code. "
+        "To measure the new code alone, run the spec under another name"
+        for plugin in plugins
+        if len({by_plugin[plugin] for by_plugin in hashes if plugin in by_plugin}) > 1
+    ]
+
+
+def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
+    started = [
+        f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)
+    ]
+    return f"{len(sessions)}, started {', '.join(started[-MAX_SESSIONS:])}"

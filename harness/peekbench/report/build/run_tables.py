@@ -1,0 +1,118 @@
+"""Tables on a run's tasks and methods: sizes, options, times, recorded metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from peekbench.records.analysis import Cell, Column, Table
+from peekbench.report.document import MethodFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench.spec.experiment import ExperimentSpec
+
+
+def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return a table with the size, classes, version and fingerprint of each task.
+
+    Parameters
+    ----------
+    tasks
+        Task name to the description that the store keeps of the task's data.
+    """
+    rows = [
+        (name, data["rows"], len(data["class_names"]) or None, min(data["class_counts"], default=None),
+         max(data["class_counts"], default=None), _majority_share(data["class_counts"]),
+         _dropped_rows(data["details"]), _version(data["details"]), data["fingerprint"][:12])
+        for name, data in tasks.items()
+    ]  # fmt: skip
+    counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
+    texts = [Column(name) for name in ("dropped rows", "version", "fingerprint")]
+    return Table(
+        "Tasks",
+        (Column("task"), *counts, Column("majority", "fraction"), *texts),
+        tuple(rows),
+        "Majority: accuracy of always predicting the largest class. The JSON report describes each task and the "
+        "source of its data.",
+    )
+
+
+def _majority_share(class_counts: Sequence[int]) -> float | None:
+    return max(class_counts) / sum(class_counts) if class_counts else None
+
+
+def _dropped_rows(details: Mapping[str, Any]) -> str:
+    """Return the number of rows that the data source dropped, by reason."""
+    return ", ".join(f"{number:,} {reason}" for reason, number in details.get("dropped", {}).items() if number)
+
+
+def _version(details: Mapping[str, Any]) -> str:
+    return str(details.get("version") or details.get("revision", "")[:12])
+
+
+def describe_methods(spec: ExperimentSpec) -> tuple[MethodFacts, ...]:
+    """Describe the methods of a spec, in its order."""
+    return tuple(
+        MethodFacts(
+            method.name,
+            method.use,
+            options_in_words({**method.raw_options(), **({"by_task": method.by_task} if method.by_task else {})}),
+            method.entry.summary,
+        )
+        for method in spec.methods
+    )
+
+
+def options_in_words(options: Mapping[str, Any]) -> str:
+    """Return options as text: 'num_components 100, word2vec (epochs 5)'."""
+    return ", ".join(
+        f"{name} ({options_in_words(value)})" if isinstance(value, Mapping) else f"{name} {value}"
+        for name, value in options.items()
+    )
+
+
+def method_table(methods: Sequence[MethodFacts]) -> Table:
+    """Return a table with the plugin, the options and the summary of each method."""
+    columns = tuple(Column(name) for name in ("method", "use", "options", "description"))
+    rows = tuple((method.name, method.use, method.options, method.summary) for method in methods)
+    return Table("Methods", columns, rows)
+
+
+def cost_table(results: pd.DataFrame) -> list[Table]:
+    """Return a table with the mean time to fit and predict, in seconds; no table if there are no results."""
+    if results.empty:
+        return []
+    arms = list(results["arm"].unique())
+    seconds = (results["fit_seconds"] + results["predict_seconds"]).groupby([results["method"], results["arm"]]).mean()
+    rows = [(method, *(_mean(seconds, method, arm) for arm in arms)) for method in results["method"].unique()]
+    columns = (Column("method"), *(Column(arm, "seconds") for arm in arms))
+    return [Table("Mean time to fit and predict, by arm", columns, tuple(rows))]
+
+
+def _mean(seconds: pd.Series[float], method: str, arm: str) -> Cell:
+    return float(seconds[method, arm]) if (method, arm) in seconds.index else None
+
+
+def metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]], spec: ExperimentSpec) -> list[Table]:
+    """Return a table with the mean of every metric that methods recorded; no table if they recorded none.
+
+    Parameters
+    ----------
+    metrics
+        Method to arm to metric to mean.
+    spec
+        Spec of the run; the plugins of its methods describe their metrics.
+    """
+    descriptions = {method.name: method.entry.metrics for method in spec.methods}
+    arms = list(dict.fromkeys(arm for by_arm in metrics.values() for arm in by_arm))
+    rows = [
+        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms), descriptions[method].get(metric, ""))
+        for method, by_arm in metrics.items()
+        for metric in dict.fromkeys(name for values in by_arm.values() for name in values)
+    ]
+    columns = (Column("method"), Column("metric"), *(Column(arm, "number") for arm in arms), Column("description"))
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return [Table("Means of the metrics that methods recorded, by arm", columns, tuple(rows))] if rows else []
