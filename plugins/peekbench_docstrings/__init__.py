@@ -1,24 +1,30 @@
-"""Text that every installation has: what the docstrings of five packages say, and what part of the package says it."""
+"""Plugin ``docstrings``: tasks that every installation has, made from the docstrings of five packages.
+
+A text is the prose of a docstring; its class is the part of the package that the docstring belongs to.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from peekbench import DataSourceEntry, hookimpl
-from peekbench.plugins import TaskGroupEntry
+from peekbench.plugins import Reference, TaskGroupEntry
+from peekbench_docstrings.options import DocstringOptions
 from peekbench_docstrings.recipes import RECIPES
-from peekbench_docstrings.source import DocstringOptions, facts, load
+
+LOAD = Reference("peekbench_docstrings.source:load")
+FACTS = Reference("peekbench_docstrings.source:task_facts")
 
 
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
-    """One task a package, and all of them."""
+    """Register one data source per package, and a group of all of them."""
     tasks = [
         DataSourceEntry(
             name=recipe.task,
             options=DocstringOptions,
-            load=partial(load, recipe=recipe),
-            facts=partial(facts, recipe=recipe),
+            load=partial(LOAD, recipe=recipe),
+            facts=partial(FACTS, recipe=recipe),
             summary=f"docstrings of {recipe.title} by subject, {len(recipe.classes)} classes",
         )
         for recipe in RECIPES

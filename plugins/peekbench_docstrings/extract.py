@@ -1,4 +1,4 @@
-"""Reads a package's sources, without importing it, and makes labeled texts of the docstrings."""
+"""Read the sources of a package, without importing it, and convert its docstrings to labeled texts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from inspect import cleandoc
 from pathlib import Path
 
 from peekbench import DataError
-from peekbench_docstrings.names import telling_names, without_names
-from peekbench_docstrings.prose import sentences
+from peekbench_docstrings.names import find_telling_names, remove_names
+from peekbench_docstrings.prose import extract_sentences
 from peekbench_docstrings.recipes import Recipe
 
 SKIPPED_FOLDERS = frozenset({"test", "tests", "_examples", "_precompute"})
@@ -19,74 +19,84 @@ SKIPPED_FOLDERS = frozenset({"test", "tests", "_examples", "_precompute"})
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Labeled texts of one package, by file and position, and how many were left out."""
+    """The labeled texts of one package, and how many texts were dropped."""
 
     texts: list[str]
+    """Texts, sorted by file and position."""
     labels: list[int]
-    """Positions in `Recipe.classes`."""
+    """Class of each text, as a position in `Recipe.classes`."""
     too_short: int
+    """Number of texts dropped because they are too short."""
     duplicates: int
+    """Number of texts dropped because an earlier text of the same class is equal."""
     in_several_classes: int
+    """Number of texts dropped because an equal text has another class."""
 
 
 def extract(recipe: Recipe, root: Path, min_characters: int, max_characters: int) -> Extract:
-    """Make a task's rows.
+    """Make the rows of a task.
 
-    Of texts that are equal but for case the first is kept, and none where their classes differ.
+    Of several texts that differ only in case, the first is kept; if their classes differ, none is.
 
     Parameters
     ----------
+    recipe
+        Package and classes of the task.
     root
-        The package's folder.
-    min_characters, max_characters
-        Shorter texts are left out, longer ones cut after a word.
+        Folder of the package.
+    min_characters
+        Texts with fewer characters are dropped.
+    max_characters
+        Texts with more characters are cut at the end of a word.
 
     Raises
     ------
     DataError
-        Where a file cannot be parsed, or a class has no text.
+        If a file cannot be parsed, or a class has no text.
     """
-    everything = _texts(recipe, root, max_characters)
-    found = [(text, label) for text, label in everything if len(text) >= min_characters]
+    all_texts = _extract_texts(recipe, root, max_characters)
+    long_enough = [(text, label) for text, label in all_texts if len(text) >= min_characters]
     labels_of: dict[str, set[int]] = {}
-    for text, label in found:
+    for text, label in long_enough:
         labels_of.setdefault(text.lower(), set()).add(label)
-    clear = [(text, label) for text, label in found if len(labels_of[text.lower()]) == 1]
+    unambiguous = [(text, label) for text, label in long_enough if len(labels_of[text.lower()]) == 1]
     rows: dict[str, tuple[str, int]] = {}
-    for text, label in clear:
+    for text, label in unambiguous:
         rows.setdefault(text.lower(), (text, label))
     labels = [label for _, label in rows.values()]
     for label, class_name in enumerate(recipe.classes):
         if label not in labels:
             raise DataError(
                 f"docstrings.{recipe.task}: class {class_name!r} has no text in {root}; install a version of "
-                f"{recipe.title} that comes with its Python sources"
+                f"{recipe.title} that includes its Python sources"
             )
     return Extract(
         texts=[text for text, _ in rows.values()],
         labels=labels,
-        too_short=len(everything) - len(found),
-        duplicates=len(clear) - len(rows),
-        in_several_classes=len(found) - len(clear),
+        too_short=len(all_texts) - len(long_enough),
+        duplicates=len(unambiguous) - len(rows),
+        in_several_classes=len(long_enough) - len(unambiguous),
     )
 
 
-def _texts(recipe: Recipe, root: Path, max_characters: int) -> list[tuple[str, int]]:
-    """What each docstring leaves to read, maybe nothing, and its label."""
+def _extract_texts(recipe: Recipe, root: Path, max_characters: int) -> list[tuple[str, int]]:
+    """Return the readable text of each docstring, which may be empty, and its label."""
     docstrings = [
-        (label, sentences(docstring)) for label, path in _files(recipe, root) for docstring in _docstrings(path)
+        (label, extract_sentences(docstring))
+        for label, path in _source_files(recipe, root)
+        for docstring in _read_docstrings(path)
     ]
-    names, modules = telling_names(recipe, docstrings), recipe.homes()
+    names, modules = find_telling_names(recipe, docstrings), recipe.module_classes()
     roots = {recipe.package, *recipe.aliases, *modules}
     texts: list[tuple[str, int]] = []
-    for label, parts in docstrings:
-        readable = (without_names(sentence, names, modules, roots) for sentence in parts)
+    for label, sentences in docstrings:
+        readable = (remove_names(sentence, names, modules, roots) for sentence in sentences)
         texts.append((_cut(" ".join(filter(None, readable)), max_characters), label))
     return texts
 
 
-def _files(recipe: Recipe, root: Path) -> list[tuple[int, Path]]:
-    """Labels and source files, sorted by path, whatever the order in which the file system lists them."""
+def _source_files(recipe: Recipe, root: Path) -> list[tuple[int, Path]]:
+    """Return labels and source files, sorted by path, so that the order does not depend on the file system."""
     files: dict[tuple[str, ...], tuple[int, Path]] = {}
     for label, modules in enumerate(recipe.classes.values()):
         for module in modules:
@@ -98,38 +108,38 @@ def _files(recipe: Recipe, root: Path) -> list[tuple[int, Path]]:
     return [files[parts] for parts in sorted(files)]
 
 
-def _docstrings(path: Path) -> list[str]:
-    """Docstrings of a file in the order in which they stand, those that `add_newdoc` attaches among them."""
+def _read_docstrings(path: Path) -> list[str]:
+    """Return the docstrings of a file in their order, including those that `add_newdoc` attaches."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escape sequences, which are the package's own business
+            warnings.simplefilter("ignore")  # invalid escape sequences are for the package's authors to fix
             tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError) as error:
         raise DataError(f"cannot read {path}: {error}; reinstall the package that it belongs to") from error
-    found: list[tuple[int, int, str]] = []
+    docstrings: list[tuple[int, int, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
             if docstring:
-                found.append((node.body[0].lineno, node.body[0].col_offset, docstring))
+                docstrings.append((node.body[0].lineno, node.body[0].col_offset, docstring))
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "").startswith("add_newdoc"):
-            found.extend(
+            docstrings.extend(
                 (text.lineno, text.col_offset, cleandoc(str(text.value)))
                 for argument in node.args[-1:]
-                for text in _attached(argument)
+                for text in _attached_docstrings(argument)
             )
-    return [docstring for _, _, docstring in sorted(found)]
+    return [docstring for _, _, docstring in sorted(docstrings)]
 
 
-def _attached(argument: ast.expr) -> Iterator[ast.Constant]:
-    """Docstrings in the last argument of `add_newdoc`: a string, (attribute, string), or a list of such pairs."""
+def _attached_docstrings(argument: ast.expr) -> Iterator[ast.Constant]:
+    """Yield docstrings in the last argument of `add_newdoc`: a string, (attribute, string), or a list of such pairs."""
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         yield argument
     elif isinstance(argument, ast.Tuple) and argument.elts:
-        yield from _attached(argument.elts[-1])
+        yield from _attached_docstrings(argument.elts[-1])
     elif isinstance(argument, ast.List):
         for pair in argument.elts:
-            yield from _attached(pair)
+            yield from _attached_docstrings(pair)
 
 
 def _cut(text: str, max_characters: int) -> str:

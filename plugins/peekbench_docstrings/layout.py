@@ -1,4 +1,4 @@
-"""Finds the running text in a docstring's first part: what precedes its sections, without lists, code and tables."""
+"""Find the running text before the first section of a docstring, without lists, code and tables."""
 
 from __future__ import annotations
 
@@ -30,42 +30,48 @@ DEFINITION = re.compile(r"[\w.*'\"()]+(?:, [\w.*'\"()]+)* *(?:--?|:|=|  ) *\S|[\
 TABLE = re.compile(r"[=+-]{2,}[ =+|-]*|\|.*\||\+-.*")
 SIGNATURE = re.compile(
     r"(?:\w+ ?= ?)?[\w.]+ ?\((?:[^()]|\([^()]*\))*\)(?: *[-=]> *[\w\[\](),. ]+?)?(?: *$| +--? +| *: +)\n?"
-    r"|\w[\w()]* (?:\[|\| ).*\n",  # of a command: longlist | ll
+    r"|\w[\w()]* (?:\[|\| ).*\n",  # of a debugger command: longlist | ll
     re.MULTILINE,
 )
 
 
-def paragraphs(docstring: str) -> Iterator[str]:
-    """Paragraphs of running text up to the first section, markup still in place."""
-    found = False
+def find_paragraphs(docstring: str) -> Iterator[str]:
+    """Yield the paragraphs of running text before the first section, including their markup.
+
+    Parameters
+    ----------
+    docstring
+        A docstring with its indentation.
+    """
+    has_text = False
     blocks = _blocks(cleandoc(docstring))
     for block, following in zip_longest(blocks, blocks[1:], fillvalue=[""]):
-        lines, is_last = _before_section(block, found)
+        lines, is_last = _before_section(block, has_text)
         if lines and not lines[0].startswith(" "):
-            lines = _before_list(lines if found else _after_signatures(lines))
+            lines = _before_list(lines if has_text else _after_signatures(lines))
             if lines:
-                found = True
+                has_text = True
                 yield "\n".join(lines) + ":" * following[0].lstrip().startswith(".. math")
         if is_last:
             return
 
 
 def _blocks(text: str) -> list[list[str]]:
-    """Runs of lines between empty ones."""
+    """Split a text into blocks of lines at empty lines."""
     groups = groupby(text.expandtabs().splitlines(), key=lambda line: bool(line.strip()))
-    return [list(lines) for has_text, lines in groups if has_text]
+    return [list(lines) for is_block, lines in groups if is_block]
 
 
-def _before_section(block: list[str], found: bool) -> tuple[list[str], bool]:
-    """Lines of the block that precede a section's heading, and whether there is one.
+def _before_section(block: list[str], has_text: bool) -> tuple[list[str], bool]:
+    """Return the lines of a block before a section heading, and whether there is such a heading.
 
-    A title that opens the docstring is no section's heading, and is left out.
+    A title at the start of the docstring, where `has_text` is false, is dropped and does not count as a heading.
     """
     lines: list[str] = []
     for line in block:
         if UNDERLINE.fullmatch(line):
             title = lines.pop() if lines else ""
-            if found or lines or title.strip().lower() in SECTIONS:
+            if has_text or lines or title.strip().lower() in SECTIONS:
                 return lines, True
         elif SECTION.fullmatch(line.strip()) or FIELD.match(line.strip()) or LEGAL.search(line):
             return lines, True
@@ -75,7 +81,7 @@ def _before_section(block: list[str], found: bool) -> tuple[list[str], bool]:
 
 
 def _after_signatures(lines: list[str]) -> list[str]:
-    """Lines of the block that follow the signatures that it begins with; one may take several lines."""
+    """Drop the signatures at the start of a block; a signature may have several lines."""
     text = "\n".join(lines)
     while signature := SIGNATURE.match(text):
         text = text[signature.end() :]
@@ -83,7 +89,7 @@ def _after_signatures(lines: list[str]) -> list[str]:
 
 
 def _before_list(lines: list[str]) -> list[str]:
-    """Lines of the block that precede a list, code, a table or a directive."""
+    """Return the lines of a block before a list, code, a table or a directive."""
     if sum(bool(DEFINITION.match(line)) for line in lines) > max(1, len(lines) // 2):
         return []
     for position, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Takes the names that give a text's class away out of its sentences."""
+"""Remove module names that reveal the class of a text from its sentences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from peekbench_docstrings.recipes import Recipe
 
-TELLING_SHARE = 2 / 3  # of the docstrings with a module's name that are of its class; below, it is everybody's word
-# Before one of these a name was the noun itself, and the sentence is nothing without it; before others, a qualifier.
+MIN_TELLING_SHARE = 2 / 3  # of the docstrings with a module's name that belong to its class; below, it is a common word
+# Before one of these words a name is a noun, without which the sentence is incomplete; before others it is a qualifier.
 FUNCTION_WORDS = frozenset(
     {
         "a", "after", "again", "against", "all", "along", "also", "among", "an", "and", "any", "are", "around", "as",
@@ -26,51 +26,55 @@ FUNCTION_WORDS = frozenset(
 PATH = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*\.([A-Za-z_]\w*)")
 PARTICIPLE = re.compile(r"(?:ing|ed)$")
 MODULE = re.compile(r"(?:sub)?(?:module|package)s?")
-NAME = "\1"  # stands for the path of a module
+MODULE_PATH = "\1"  # replaces the dotted path of a module
 
 
-def words(text: str) -> set[str]:
-    """Identifiers and words in lower case."""
+def find_words(text: str) -> set[str]:
+    """Return the identifiers and words of a text in lower case."""
     return set(re.findall(r"\w+", text.lower()))
 
 
-def telling_names(recipe: Recipe, docstrings: Iterable[tuple[int, Sequence[str]]]) -> frozenset[str]:
-    """Names of the recipe's modules that give their class away.
+def find_telling_names(recipe: Recipe, docstrings: Iterable[tuple[int, Sequence[str]]]) -> frozenset[str]:
+    """Return the names of modules that reveal the class of a text.
 
     Parameters
     ----------
+    recipe
+        Package and classes of the task.
     docstrings
-        Label and sentences of each.
+        Label and sentences of each docstring.
     """
-    homes = recipe.homes()
-    counts = {name: Counter[int]() for name in homes}
+    classes = recipe.module_classes()
+    counts = {name: Counter[int]() for name in classes}
     for label, sentences in docstrings:
-        for name in words(" ".join(sentences)) & homes.keys():
+        for name in find_words(" ".join(sentences)) & classes.keys():
             counts[name][label] += 1
     return frozenset(
         name
         for name, count in counts.items()
-        if max(count[label] for label in homes[name]) >= TELLING_SHARE * count.total()
+        if max(count[label] for label in classes[name]) >= MIN_TELLING_SHARE * count.total()
     )
 
 
-def without_names(sentence: str, names: Set[str], modules: Mapping[str, object], roots: Set[str]) -> str:
-    """The sentence without `names`, or nothing where a name is more to it than a qualifier.
+def remove_names(sentence: str, names: Set[str], modules: Mapping[str, object], roots: Set[str]) -> str:
+    """Return a sentence without names, or an empty string if a name is more than a qualifier in it.
 
     Parameters
     ----------
+    sentence
+        A sentence without markup.
     names
-        Names to take out, in lower case; upper-case forms go too.
+        Names to remove, in lower case; other cases are removed too.
     modules
-        Names to take out where they are called a module, or stand at the end of a dotted path.
+        Names to remove only before the word "module" and at the end of a dotted path.
     roots
-        First parts of the dotted paths of which only the last part is kept: numpy.ma.masked becomes masked.
+        First parts of dotted paths; only the last part of these paths is kept, so numpy.ma.masked becomes masked.
     """
 
     def last_part(path: re.Match[str]) -> str:
         if path[1] not in roots or path[2] == "py":
             return path[0]
-        return NAME if path[2] in modules else path[2]
+        return MODULE_PATH if path[2] in modules else path[2]
 
     sentence = PATH.sub(last_part, sentence)
     kept: list[str] = []
@@ -79,12 +83,12 @@ def without_names(sentence: str, names: Set[str], modules: Mapping[str, object],
         word, *following = following
         next_word = following[0].strip("\"'(),.;:!?[]").lower() if following else ""
         is_module = word.lower() in modules and MODULE.fullmatch(next_word)
-        if not is_module and NAME not in word and names.isdisjoint(words(word)):
+        if not is_module and MODULE_PATH not in word and names.isdisjoint(find_words(word)):
             kept.append(word)
             continue
-        stands_alone = word == NAME or word.lower() in modules  # without punctuation or a hyphen
+        stands_alone = word == MODULE_PATH or word.lower() in modules  # has no punctuation and no hyphen
         qualifies = next_word[:1].isalpha() and next_word not in FUNCTION_WORDS and not PARTICIPLE.search(next_word)
-        if not (kept and stands_alone and qualifies):  # what opens a sentence may be its verb
+        if not (kept and stands_alone and qualifies):  # the first word of a sentence may be its verb
             return ""
         if kept[-1].lower() in ("a", "an"):
             kept[-1] = kept[-1][0] + "n" * (next_word[0] in "aeiou")

@@ -1,4 +1,4 @@
-"""Which parts of which packages make which classes of which task."""
+"""Recipes of the tasks: packages, their classes, and the modules that belong to each class."""
 
 from __future__ import annotations
 
@@ -8,30 +8,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one task is made."""
+    """Definition of one task."""
 
     task: str
+    """Name of the task."""
     title: str
-    """What people call it."""
+    """Name of the package in running text."""
     package: str
-    """What `import` calls it; empty for the standard library."""
+    """Name of the package in import statements; empty for the standard library."""
     distribution: str
-    """What package indices call it; empty for the standard library."""
+    """Name of the package in package indexes; empty for the standard library."""
     license: str
+    """License of the package."""
     instruction: str
+    """Sentences for prompts: what a text is, and what to answer."""
     classes: Mapping[str, tuple[str, ...]]
-    """Class name to modules and subpackages, as paths below the package's folder. Those that a version of the package
-    lacks are skipped."""
+    """Modules and subpackages of each class, as paths relative to the package's folder. Modules that an installed
+    version does not have are skipped."""
     aliases: frozenset[str] = frozenset()
-    """What examples import the package as."""
+    """Names under which examples import the package."""
 
-    def homes(self) -> Mapping[str, frozenset[int]]:
-        """Names of modules and subpackages, in lower case, to the labels of the classes that they are part of."""
-        homes: dict[str, frozenset[int]] = {}
+    def module_classes(self) -> Mapping[str, frozenset[int]]:
+        """Return the labels of the classes of each module and subpackage; names are in lower case."""
+        classes: dict[str, frozenset[int]] = {}
         for label, modules in enumerate(self.classes.values()):
             for name in "/".join(modules).lower().split("/"):
-                homes[name] = homes.get(name, frozenset()) | {label}
-        return homes
+                classes[name] = classes.get(name, frozenset()) | {label}
+        return classes
 
 
 STDLIB = Recipe(

@@ -1,4 +1,4 @@
-"""The data source: finds the package, and takes its rows from the cache or makes them."""
+"""Load the tasks `docstrings.*`: find the package, and take its rows from the cache or extract them."""
 
 from __future__ import annotations
 
@@ -11,57 +11,49 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import quantiles
+from typing import Any
 
-from pydantic import Field, model_validator
-
-from peekbench import DataError, Dataset, Folders, Options
+from peekbench import DataError, Dataset, Folders
 from peekbench.cache import read_cached, write_cached
 from peekbench.data import hash_rows
 from peekbench.records import TaskFacts
-
-if TYPE_CHECKING:
-    from peekbench_docstrings.recipes import Recipe
-
-
-class DocstringOptions(Options):
-    """What is a text."""
-
-    min_characters: int = Field(default=40, ge=1)
-    """Shorter texts are left out."""
-    max_characters: int = Field(default=400, ge=1)
-    """Longer texts are cut after a word."""
-
-    @model_validator(mode="after")
-    def _room_between(self) -> DocstringOptions:
-        if self.min_characters > self.max_characters:
-            raise ValueError(
-                f"min_characters {self.min_characters} is above max_characters {self.max_characters}; lower it"
-            )
-        return self
+from peekbench_docstrings.extract import extract
+from peekbench_docstrings.options import DocstringOptions
+from peekbench_docstrings.recipes import Recipe
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Installed Python sources."""
+    """The Python sources of an installed package."""
 
     root: Path
+    """Folder of the package."""
     version: str
 
 
 def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Dataset:
-    """Load one task, in milliseconds where the cache has it and in seconds where it is made.
+    """Load one task: in milliseconds from the cache, or in seconds from the package's sources.
+
+    Parameters
+    ----------
+    options
+        Length of the texts.
+    folders
+        Folders of the spec and the cache.
+    recipe
+        Package and classes of the task.
 
     Raises
     ------
     DataError
-        Where the package is not installed, or its sources are missing or damaged.
+        If the package is not installed, or its sources are missing or damaged.
     """
     package = locate(recipe)
-    path = _kept(recipe, package, options, folders)
+    path = _cache_path(recipe, package, options, folders)
     content = read_cached(path)
     if content is None:
-        content = _make(recipe, package, options)
+        content = _extract_content(recipe, package, options)
         write_cached(path, content)
     return Dataset(
         inputs=tuple(content["texts"]),
@@ -73,40 +65,51 @@ def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Data
     )
 
 
-def facts(folders: Folders, recipe: Recipe) -> TaskFacts:
-    """What there is to say without making the task."""
-    from statistics import quantiles
+def task_facts(folders: Folders, recipe: Recipe) -> TaskFacts:
+    """Return facts from the recipe and, if the task is cached, from its rows.
 
-    nothing = TaskFacts(num_classes=len(recipe.classes), license=recipe.license)
+    Parameters
+    ----------
+    folders
+        Folders of the spec and the cache.
+    recipe
+        Package and classes of the task.
+    """
+    facts = TaskFacts(num_classes=len(recipe.classes), license=recipe.license)
     try:
-        content = read_cached(_kept(recipe, locate(recipe), DocstringOptions(), folders))
-    except DataError:  # it is not installed
-        return nothing
+        content = read_cached(_cache_path(recipe, locate(recipe), DocstringOptions(), folders))
+    except DataError:  # the package is not installed
+        return facts
     if content is None:
-        return nothing
+        return facts
     quarter, _, three_quarters = quantiles(map(len, content["texts"]), n=4, method="inclusive")
-    return replace(nothing, num_rows=len(content["texts"]), characters=(round(quarter), round(three_quarters)))
+    return replace(facts, num_rows=len(content["texts"]), characters=(round(quarter), round(three_quarters)))
 
 
-def _kept(recipe: Recipe, package: Package, options: DocstringOptions, folders: Folders) -> Path:
-    return folders.cache / "docstrings" / f"{recipe.task}-{_key(package, options)}.json"
+def _cache_path(recipe: Recipe, package: Package, options: DocstringOptions, folders: Folders) -> Path:
+    return folders.cache / "docstrings" / f"{recipe.task}-{_cache_key(package, options)}.json"
 
 
 def locate(recipe: Recipe) -> Package:
-    """Find the package without importing it.
+    """Find a package without importing it.
+
+    Parameters
+    ----------
+    recipe
+        Package and classes of the task.
 
     Raises
     ------
     DataError
-        Where it is not installed.
+        If the package is not installed.
     """
     if not recipe.package:
         return Package(Path(os.__file__).parent, _python_version())
     spec = find_spec(recipe.package)
     if spec is None or spec.origin is None:
         raise DataError(
-            f"docstrings.{recipe.task}: {recipe.title} is not installed, and its docstrings are the data; "
-            f"`pip install {recipe.distribution}`, or take the task out of the spec"
+            f"docstrings.{recipe.task}: {recipe.title} is not installed, but its docstrings are the data; "
+            f"`pip install {recipe.distribution}`, or remove the task from the spec"
         )
     try:
         return Package(Path(spec.origin).parent, _version(recipe.distribution))
@@ -118,36 +121,34 @@ def locate(recipe: Recipe) -> Package:
 
 
 def _version(distribution: str) -> str:
-    """As `importlib.metadata.version`, which spends milliseconds on the rest of the metadata."""
+    """Return the version; faster than `importlib.metadata.version`, which parses all metadata."""
     text = metadata.distribution(distribution).read_text("METADATA") or ""
     line = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
     return line[1] if line else metadata.version(distribution)
 
 
-def _make(recipe: Recipe, package: Package, options: DocstringOptions) -> dict[str, Any]:
-    """Rows, their hash, and where they come from, as JSON values."""
-    from peekbench_docstrings.extract import extract
-
-    made = extract(recipe, package.root, options.min_characters, options.max_characters)
+def _extract_content(recipe: Recipe, package: Package, options: DocstringOptions) -> dict[str, Any]:
+    """Return the rows, their hash and their origin as JSON values."""
+    rows = extract(recipe, package.root, options.min_characters, options.max_characters)
     return {
-        "texts": made.texts,
-        "labels": made.labels,
-        "fingerprint": hash_rows(made.texts, made.labels, tuple(recipe.classes)),
+        "texts": rows.texts,
+        "labels": rows.labels,
+        "fingerprint": hash_rows(rows.texts, rows.labels, tuple(recipe.classes)),
         "details": {
             "package": recipe.title,
             "version": package.version,
             "python": _python_version(),
             "dropped": {
-                "too short": made.too_short,
-                "duplicate": made.duplicates,
-                "in several classes": made.in_several_classes,
+                "too short": rows.too_short,
+                "duplicate": rows.duplicates,
+                "in several classes": rows.in_several_classes,
             },
         },
     }
 
 
-def _key(package: Package, options: DocstringOptions) -> str:
-    """Changes with whatever the rows depend on, this plugin's own code included."""
+def _cache_key(package: Package, options: DocstringOptions) -> str:
+    """Return a hash of everything that determines the rows, including the source code of this plugin."""
     digest = hashlib.sha256(json.dumps([package.version, sys.version, options.model_dump()]).encode())
     for module in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(module.read_bytes())

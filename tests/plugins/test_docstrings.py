@@ -1,4 +1,4 @@
-"""Tasks made of docstrings: the prose that is left of one, the rows that are made of a package, and the cache."""
+"""The data sources `docstrings.*`: prose of a docstring, rows of a package, facts and the cache."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from peekbench.records.data import Dataset, Folders
 from peekbench.spec.design import Design
 from peekbench_docstrings import source
 from peekbench_docstrings.extract import extract
-from peekbench_docstrings.names import telling_names, without_names
-from peekbench_docstrings.prose import sentences
+from peekbench_docstrings.names import find_telling_names, remove_names
+from peekbench_docstrings.options import DocstringOptions
+from peekbench_docstrings.prose import extract_sentences
 from peekbench_docstrings.recipes import NUMPY, RECIPES, Recipe
-from peekbench_docstrings.source import DocstringOptions, facts, load
+from peekbench_docstrings.source import load, task_facts
 
 OPTIONS = DocstringOptions()
 SMALL = Recipe(
@@ -42,26 +43,26 @@ SMALL = Recipe(
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """A cache that the tests of this module share, since filling it takes seconds."""
+    """Return folders with a cache that the tests of this module share, because filling it takes seconds."""
     return Folders(spec=tmp_path_factory.mktemp("spec"), cache=tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="module", params=RECIPES, ids=lambda recipe: recipe.task)
 def recipe(request: pytest.FixtureRequest) -> Recipe:
-    made: Recipe = request.param
-    return made
+    param: Recipe = request.param
+    return param
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Path:
-    """A folder with the sources of `SMALL`."""
+def root(tmp_path: Path) -> Path:
+    """Write the sources of the package `SMALL` and return their folder."""
     root = tmp_path / "small"
     for path, text in {
         "air.py": '"""Breathe slowly, and then in again."""\nclass A:\n    def f(self):\n'
         '        """Hold it for as long as you can."""\ndef g():\n    """Blow out all the candles, one by one."""',
         "wind/_gust.py": 'class A:\n    """A sudden rush that takes your hat."""\n',
         "water/__init__.py": 'add_newdoc("f", "g", ("h", """h(x)\n\n    Pour x into the largest glass."""))\n',
-        "water/tests/test_water.py": '"""A docstring of a test, which nobody wants here."""\n',
+        "water/tests/test_water.py": '"""A docstring of a test, which must be skipped."""\n',
         "fire.py": '"""A module that belongs to no class at all."""\n',
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def test_tasks_are_large_enough_and_clean(recipe: Recipe, folders: Folders) -> N
     assert dataset.details["dropped"]["duplicate"] > 0
 
 
-def test_no_text_names_its_own_part_of_the_package(folders: Folders) -> None:
+def test_texts_do_not_contain_names_that_reveal_their_class(folders: Folders) -> None:
     dataset = load(options=OPTIONS, folders=folders, recipe=NUMPY)
     for name in ("polynomial", "fft", "ma", "f2py"):
         assert not [text for text in dataset.inputs if name in str(text).lower().split()]
@@ -124,8 +125,8 @@ def test_no_text_names_its_own_part_of_the_package(folders: Folders) -> None:
         ("    ", []),
     ],
 )
-def test_prose_of_a_docstring(docstring: str, expected: list[str]) -> None:
-    assert sentences(docstring) == expected
+def test_readable_sentences_are_extracted(docstring: str, expected: list[str]) -> None:
+    assert extract_sentences(docstring) == expected
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_prose_of_a_docstring(docstring: str, expected: list[str]) -> None:
     [
         ("Return a sparse matrix.", "Return a matrix."),
         ("Return a sparse array.", "Return an array."),
-        ("Sparse matrices are small.", ""),  # as a verb would be
+        ("Sparse matrices are small.", ""),  # the first word may be a verb
         ("Make it sparse.", ""),
         ("Those that are sparse in rows.", ""),
         ("Return a sparse containing ones.", ""),
@@ -147,58 +148,58 @@ def test_prose_of_a_docstring(docstring: str, expected: list[str]) -> None:
         ("Like os.path and e.g. this.", "Like os.path and e.g. this."),
     ],
 )
-def test_names_are_taken_out(sentence: str, expected: str) -> None:
+def test_names_are_removed_from_sentences(sentence: str, expected: str) -> None:
     modules = dict.fromkeys(("sparse", "linalg"))
-    assert without_names(sentence, {"sparse"}, modules, {"scipy", *modules}) == expected
+    assert remove_names(sentence, {"sparse"}, modules, {"scipy", *modules}) == expected
 
 
-def test_a_name_is_telling_where_its_class_has_most_of_it() -> None:
+def test_a_name_is_telling_if_most_docstrings_with_it_have_its_class() -> None:
     air, water = (0, ["Air is thin."]), (1, ["Water, in the air."])
-    assert "air" in telling_names(SMALL, [air, air, water])
-    assert "air" not in telling_names(SMALL, [air, water])
-    assert "water" in telling_names(SMALL, [air, water])
+    assert "air" in find_telling_names(SMALL, [air, air, water])
+    assert "air" not in find_telling_names(SMALL, [air, water])
+    assert "water" in find_telling_names(SMALL, [air, water])
 
 
-def test_rows_of_a_package(write: Path) -> None:
-    made = extract(SMALL, write, min_characters=20, max_characters=30)
-    assert made.texts == [
+def test_rows_are_extracted_from_a_package(root: Path) -> None:
+    rows = extract(SMALL, root, min_characters=20, max_characters=30)
+    assert rows.texts == [
         "Breathe slowly, and then in",
         "Hold it for as long as you",
         "Blow out all the candles, one",
         "Pour x into the largest glass.",
         "A sudden rush that takes your",
     ]
-    assert made.labels == [0, 0, 0, 1, 0]
+    assert rows.labels == [0, 0, 0, 1, 0]
 
 
-def test_duplicates_and_short_texts_are_counted(write: Path) -> None:
-    (write / "air.py").write_text(
+def test_duplicates_and_short_texts_are_counted(root: Path) -> None:
+    (root / "air.py").write_text(
         '"""Said by both, in so many words."""\nclass A:\n    """Said TWICE by one of them."""\n'
         '    def f(self):\n        """Said twice by one of them."""\n    def g(self):\n        """Short."""\n'
     )
-    (write / "water" / "b.py").write_text('"""Said by both, in so many words."""\n')
-    made = extract(SMALL, write, min_characters=20, max_characters=400)
-    assert made.texts[0] == "Said TWICE by one of them."
-    assert "Said by both, in so many words." not in made.texts
-    assert (made.too_short, made.duplicates, made.in_several_classes) == (1, 1, 2)
+    (root / "water" / "b.py").write_text('"""Said by both, in so many words."""\n')
+    rows = extract(SMALL, root, min_characters=20, max_characters=400)
+    assert rows.texts[0] == "Said TWICE by one of them."
+    assert "Said by both, in so many words." not in rows.texts
+    assert (rows.too_short, rows.duplicates, rows.in_several_classes) == (1, 1, 2)
 
 
-def test_damaged_and_missing_sources(write: Path) -> None:
-    (write / "air.py").write_text("def f(:\n")
+def test_damaged_and_missing_sources_are_reported(root: Path) -> None:
+    (root / "air.py").write_text("def f(:\n")
     with pytest.raises(DataError, match=r"cannot read .*air\.py: invalid syntax.*; reinstall the package"):
-        extract(SMALL, write, 20, 400)
-    shutil.rmtree(write / "water")
-    (write / "air.py").unlink()
+        extract(SMALL, root, 20, 400)
+    shutil.rmtree(root / "water")
+    (root / "air.py").unlink()
     with pytest.raises(DataError, match=r"docstrings\.small: class 'water' has no text in .*small; install"):
-        extract(SMALL, write, 20, 400)
+        extract(SMALL, root, 20, 400)
 
 
-def test_a_missing_package_is_named_with_the_remedy(folders: Folders) -> None:
+def test_a_missing_package_is_reported_with_the_remedy(folders: Folders) -> None:
     absent = replace(NUMPY, package="numpy_that_is_not_there")
     with pytest.raises(DataError, match=r"docstrings\.numpy: NumPy is not installed.*`pip install numpy`"):
         load(options=OPTIONS, folders=folders, recipe=absent)
     unknown = replace(NUMPY, distribution="numpy-that-is-not-there")
-    with pytest.raises(DataError, match="belongs to no installed distribution"):
+    with pytest.raises(DataError, match=r"docstrings\.numpy: .*distribution"):
         load(options=OPTIONS, folders=folders, recipe=unknown)
 
 
@@ -206,30 +207,30 @@ def _load_numpy(cache: Path) -> Dataset:
     return load(options=OPTIONS, folders=Folders(spec=cache, cache=cache), recipe=NUMPY)
 
 
-def test_the_cache_is_used_and_rebuilt_where_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _load_numpy(tmp_path)
     (file,) = (tmp_path / "docstrings").iterdir()
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:-100], whole.replace(b"array", b"Array", 1), b"\xff\xfe"):
+    content = file.read_bytes()
+    for damaged in (b"", content[:-100], content.replace(b"array", b"Array", 1), b"\xff\xfe"):
         file.write_bytes(damaged)
         assert _load_numpy(tmp_path) == first
-        assert file.read_bytes() == whole
+        assert file.read_bytes() == content
     assert list(file.parent.iterdir()) == [file]
 
     def forbidden(*_: object) -> None:
-        raise AssertionError("made again")
+        raise AssertionError("extracted again")
 
-    monkeypatch.setattr(source, "_make", forbidden)
+    monkeypatch.setattr(source, "extract", forbidden)
     assert _load_numpy(tmp_path) == first
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, folders: Folders) -> None:
+def test_loading_works_without_a_writable_cache(tmp_path: Path, folders: Folders) -> None:
     (tmp_path / "file").write_text("in the way")
     assert _load_numpy(tmp_path / "file") == load(options=OPTIONS, folders=folders, recipe=NUMPY)
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -238,28 +239,28 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list((tmp_path / "docstrings").iterdir())
 
 
-def test_nothing_stale_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_key_depends_on_versions_options_and_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = source.locate(NUMPY)
     keys = {
-        source._key(package, OPTIONS),
-        source._key(replace(package, version="0.0"), OPTIONS),
-        source._key(package, DocstringOptions(max_characters=100)),
+        source._cache_key(package, OPTIONS),
+        source._cache_key(replace(package, version="0.0"), OPTIONS),
+        source._cache_key(package, DocstringOptions(max_characters=100)),
     }
     copy = shutil.copytree(Path(source.__file__).parent, tmp_path / "plugin")
     monkeypatch.setattr(source, "__file__", str(copy / "source.py"))
-    assert source._key(package, OPTIONS) in keys
+    assert source._cache_key(package, OPTIONS) in keys
     with (copy / "names.py").open("a") as file:
         file.write("# changed\n")
-    keys.add(source._key(package, OPTIONS))
+    keys.add(source._cache_key(package, OPTIONS))
     monkeypatch.setattr(sys, "version", "4.0")
-    keys.add(source._key(package, OPTIONS))
+    keys.add(source._cache_key(package, OPTIONS))
     assert len(keys) == 5
 
 
-def test_same_rows_whatever_the_hash_seed_and_light_where_cached(tmp_path: Path, folders: Folders) -> None:
+def test_rows_do_not_depend_on_the_hash_seed_and_loading_is_light(tmp_path: Path, folders: Folders) -> None:
     program = (
         "import sys; from peekbench import load_dataset; d = load_dataset('docstrings.numpy'); "
-        "heavy = {'numpy', 'pandas', 'scipy', 'peekbench_docstrings.extract', 'peekbench_docstrings.prose'}; "
+        "heavy = {'numpy', 'pandas', 'scipy'}; "
         "print(d.fingerprint, sorted(heavy & set(sys.modules)))"
     )
     outputs = [
@@ -273,18 +274,17 @@ def test_same_rows_whatever_the_hash_seed_and_light_where_cached(tmp_path: Path,
         for seed, cache in (("1", "a"), ("2", "b"), ("3", "b"))
     ]
     fingerprint = load(options=OPTIONS, folders=folders, recipe=NUMPY).fingerprint
-    made = f"{fingerprint} ['peekbench_docstrings.extract', 'peekbench_docstrings.prose']"
-    assert outputs == [made, made, f"{fingerprint} []"]
+    assert outputs == [f"{fingerprint} []"] * 3
 
 
-def test_options(folders: Folders) -> None:
+def test_options_set_the_length_of_texts(folders: Folders) -> None:
     dataset = load(options=DocstringOptions(min_characters=60, max_characters=80), folders=folders, recipe=NUMPY)
     assert {60 <= len(str(text)) <= 80 for text in dataset.inputs} == {True}
-    with pytest.raises(ValidationError, match="min_characters 90 is above max_characters 80; lower it"):
+    with pytest.raises(ValidationError, match="min_characters 90 .*max_characters 80"):
         DocstringOptions(min_characters=90, max_characters=80)
 
 
-def test_registered_with_a_group_of_all() -> None:
+def test_the_group_all_contains_every_task() -> None:
     offers = registry.load("docstrings").offers["data source"]
     tasks = {name for name, entry in offers.items() if isinstance(entry, DataSourceEntry)}
     group = offers["all"]
@@ -292,13 +292,13 @@ def test_registered_with_a_group_of_all() -> None:
     assert set(group.members) == tasks == {"stdlib", "numpy", "scipy", "pandas", "sklearn"}
 
 
-def test_facts_are_what_is_known_without_making_a_task(folders: Folders, recipe: Recipe, tmp_path: Path) -> None:
+def test_facts_are_available_without_extracting_a_task(folders: Folders, recipe: Recipe, tmp_path: Path) -> None:
     dataset = load(options=OPTIONS, folders=folders, recipe=recipe)
-    known = facts(folders, recipe)
+    known = task_facts(folders, recipe)
     assert (known.num_classes, known.num_rows) == (len(dataset.class_names), len(dataset.inputs))
     lengths = sorted(map(len, dataset.inputs))
     assert known.characters is not None
     assert known.characters[0] == pytest.approx(lengths[len(lengths) // 4], abs=1)
     assert known.characters[1] == pytest.approx(lengths[3 * len(lengths) // 4], abs=1)
-    unknown = facts(Folders(tmp_path, tmp_path / "empty"), recipe)
+    unknown = task_facts(Folders(tmp_path, tmp_path / "empty"), recipe)
     assert (unknown.num_classes, unknown.num_rows, unknown.license) == (known.num_classes, None, known.license)
