@@ -1,4 +1,4 @@
-"""Figure records, for analyses that return figures and renderers that draw them."""
+"""Figure records, which analyses return and renderer plugins draw."""
 
 from peekbench.records.figures import (
     Axis,

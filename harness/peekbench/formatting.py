@@ -1,4 +1,4 @@
-"""Numbers, and how many there are of what, as a reader expects them."""
+"""Formats numbers and counts for readers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,49 @@ UNKNOWN = "-"
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:
-    """How many there are of something: '1 trial', '1,200 trials', '2 analyses'."""
+    """Return a count with its noun in singular or plural.
+
+    Parameters
+    ----------
+    number
+        The count.
+    noun
+        Noun in singular.
+    plural
+        Noun in plural; `noun` + 's' by default.
+
+    Examples
+    --------
+    >>> pluralize(1, "trial"), pluralize(1200, "trial"), pluralize(2, "analysis", "analyses")
+    ('1 trial', '1,200 trials', '2 analyses')
+    """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def format_cell(value: Cell, unit: Unit) -> str:
-    """A cell as text: a fraction as percent, a difference of fractions as signed percentage points."""
+    """Return the cell of a table as text.
+
+    Parameters
+    ----------
+    value
+        A cell in full precision.
+    unit
+        Unit of its column, see `peekbench.records.Unit`.
+
+    Examples
+    --------
+    >>> format_cell(0.7153, "fraction"), format_cell(0.0123, "difference"), format_cell(None, "count")
+    ('71.5%', '+1.23', '-')
+    """
     if value is None:
         return UNKNOWN
-    if isinstance(value, str | bool):
-        return str(value)
-    if unit == "text":
+    if isinstance(value, str | bool) or unit == "text":
         return str(value)
     if unit == "count":
         return f"{value:,.0f}"
     if unit == "fraction":
         return f"{value * 100:.1f}%"
-    if unit == "difference":
+    if unit in ("difference", "change"):
         return format_signed(value, unit)
     if unit == "spread":
         return f"{value * 100:.2f}"
@@ -36,37 +62,75 @@ def format_cell(value: Cell, unit: Unit) -> str:
         return "<0.001" if value < 0.001 else f"{value:.3f}"
     if unit == "seconds":
         return f"{value:.3f} s" if value < 10 else f"{value:,.0f} s"
-    if unit == "change":
-        return format_signed(value, unit)
     return without_negative_zero(f"{value:.4g}")
 
 
 def format_signed(value: float, unit: Unit) -> str:
-    """What two scores differ by, with its sign: percentage points where the unit is 'difference', else as it is."""
+    """Return the difference of two scores with its sign.
+
+    Parameters
+    ----------
+    value
+        The difference; a fraction if `unit` is 'difference'.
+    unit
+        'difference' for percentage points; other units leave the value unchanged.
+
+    Examples
+    --------
+    >>> format_signed(0.0123, "difference"), format_signed(-0.0123, "change")
+    ('+1.23', '-0.0123')
+    """
     return with_sign(value * 100, 2) if unit == "difference" else with_sign(value, 4)
 
 
 def with_sign(number: float, digits: int) -> str:
-    """A number with its sign; zero, also what is rounded to it, has none."""
+    """Return a rounded number with its sign. Numbers that round to zero have no sign.
+
+    Examples
+    --------
+    >>> with_sign(1.5, 1), with_sign(-0.001, 2)
+    ('+1.5', '0.00')
+    """
     text = f"{number:+.{digits}f}"
     return text if float(text) else text[1:]
 
 
 def without_negative_zero(text: str) -> str:
+    """Return a formatted number, without its sign if it is zero.
+
+    Examples
+    --------
+    >>> without_negative_zero("-0.0"), without_negative_zero("-0.1")
+    ('0.0', '-0.1')
+    """
     return text[1:] if text.startswith("-") and not float(text) else text
 
 
 class ScoreWords:
-    """Writes scores in a sentence as a reader expects them: accuracies in points, others as they are."""
+    """Formats scores for sentences: accuracies in percentage points, other scores unchanged.
+
+    Parameters
+    ----------
+    is_accuracy
+        Whether the scores are accuracies.
+
+    Examples
+    --------
+    >>> words = ScoreWords(is_accuracy=True)
+    >>> f"The bias in {words.noun} is {words.format_signed(0.0123)}{words.unit}, below {words.size(0.02)}."
+    'The bias in accuracy is +1.23 points, below 2.00 points.'
+    """
 
     def __init__(self, is_accuracy: bool) -> None:
         self._is_accuracy = is_accuracy
         self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
 
     def format_signed(self, value: float) -> str:
+        """Return a difference of scores with its sign, without its unit."""
         return format_signed(value, "difference" if self._is_accuracy else "number")
 
     def size(self, value: float) -> str:
+        """Return the size of a difference with its unit."""
         return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
 
 

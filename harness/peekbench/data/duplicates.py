@@ -1,96 +1,126 @@
-"""Groups texts that say the same, exactly or nearly.
+"""Finds groups of equal and nearly equal texts.
 
-Two texts are near duplicates where their sets of five-character runs have a Jaccard similarity of at least 0.8, upper
-and lower case and white space aside. MinHash with locality-sensitive hashing (Broder, 1997; Leskovec, Rajaraman and
-Ullman, *Mining of Massive Datasets*, ch. 3) proposes pairs, and each is then checked by its true similarity: none is
-found wrongly, and one of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002.
+Two texts are near duplicates if the sets of their five-character substrings have a Jaccard similarity of at least 0.8,
+ignoring case and white space. MinHash with locality-sensitive hashing (Broder, 1997; Leskovec, Rajaraman and Ullman,
+*Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact similarity of each pair is then checked. So no pair is
+reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from datasketch import MinHash, MinHashLSH
+from numpy.typing import NDArray
 
-    from peekbench.records.data import IntArray
+from peekbench.records.data import IntArray
 
 Likeness: TypeAlias = Literal["exact", "near"]
 
 SIMILARITY = 0.8
-RUN = 5  # characters
-BANDS, ROWS = 21, 6
+SHINGLE_LENGTH = 5  # characters
+NUM_BANDS, ROWS_PER_BAND = 21, 6
 SEED = 1
 
 
 def group_duplicates(texts: Iterable[str], likeness: Likeness) -> IntArray:
-    """For each text the position of its group's first, shape (n,); near duplicates of near duplicates are one group."""
+    """Group duplicate texts.
+
+    Parameters
+    ----------
+    texts
+        Any number of texts.
+    likeness
+        'exact' for equal texts, 'near' for a Jaccard similarity of at least 0.8. Near duplicates of near duplicates
+        belong to one group.
+
+    Returns
+    -------
+    numpy.ndarray
+        For each text the position of the first text of its group, shape (n,).
+
+    Examples
+    --------
+    >>> group_duplicates(["Good day", "good  day", "Bye", "Good day"], "exact").tolist()
+    [0, 1, 2, 0]
+    >>> group_duplicates(["Good day", "good  day", "Bye", "Good day"], "near").tolist()
+    [0, 0, 2, 0]
+    """
     if likeness == "exact":
         return _group_equal(texts)
-    plain = [" ".join(text.casefold().split()) for text in texts]
-    first = _group_equal(plain)
+    normalized = [" ".join(text.casefold().split()) for text in texts]
+    first = _group_equal(normalized)
     distinct = [position for position, earliest in enumerate(first.tolist()) if position == earliest]
-    for later, earlier in _near_pairs([plain[position] for position in distinct]):
-        one, other = sorted((_root(first, distinct[later]), _root(first, distinct[earlier])))
-        first[other] = one
-    for position in range(len(first)):  # a root stands before all of its group
+    for later, earlier in _near_pairs([normalized[position] for position in distinct]):
+        root, other_root = sorted((_find_root(first, distinct[later]), _find_root(first, distinct[earlier])))
+        first[other_root] = root
+    for position in range(len(first)):  # a root precedes all other members of its group
         first[position] = first[first[position]]
     return first
 
 
 def _group_equal(texts: Iterable[Hashable]) -> IntArray:
-    import numpy as np
-
     seen: dict[Hashable, int] = {}
     return np.fromiter((seen.setdefault(text, position) for position, text in enumerate(texts)), dtype=np.int64)
 
 
-def _root(first: IntArray, position: int) -> int:
+def _find_root(first: IntArray, position: int) -> int:
     while first[position] != position:
         position = int(first[position])
     return position
 
 
 def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs (later, earlier) of positions."""
-    from datasketch import MinHash, MinHashLSH
-
-    index = MinHashLSH(num_perm=BANDS * ROWS, params=(BANDS, ROWS))
-    runs = (_runs(text) for text in texts)
-    for position, signature in enumerate(MinHash.generator(runs, num_perm=BANDS * ROWS, seed=SEED)):
+    """Yield pairs (later, earlier) of positions."""
+    index = MinHashLSH(num_perm=NUM_BANDS * ROWS_PER_BAND, params=(NUM_BANDS, ROWS_PER_BAND))
+    shingle_sets = (_shingles(text) for text in texts)
+    signatures = MinHash.generator(shingle_sets, num_perm=NUM_BANDS * ROWS_PER_BAND, seed=SEED)
+    for position, signature in enumerate(signatures):
         candidates = sorted(index.query(signature))
         index.insert(position, signature, check_duplication=False)
         if candidates:
-            own = _runs(texts[position])
-            yield from ((position, other) for other in candidates if _jaccard(own, _runs(texts[other])) >= SIMILARITY)
+            shingles = _shingles(texts[position])
+            for other in candidates:
+                if _jaccard(shingles, _shingles(texts[other])) >= SIMILARITY:
+                    yield position, other
 
 
-def _runs(plain: str) -> set[bytes]:
+def _shingles(normalized: str) -> set[bytes]:
+    """Return all substrings of five characters, encoded."""
     return {
-        plain[start : start + RUN].encode("utf-8", "surrogatepass") for start in range(max(1, len(plain) - RUN + 1))
+        normalized[start : start + SHINGLE_LENGTH].encode("utf-8", "surrogatepass")
+        for start in range(max(1, len(normalized) - SHINGLE_LENGTH + 1))
     }
 
 
-def _jaccard(one: set[bytes], other: set[bytes]) -> float:
-    common = len(one & other)
-    return common / (len(one) + len(other) - common)
+def _jaccard(first: set[bytes], second: set[bytes]) -> float:
+    num_common = len(first & second)
+    return num_common / (len(first) + len(second) - num_common)
 
 
 def keep_first(groups: IntArray, labels: IntArray) -> NDArray[np.bool_]:
-    """Which rows to keep so that no two are duplicates: each group's first, and none where its labels differ.
+    """Select rows such that no two are duplicates.
 
     Parameters
     ----------
     groups
-        As `group_duplicates` gives them.
+        Result of `group_duplicates`, shape (n,).
     labels
-        Shape (n,).
-    """
-    import numpy as np
+        Labels of the rows, shape (n,).
 
+    Returns
+    -------
+    numpy.ndarray
+        Booleans of shape (n,): true for the first row of each group, unless the labels of the group differ.
+
+    Examples
+    --------
+    >>> keep_first(np.array([0, 0, 2, 2, 4]), np.array([1, 1, 0, 1, 0])).tolist()
+    [True, False, False, False, True]
+    """
     agrees = np.ones(len(groups), dtype=bool)
     np.logical_and.at(agrees, groups, labels == labels[groups])
-    kept: NDArray[np.bool_] = (groups == np.arange(len(groups))) & agrees
-    return kept
+    is_kept: NDArray[np.bool_] = (groups == np.arange(len(groups))) & agrees
+    return is_kept

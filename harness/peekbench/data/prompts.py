@@ -1,4 +1,4 @@
-"""The prompt that asks a language model for a text's class, worded as in arXiv 2410.00179."""
+"""The prompt that asks a language model for the class of a text, with the wording of arXiv 2410.00179."""
 
 from __future__ import annotations
 
@@ -11,49 +11,73 @@ MAX_CHARACTERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PromptFrame:
-    """What stands around a text in a prompt."""
+    """The parts of a prompt around its text.
+
+    Examples
+    --------
+    >>> frame = frame_prompt(["bug", "question"], "The text is a ticket.")
+    >>> frame.around("It crashes.") == frame.before + "It crashes." + frame.behind
+    True
+    """
 
     instruction: str
-    """Every paragraph in front of the text's own, examples included."""
+    """Every paragraph before the paragraph of the text, examples included."""
     text_mark: ClassVar[str] = "### Text: "
     answer_mark: ClassVar[str] = "\n### Answer:"
 
     @property
     def before(self) -> str:
-        """All that stands in front of the text."""
+        """The part before the text."""
         return f"{self.instruction}\n\n{self.text_mark}"
 
     @property
     def behind(self) -> str:
-        """All that stands behind it; the answer, a space and a class name, is to follow."""
+        """The part behind the text. The answer, a space and a class name, follows it."""
         return self.answer_mark
 
     @staticmethod
     def cut(text: str) -> str:
-        """As much of a text as a prompt has: 1,000 characters."""
+        """Return the first 1,000 characters of a text, which the prompt contains."""
         return text[:MAX_CHARACTERS]
 
     def question(self, text: str) -> str:
-        """The text's own paragraph."""
+        """Return the paragraph of a text."""
         return f"{self.text_mark}{self.cut(text)}{self.answer_mark}"
 
     def around(self, text: str) -> str:
-        """The prompt for a text."""
+        """Return the prompt for a text."""
         return f"{self.instruction}\n\n{self.question(text)}"
 
 
 def frame_prompt(class_names: Sequence[str], instruction: str, examples: Sequence[tuple[str, str]] = ()) -> PromptFrame:
-    """What all prompts of a task have in common.
+    """Make the parts that all prompts of a task share.
 
     Parameters
     ----------
     class_names
-        One a line, in the order of the labels.
+        Names of the classes in the order of the labels, one per line of the prompt.
     instruction
-        What a text is, and what to answer; where it is empty, its paragraph is left out.
+        What a text is, and what to answer. If it is empty, the prompt has no such paragraph.
     examples
-        Texts with the names of their classes, which are shown before the text to classify, a paragraph each; also cut
-        at 1,000 characters.
+        (text, class name) of examples to show before the text, one paragraph each. Texts are cut at 1,000 characters.
+
+    Returns
+    -------
+    PromptFrame
+        The parts before and behind the text.
+
+    Examples
+    --------
+    >>> print(frame_prompt(["bug", "question"], "The text is a ticket.").around("It crashes."))
+    Your task is to classify a given text as
+    one of these categories:
+    bug
+    question
+    <BLANKLINE>
+    The text is a ticket.
+    <BLANKLINE>
+    ### Text: It crashes.
+    ### Answer:
     """
     question = PromptFrame("").question
     paragraphs = [
@@ -67,13 +91,18 @@ def frame_prompt(class_names: Sequence[str], instruction: str, examples: Sequenc
 def render_prompt(
     text: str, class_names: Sequence[str], instruction: str, examples: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """A prompt, which ends where the answer, a class name, is to follow; zero-shot where there are no examples.
+    """Return the prompt for a text. It ends where the answer, a class name, follows.
 
     Parameters
     ----------
     text
-        What is to be classified; cut at 1,000 characters.
+        The text to classify, cut at 1,000 characters.
     class_names, instruction, examples
-        As `frame_prompt`.
+        As for `frame_prompt`. The prompt is zero-shot if there are no examples.
+
+    Examples
+    --------
+    >>> render_prompt("It crashes.", ["bug", "question"], "").endswith("### Text: It crashes.\\n### Answer:")
+    True
     """
     return frame_prompt(class_names, instruction, examples).around(text)
