@@ -70,7 +70,7 @@ from peekbench.spec import parse_spec
 spec = parse_spec({SPEC.format(subsamples=trials, workers=1)!r}, folder=Path.cwd())
 started = time.perf_counter()
 planned = list(make_trials(spec))
-items = list(group(planned, {{m.name: m.base_key() for m in spec.methods}}, set()))
+items = list(group_trials(planned, {{m.name: m.base_key() for m in spec.methods}}, set()))
 seconds = time.perf_counter() - started
 print(f"{{len(items):,}} trials planned in {{seconds:.2f}} s, "
       f"{{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}} MB at the most   (bar: 2 s, 500 MB)")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.execution.planning import group, make_trials
+from peekbench.execution.planning import group_trials, make_trials
 from peekbench.records.trials import ArmResult, Trial, TrialResult
 from peekbench.report import report_of_run, write_report
 from peekbench.spec.experiment import ExperimentSpec, make_spec
@@ -65,7 +65,7 @@ def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     rng = np.random.default_rng(0)
     keys = {method.name: method.base_key() for method in spec.methods}
     labels = np.zeros(NUM_TEST, dtype=np.int64)
-    for item in group(make_trials(spec), keys, set()):
+    for item in group_trials(make_trials(spec), keys, set()):
         for place, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if place == 0 else ("extra", "test")
             yield TrialResult(trial, labels, tuple(_arm(rng, trial, arm) for arm in arms))

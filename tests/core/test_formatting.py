@@ -1,4 +1,4 @@
-"""Numbers as a reader expects them; those of reports are in test_report.py."""
+"""Formatting of counts; the formatting of cells is tested with the reports."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from peekbench.formatting import pluralize
         (2, ("analysis", "analyses"), "2 analyses"),
     ],
 )
-def test_one_is_singular(number: int, words: tuple[str, ...], text: str) -> None:
+def test_counts_have_nouns_in_singular_or_plural(number: int, words: tuple[str, ...], text: str) -> None:
     assert pluralize(number, *words) == text

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from peekbench.data.loading import check, hash_rows
-from peekbench.data.sampling import check_sizes
+from peekbench.data.loading import check_dataset, hash_rows
+from peekbench.data.preflight import check_sizes
 from peekbench.errors import DataError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
@@ -72,7 +72,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_tasks_are_large_enough_and_clean(recipe: Recipe, folders: Folders) -> None:
     dataset = load(options=OPTIONS, folders=folders, recipe=recipe)
-    check(dataset, recipe.task)
+    check_dataset(dataset, recipe.task)
     assert len(dataset.inputs) >= 600
     assert 4 <= len(dataset.class_names) <= 8
     assert min(Counter(dataset.labels).values()) >= 60

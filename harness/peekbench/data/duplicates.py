@@ -2,8 +2,8 @@
 
 Two texts are near duplicates if the sets of their five-character substrings have a Jaccard similarity of at least 0.8,
 ignoring case and white space. MinHash with locality-sensitive hashing (Broder, 1997; Leskovec, Rajaraman and Ullman,
-*Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact similarity of each pair is then checked. So no pair is
-reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002.
+*Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact similarity of each pair is then checked. So no pair
+is reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loads tasks' data through their sources, checks them, and keeps them for the life of the process."""
+"""Loads the data of tasks through their data sources, checks them, and caches them in the process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from peekbench.cache import cache_folder
 from peekbench.errors import ContractError, DataError, PeekbenchError
@@ -16,16 +16,14 @@ from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.records.data import Dataset, Folders, SourceRef, Task, TaskKind
-
-if TYPE_CHECKING:
-    from peekbench.spec.components import TaskSpec
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.components import TaskSpec
+from peekbench.spec.experiment import ExperimentSpec
 
 
 def load_dataset(
     source: SourceRef | str, options: Mapping[str, Any] | None = None, *, folder: Path | None = None
 ) -> Dataset:
-    """Load a task's rows, from memory where this process has loaded them before.
+    """Load a task's rows. Rows that this process has loaded before come from memory.
 
     Parameters
     ----------
@@ -34,14 +32,30 @@ def load_dataset(
     options
         Options of a source given by name, as in a spec.
     folder
-        Where relative paths in options start; by default the current folder.
+        Folder that relative paths in options start from; the current folder by default.
+
+    Returns
+    -------
+    Dataset
+        All labeled rows.
 
     Raises
     ------
     PluginError
-        Where there is no such source.
+        If the data source does not exist.
     DataError
-        Where its data cannot be had or are malformed.
+        If its data are unavailable or malformed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "tickets.csv"
+    ...     _ = path.write_text("text,label\\nIt crashes.,bug\\nHow do I log in?,question\\n")
+    ...     dataset = load_dataset("files", {"path": str(path)})
+    >>> dataset.class_names
+    ('bug', 'question')
     """
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd())
@@ -54,12 +68,12 @@ def load_dataset(
 
 
 def remember(source: SourceRef, dataset: Dataset) -> None:
-    """Serve these rows for that source in this process, instead of loading them."""
+    """Use these rows for a source in this process instead of loading them."""
     _remembered[_key(source)] = dataset
 
 
 def forget() -> None:
-    """Load rows anew from now on, in case their files have changed; what was to be remembered is."""
+    """Load rows again from now on, because files may have changed. Rows passed to `remember` stay in use."""
     _loaded.clear()
 
 
@@ -80,44 +94,51 @@ def _load(use: str, options: str, folder: Path) -> Dataset:
     except PeekbenchError:
         raise
     except OSError as error:
-        raise DataError(f"{use}: {error}; check that the file exists and can be read") from error
+        raise DataError(f"{use}: {error}; check that the file exists and is readable") from error
     except Exception as error:
         error.add_note(f"raised by the data source {use} with options {options}")
         raise
     if not isinstance(dataset, Dataset):
         raise ContractError(f"the data source {use} returned a {type(dataset).__name__}; return peekbench.Dataset")
-    check(dataset, use)
+    check_dataset(dataset, use)
     return dataset
 
 
-def check(dataset: Dataset, use: str) -> None:
-    """Refuse rows that no design could draw from.
+def check_dataset(dataset: Dataset, use: str) -> None:
+    """Refuse malformed rows. The content of texts is up to the data source.
+
+    Parameters
+    ----------
+    dataset
+        The rows to check.
+    use
+        Name of the data source, for messages.
 
     Raises
     ------
     DataError
-        Where inputs are neither texts nor an array of features, or as many as labels; labels are not among 0..C-1, or
-        targets not finite; or details cannot be kept. What texts may look like is up to the source.
+        If inputs are neither texts nor an array of features, their number differs from the number of labels, labels are
+        not among 0..C-1, targets are not finite, or details are not JSON-serializable.
     """
-    _check_form(dataset, use)
+    _check_types(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
         raise DataError(
             f"{use}: {pluralize(len(dataset.inputs), 'input')} but {pluralize(len(dataset.labels), 'label')}; "
             "each row needs one of each"
         )
     if dataset.kind == "regression":
-        strange = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
-        if strange:
+        invalid = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
+        if invalid:
             raise DataError(
-                f"{use}: the target of row {strange[0]} is no finite number; mend or drop "
-                f"{pluralize(len(strange), 'row')}"
+                f"{use}: the target of row {invalid[0]} is not a finite number; fix or drop "
+                f"{pluralize(len(invalid), 'row')}"
             )
         return
     names = list(dataset.class_names)
     if len(names) < 2:
         raise DataError(f"{use}: {pluralize(len(names), 'class', 'classes')}; classification needs two or more")
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-        raise DataError(f"{use}: the class names {names} are not all different texts; rename some")
+        raise DataError(f"{use}: the class names {names} are not distinct texts; rename some")
     for label in class_counts(dataset):
         if label not in range(len(names)):
             raise DataError(
@@ -126,57 +147,77 @@ def check(dataset: Dataset, use: str) -> None:
             )
 
 
-def _check_form(dataset: Dataset, use: str) -> None:
-    """Refuse what is no text, features, labels or details at all."""
+def _check_types(dataset: Dataset, use: str) -> None:
+    """Refuse wrong types of kind, inputs, labels and details."""
     inputs: Any = dataset.inputs
     labels: Any = dataset.labels
     if dataset.kind not in get_args(TaskKind):
-        raise DataError(f"{use}: kind {dataset.kind!r}; a task's kind is one of {', '.join(get_args(TaskKind))}")
-    if not _is_array(inputs, ndim=2):
+        raise DataError(f"{use}: unknown kind {dataset.kind!r}; use one of {', '.join(get_args(TaskKind))}")
+    if not _is_numeric_array(inputs, ndim=2):
         if dataset.kind == "regression" or not isinstance(inputs, Sequence) or isinstance(inputs, str):
             raise DataError(
                 f"{use}: inputs are a {type(inputs).__name__}; give a list of texts, or for regression an array of "
                 "numbers of shape (n, n_features)"
             )
-        if isinstance(inputs, list | tuple):  # others may be large and on disk
+        if isinstance(inputs, list | tuple):  # other sequences may be large and on disk
             for row, text in enumerate(inputs):
                 if not isinstance(text, str):
-                    raise DataError(f"{use}: the input of row {row} is {text!r}, no text; mend or drop the row")
-    if not _is_array(labels, ndim=1) and not isinstance(labels, Sequence):
+                    raise DataError(f"{use}: the input of row {row} is {text!r}, not a text; fix or drop the row")
+    if not _is_numeric_array(labels, ndim=1) and not isinstance(labels, Sequence):
         raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape (n,)")
     try:
         json.dumps(dict(dataset.details))
     except (TypeError, ValueError) as error:
-        raise DataError(f"{use}: details cannot be kept as JSON: {error}; give plain values") from error
+        raise DataError(f"{use}: details are not JSON-serializable: {error}; give plain values") from error
 
 
-def _is_array(values: Any, ndim: int) -> bool:
-    """Whether that is a numpy array of numbers, which need not be imported to know it."""
+def _is_numeric_array(values: Any, ndim: int) -> bool:
+    """Return whether a value is a numpy array of numbers, without importing numpy."""
     return getattr(values, "ndim", None) == ndim and getattr(getattr(values, "dtype", None), "kind", "") in "biuf"
 
 
 def class_counts(dataset: Dataset) -> dict[int, int]:
-    """Rows of each class."""
+    """Return the number of rows by label."""
     labels: Any = dataset.labels
     return dict(Counter(labels if isinstance(labels, Sequence) else labels.tolist()))
 
 
 def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
-    """What methods are told about a task."""
+    """Return the facts about a task that methods receive."""
     source = spec.source(task)
     dataset = load_dataset(source)
     return Task(task.name, dataset.kind, tuple(dataset.class_names), dataset.instruction, source)
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """SHA-256 of the rows, or the source's own fingerprint."""
+    """Return the SHA-256 of the rows, or the source's own fingerprint."""
     if dataset.fingerprint:
         return dataset.fingerprint
     return hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
-    """SHA-256 over texts (or rows of features) and labels, in order; hexadecimal."""
+    """Hash inputs and labels in order.
+
+    Parameters
+    ----------
+    inputs
+        Texts, or an array of features of shape (n, n_features).
+    labels
+        Labels or targets, shape (n,).
+    class_names
+        Names of the classes, which are hashed too.
+
+    Returns
+    -------
+    str
+        SHA-256, hexadecimal.
+
+    Examples
+    --------
+    >>> hash_rows(["It crashes."], [0], ["bug"]) == hash_rows(["It crashes."], [1], ["bug"])
+    False
+    """
     digest = hashlib.sha256(json.dumps(list(class_names)).encode())
     if isinstance(inputs, Sequence):
         for text, label in zip(inputs, labels, strict=True):

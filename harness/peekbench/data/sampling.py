@@ -1,9 +1,9 @@
 """Draws train, extra and test rows such that designs of several sizes, and all methods, are paired.
 
 Each subsample number has one seeded permutation of the task's rows. Train rows come from its front, class by class.
-Test and extra rows come alternately from its back, behind every row that the largest train set of the design needs. So a
-smaller train, extra or test set is the beginning of a larger one, the three sets are disjoint, and extra and test rows
-are exchangeable. Therefore the score of the arm `extra` is unbiased.
+Test and extra rows come alternately from its back, behind every row that the largest train set of the design needs. So
+a smaller train, extra or test set is the beginning of a larger one, the three sets are disjoint, and extra and test
+rows are exchangeable. Therefore the score of the arm `extra` is unbiased.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Describes the texts of a task as a design draws them: their lengths, and duplicates between train, extra and test.
 
-A text in both the extra and the test set contaminates both arms, so duplicates hide the bias that peekbench measures. The
-statistics are for the largest sets of a design, averaged over its first subsamples.
+A text in both the extra and the test set contaminates both arms, so duplicates hide the bias that peekbench measures.
+The statistics are for the largest sets of a design, averaged over its first subsamples.
 """
 
 from __future__ import annotations

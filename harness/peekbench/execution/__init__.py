@@ -1,1 +1,1 @@
-"""Runs the trials of a spec through an executor and stores their outcomes."""
+"""Runs the trials of a spec through an executor and stores the outcomes."""

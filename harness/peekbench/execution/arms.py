@@ -1,23 +1,25 @@
-"""Which rows an arm of a trial sees without labels."""
+"""The rows that the fit of an arm sees without labels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from peekbench.records.data import FloatArray, Inputs, IntArray
 from peekbench.records.trials import Subsample
-
-if TYPE_CHECKING:
-    from peekbench.spec.arms import Arm
+from peekbench.spec.arms import Arm
 
 
 def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
-    """Rows whose inputs the arm's fit may see without labels, as many as there are test rows; None in the base arm.
+    """Return the rows whose inputs the arm's fit sees without labels.
 
-    A dose puts test rows in the place of the first extra rows, so that doses are nested and paired.
+    Returns
+    -------
+    numpy.ndarray or None
+        Shape (n_test,); None for the base arm. A dose replaces the first extra rows by test rows, so doses are nested
+        and paired.
     """
-    import numpy as np
-
     if arm.kind == "base":
         return None
     num_peeked = arm.num_peeked(len(subsample.test))
@@ -29,16 +31,14 @@ def unlabeled_rows(arm: Arm, subsample: Subsample) -> IntArray | None:
 
 
 def read_only(array: Any) -> Any:
-    """The array, made read-only in place."""
+    """Make an array read-only in place and return it."""
     array.flags.writeable = False
     return array
 
 
 def take(inputs: Inputs, rows: IntArray) -> Inputs:
-    """Inputs of some rows, as a tuple of texts or a read-only array, so that no method can change another's."""
-    import numpy as np
-
+    """Return some inputs as a tuple of texts or a read-only array, so that no method can change another's inputs."""
     if isinstance(inputs, np.ndarray):
-        chosen: FloatArray = read_only(inputs.take(rows, axis=0))
-        return chosen
+        features: FloatArray = read_only(inputs.take(rows, axis=0))
+        return features
     return tuple([inputs[row] for row in rows.tolist()])

@@ -1,68 +1,78 @@
-"""Asks a spec's audits about its tasks' data; nothing is run, and no number of a run depends on it."""
+"""Runs a spec's audits, which examine the data of tasks. Audits run no trials and change no results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import derive_seed
 from peekbench.errors import ContractError, PeekbenchError, SpecError
-from peekbench.execution.determinism import own_generators
+from peekbench.execution.determinism import preserve_global_generators
 from peekbench.execution.worker import available_threads
 from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Context
-
-if TYPE_CHECKING:
-    from peekbench.spec.components import AuditSpec
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.components import AuditSpec
+from peekbench.spec.experiment import ExperimentSpec
 
 
 def audit(spec: ExperimentSpec) -> tuple[Analysis, ...]:
-    """Examine the data of all tasks of a spec, with one analysis for each of its audits.
+    """Examine the data of all tasks of a spec.
+
+    Returns
+    -------
+    tuple of Analysis
+        One for each audit of the spec.
 
     Raises
     ------
     SpecError
-        Where the spec names no audits.
+        If the spec has no audits.
     DataError
-        Where data cannot be had, or an audit has no use for them.
+        If data are unavailable, or an audit cannot examine them.
     """
     if not spec.audits:
         raise SpecError(
             "the spec has no audits; add some, for example `audits: [...]` with names from `peekbench list audits`"
         )
-    tasks = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
-    return tuple(_ask(spec, one, tasks) for one in spec.audits)
+    datasets = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
+    return tuple(_run_audit(spec, component, datasets) for component in spec.audits)
 
 
 def prepare(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
-    """Get what the audits need, such as models, and say by audit what a reader should know of it.
+    """Prepare the audits of a spec, for example download their models.
+
+    Returns
+    -------
+    dict
+        Facts for readers, such as a model's commit, by audit.
 
     Raises
     ------
     DataError
-        Where it cannot be had.
+        If something is unavailable.
     """
     return {
-        one.name: one.entry.prefetch(options=spec.audit_options(one), folders=spec.folders())
-        for one in spec.audits
-        if one.entry.prefetch is not None
+        component.name: component.entry.prefetch(options=spec.audit_options(component), folders=spec.folders())
+        for component in spec.audits
+        if component.entry.prefetch is not None
     }
 
 
-def _ask(spec: ExperimentSpec, one: AuditSpec, tasks: Mapping[str, Dataset]) -> Analysis:
-    """Its seed depends on the spec's alone, so that an audit that is renamed or moved says the same."""
+def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str, Dataset]) -> Analysis:
+    # The seed depends on the spec's seed only, so renaming or moving an audit does not change its result.
     context = Context(derive_seed(spec.seed, "audit"), available_threads(), spec.folders())
     try:
-        with own_generators():
-            found = one.entry.audit(tasks, options=spec.audit_options(one), context=context)
+        with preserve_global_generators():
+            analysis = component.entry.audit(datasets, options=spec.audit_options(component), context=context)
     except PeekbenchError:
         raise
     except Exception as error:
-        error.add_note(f"raised by the audit {one.use} with options {one.raw_options()}")
+        error.add_note(f"raised by the audit {component.use} with options {component.raw_options()}")
         raise
-    if not isinstance(found, Analysis):
-        raise ContractError(f"the audit {one.use} returned a {type(found).__name__}; return peekbench.Analysis")
-    return found
+    if not isinstance(analysis, Analysis):
+        raise ContractError(
+            f"the audit {component.use} returned a {type(analysis).__name__}; return peekbench.Analysis"
+        )
+    return analysis

@@ -1,4 +1,4 @@
-"""What must be the same around every fit for its numbers to be the same: threads, and the global generators."""
+"""Controls threads and global random generators, so that every fit gives the same results."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
+import numpy as np
+from threadpoolctl import ThreadpoolController
 
 POOL_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 @contextmanager
 def one_thread_pools() -> Iterator[None]:
-    """Give BLAS and OpenMP one thread each: libraries loaded by now directly, those loaded later by the environment."""
+    """Limit BLAS and OpenMP to one thread: loaded libraries directly, libraries loaded later by the environment."""
     before = {name: os.environ.get(name) for name in POOL_VARIABLES}
     pools = _pools(len(sys.modules))
     if set(before.values()) == {"1"} and all(pool.num_threads == 1 for pool in pools.lib_controllers):
-        yield  # as within another such context, or in a process that was started in one: nothing to do, at little cost
+        yield  # already limited, by an outer context or by the parent process; skip the cost of limiting again
         return
     os.environ.update(dict.fromkeys(POOL_VARIABLES, "1"))
     try:
@@ -38,17 +37,13 @@ def one_thread_pools() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _pools(num_modules: int) -> ThreadpoolController:
-    """The pools of the libraries that are loaded; looked for again once more modules are."""
-    from threadpoolctl import ThreadpoolController
-
+    """Return the thread pools of the loaded libraries. More loaded modules cause a new search."""
     return ThreadpoolController()
 
 
 @contextmanager
-def own_generators() -> Iterator[None]:
-    """Put the global generators of `random` and numpy back to where the caller had them."""
-    import numpy as np
-
+def preserve_global_generators() -> Iterator[None]:
+    """Restore the caller's state of the global generators of `random` and numpy after the block."""
     state, numpy_state = random.getstate(), np.random.get_state()
     try:
         yield

@@ -1,46 +1,42 @@
-"""Times one trial of each method at each design point, to say beforehand what a spec will take."""
+"""Times one trial of each method at each design point, to estimate the time of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from peekbench.execution.worker import Worker
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
-
-if TYPE_CHECKING:
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import ExperimentSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
+    """Times of pilot trials."""
+
     seconds: dict[tuple[str, int, int], float]
-    """Of a trial by (method, num_train, num_test), base arms shared as in the run."""
+    """Seconds of a trial by (method, num_train, num_test), with base arms shared as in the run."""
     total: float
-    """Seconds that all trials of the spec take one after the other."""
+    """Seconds of all trials of the spec, one after the other."""
     failures: tuple[TrialFailure, ...]
 
 
 def time_pilot(spec: ExperimentSpec) -> Timing:
-    """Run each method once at each design point, as the spec's executor would; nothing is stored.
+    """Run each method once at each design point through the spec's executor. Nothing is stored.
 
-    The task is the first that is drawn at that point.
+    At each point the first task drawn at that point is used. Each method runs once more beforehand, because its first
+    fit also imports libraries.
 
-    Each method is run once more beforehand, because its first fit also imports libraries.
+    Returns
+    -------
+    Timing
+        Times by method and design point, and the estimated total.
     """
-    if hasattr(spec.executor.options, "workers"):  # one, so that the trial timed is run where the libraries are loaded
+    if hasattr(spec.executor.options, "workers"):  # one worker, so that timed trials run where libraries are loaded
         spec = spec.with_executor_options(workers=1)
-    items: list[WorkItem] = []
     num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())
-    for num_train, num_test in num_tasks:
-        with_base: set[str] = set()
-        task = next(task.name for task in spec.tasks if num_test in spec.design_of(task).num_test)
-        for method in spec.methods:
-            trial = Trial(Draw(task, num_train, num_test, 0), method.name)
-            items.append(WorkItem((trial,), has_base=method.base_key() in with_base))
-            with_base.add(method.base_key())
+    items = _pilot_items(spec, num_tasks)
     warm_up = items[: len(spec.methods)]
     seconds: dict[tuple[str, int, int], float] = {}
     failures: dict[Trial, TrialFailure] = {}
@@ -49,12 +45,24 @@ def time_pilot(spec: ExperimentSpec) -> Timing:
         for outcome in (outcome for batch in batches for outcome in batch):
             draw = outcome.trial.draw
             if isinstance(outcome, TrialResult):
-                taken = sum(arm.fit_seconds + arm.predict_seconds for arm in outcome.arms)
-                seconds[outcome.trial.method, draw.num_train, draw.num_test] = taken
+                trial_seconds = sum(arm.fit_seconds + arm.predict_seconds for arm in outcome.arms)
+                seconds[outcome.trial.method, draw.num_train, draw.num_test] = trial_seconds
             else:
                 failures[outcome.trial] = outcome
     total = sum(
-        taken * spec.design.repeats(num_test) * num_tasks[num_train, num_test]
-        for (_, num_train, num_test), taken in seconds.items()
+        trial_seconds * spec.design.repeats(num_test) * num_tasks[num_train, num_test]
+        for (_, num_train, num_test), trial_seconds in seconds.items()
     )
     return Timing(seconds, total, tuple(failures.values()))
+
+
+def _pilot_items(spec: ExperimentSpec, points: Counter[tuple[int, int]]) -> list[WorkItem]:
+    items: list[WorkItem] = []
+    for num_train, num_test in points:
+        fitted_bases: set[str] = set()
+        task = next(task.name for task in spec.tasks if num_test in spec.design_of(task).num_test)
+        for method in spec.methods:
+            trial = Trial(Draw(task, num_train, num_test, 0), method.name)
+            items.append(WorkItem((trial,), has_base=method.base_key() in fitted_bases))
+            fitted_bases.add(method.base_key())
+    return items

@@ -1,4 +1,4 @@
-"""Spec to trials: what is to be done, which arm sees which unlabeled rows, and what it will cost."""
+"""Lists the trials of a spec, groups them into work items, and estimates their cost."""
 
 from __future__ import annotations
 
@@ -6,29 +6,37 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
-
-if TYPE_CHECKING:
-    from peekbench.spec.design import Design
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.design import Design
+from peekbench.spec.experiment import ExperimentSpec
 
 
 def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
-    """Every trial of the spec, subsample by subsample, so that a run cut short is balanced over tasks and methods."""
+    """Yield every trial of the spec, subsample by subsample.
+
+    In this order, a run that is stopped early is balanced over tasks and methods.
+    """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
     return list_trials(designs, [method.name for method in spec.methods])
 
 
 def list_trials(designs: Mapping[str, Design], methods: Sequence[str]) -> Iterator[Trial]:
-    """The same from each task's design and the methods' names."""
+    """Yield every trial, subsample by subsample.
+
+    Parameters
+    ----------
+    designs
+        Design of each task, by name.
+    methods
+        Names of the methods.
+    """
     points = {
         task: [(num_train, num_test, design.repeats(num_test)) for num_train, num_test in design.points()]
         for task, design in designs.items()
     }
-    most = max(repeats for sizes in points.values() for _, _, repeats in sizes)
-    for subsample in range(most):
+    max_repeats = max(repeats for sizes in points.values() for _, _, repeats in sizes)
+    for subsample in range(max_repeats):
         for task, sizes in points.items():
             for num_train, num_test, repeats in sizes:
                 if subsample < repeats:
@@ -37,73 +45,82 @@ def list_trials(designs: Mapping[str, Design], methods: Sequence[str]) -> Iterat
                         yield Trial(draw, method)
 
 
-def group(
+def group_trials(
     trials: Iterable[Trial], base_keys: Mapping[str, str], stored: Container[tuple[Draw, str]]
 ) -> Iterator[WorkItem]:
-    """Gather neighboring trials on one draw whose methods share a base arm.
+    """Group adjacent trials on one draw whose methods share a base arm.
 
     Parameters
     ----------
+    trials
+        Trials in the order of `make_trials`.
     base_keys
-        `MethodSpec.base_key()` by method name.
+        `MethodSpec.base_key()` by method.
     stored
-        (draw, base key) of base arms that need not be computed again.
+        (draw, base key) of the base arms that the store already has.
     """
-    for draw, neighbors in groupby(trials, key=attrgetter("draw")):
-        families: dict[str, list[Trial]] = {}
-        for trial in neighbors:
-            families.setdefault(base_keys[trial.method], []).append(trial)
-        for base_key, family in families.items():
-            yield WorkItem(tuple(family), has_base=(draw, base_key) in stored)
+    for draw, adjacent in groupby(trials, key=attrgetter("draw")):
+        by_base: dict[str, list[Trial]] = {}
+        for trial in adjacent:
+            by_base.setdefault(base_keys[trial.method], []).append(trial)
+        for base_key, sharing in by_base.items():
+            yield WorkItem(tuple(sharing), has_base=(draw, base_key) in stored)
 
 
 def planned_design(
     spec: ExperimentSpec, num_classes: Mapping[str, int], seconds: Mapping[tuple[str, int, int], float]
 ) -> PlannedDesign:
-    """What the spec asks for, with the times of a pilot where there was one.
+    """Return the design of a spec for forecasts.
 
     Parameters
     ----------
+    spec
+        The spec.
     num_classes
-        By task; 0 for regression.
+        Number of classes by task; 0 for regression.
+    seconds
+        Seconds of a trial by (method, num_train, num_test), if a pilot measured them.
     """
-    drawn: dict[tuple[int, int], list[str]] = {}
+    tasks_by_point: dict[tuple[int, int], list[str]] = {}
     for task in spec.tasks:
         for point in spec.design_of(task).points() if num_classes[task.name] else ():
-            drawn.setdefault(point, []).append(task.name)
+            tasks_by_point.setdefault(point, []).append(task.name)
     points = (
-        DesignPoint(*point, spec.design.repeats(point[1]), tuple(tasks)) for point, tasks in sorted(drawn.items())
+        DesignPoint(*point, spec.design.repeats(point[1]), tuple(tasks))
+        for point, tasks in sorted(tasks_by_point.items())
     )
-    judged = tuple(method.name for method in spec.methods if not method.entry.control)
-    return PlannedDesign(judged, tuple(points), seconds)
+    methods = tuple(method.name for method in spec.methods if not method.entry.control)
+    return PlannedDesign(methods, tuple(points), seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much work a spec is."""
+    """Amount of work of a spec."""
 
     trials: int
     fits: int
-    """Models to fit, shared base arms counted once."""
+    """Models to fit. Shared base arms are counted once."""
     bytes: int
-    """What the store will take, roughly."""
+    """Approximate size of the store."""
 
 
-ROW_BYTES = 1750  # of a trial in SQLite besides its predictions, measured with three arms and no metrics
+ROW_BYTES = 1750  # size of a trial in SQLite without its predictions, measured with three arms and no metrics
 
 
-def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
-    """Count trials, fits and bytes.
+def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
+    """Count the trials and fits of a spec and estimate the size of its store.
 
     Parameters
     ----------
+    spec
+        The spec.
     num_outputs
-        Numbers predicted for one input, by task: the number of classes, or 1.
+        Numbers predicted for one input, by task: the number of classes, or 1 for regression.
     """
     arms_without_base = sum(arm.kind != "base" for arm in spec.arms)
     has_base = arms_without_base < len(spec.arms)
-    bases = len({method.base_key() for method in spec.methods}) if has_base else 0
-    fits_per_draw = arms_without_base * len(spec.methods) + bases
+    num_bases = len({method.base_key() for method in spec.methods}) if has_base else 0
+    fits_per_draw = arms_without_base * len(spec.methods) + num_bases
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
@@ -114,5 +131,5 @@ def measure(spec: ExperimentSpec, num_outputs: dict[str, int]) -> Size:
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
             size += repeats * (fits_per_draw * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
-            size += repeats * num_test * 4 * is_regression  # targets take twice as much as indices of classes
+            size += repeats * num_test * 4 * is_regression  # targets take twice the bytes of class indices
     return Size(trials, fits, size)

@@ -1,4 +1,4 @@
-"""What a number depends on besides spec and data: versions, commit, machine."""
+"""Describes what results depend on besides spec and data: versions, commit, machine."""
 
 from __future__ import annotations
 
@@ -15,16 +15,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
+
 from peekbench.plugins import registry
 
 
 def describe_session(folder: Path) -> dict[str, Any]:
-    """Everything about this process and machine that could bear on a number.
+    """Describe this process and machine, as far as results may depend on them.
 
     Parameters
     ----------
     folder
-        The spec's folder; its git commit is recorded, where it has one.
+        The spec's folder. If it is in a git repository, the commit is included.
+
+    Returns
+    -------
+    dict
+        JSON values: start, command, versions, commit and machine.
     """
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -38,31 +45,37 @@ def describe_session(folder: Path) -> dict[str, Any]:
 
 
 def code_hashes(uses: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of the source files of the plugins that these uses name, by plugin."""
+    """Return the SHA-256 of the source files of plugins, by plugin.
+
+    Parameters
+    ----------
+    uses
+        Names such as 'plugin.thing'.
+    """
     names = dict.fromkeys(registry.split_use(use)[0] for use in uses)
     return {name: _hash_code(import_module(registry.load(name).module.partition(":")[0])) for name in names}
 
 
 def _hash_code(module: ModuleType) -> str:
-    """Of its file, or of all files of the package that it is."""
+    """Hash the file of a module, or all files of a package."""
     if module.__file__ is None:
         return ""
     file = Path(module.__file__)
     files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
     digest = hashlib.sha256()
-    for one in files:
-        digest.update(f"{one.relative_to(file.parent).as_posix()}\0".encode() + one.read_bytes() + b"\0")
+    for path in files:
+        digest.update(f"{path.relative_to(file.parent).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
 def package_versions() -> dict[str, str]:
-    """Version of every installed distribution."""
-    found = {dist.metadata["Name"]: dist.version for dist in distributions()}
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+    """Return the version of every installed distribution."""
+    versions = {dist.metadata["Name"]: dist.version for dist in distributions()}
+    return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Commit of the repository that `folder` is in, and whether files differ from it; None outside of one."""
+    """Return the commit of a folder's repository and whether files differ from it; None outside of a repository."""
     try:
         commit = _git(folder, "rev-parse", "HEAD")
         dirty = bool(_git(folder, "status", "--porcelain"))
@@ -77,9 +90,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Processor, cores, memory in bytes, operating system."""
-    import psutil
-
+    """Return processor, cores, memory in bytes, and operating system."""
     return {
         "processor": _processor(),
         "architecture": platform.machine(),
@@ -90,7 +101,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name; /proc has it where `platform` knows none."""
+    """Return the processor's name. `platform` does not know it on every system, but /proc does on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

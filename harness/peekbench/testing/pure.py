@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from peekbench.data.loading import check, fingerprint, hash_rows
+from peekbench.data.loading import check_dataset, fingerprint, hash_rows
 from peekbench.errors import ContractError
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
 from peekbench.plugins.protocols import Options
@@ -30,7 +30,7 @@ def check_data_source(entry: DataSourceEntry, options: Options, folders: Folders
     first, again = (entry.load(options=options, folders=folders) for _ in range(2))
     if not isinstance(first, Dataset):
         raise ContractError(f"{entry.name} returned a {type(first).__name__}; return peekbench.Dataset")
-    check(first, entry.name)
+    check_dataset(first, entry.name)
     if fingerprint(first) != fingerprint(again):
         raise ContractError(f"{entry.name} gives other rows, or another order, when asked again; sort them, seed it")
 

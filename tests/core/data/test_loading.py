@@ -1,3 +1,5 @@
+"""Loading and checking of datasets."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,26 +21,26 @@ TEXTS = ["one", "two", "three", "four"]
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, load: Callable[..., Any]) -> None:
-    """Make `load` what `toy.words` does."""
+    """Replace the callable of `toy.words`."""
     find = registry.find
 
-    def found(use: str, entry_type: Any) -> Any:
+    def find_replaced(use: str, entry_type: Any) -> Any:
         entry: Any = find(use, entry_type)
         return replace(entry, load=load) if isinstance(entry, DataSourceEntry) else entry
 
-    monkeypatch.setattr(registry, "find", found)
+    monkeypatch.setattr(registry, "find", find_replaced)
 
 
 def test_rows_are_loaded_once_for_the_same_options(tmp_path: Path) -> None:
-    one = load_dataset("toy.words", {"num_rows": 40}, folder=tmp_path)
-    assert load_dataset(SourceRef("toy.words", {"num_rows": 40}, tmp_path)) is one
-    assert load_dataset("toy.words", {"num_rows": 41}, folder=tmp_path) is not one
+    dataset = load_dataset("toy.words", {"num_rows": 40}, folder=tmp_path)
+    assert load_dataset(SourceRef("toy.words", {"num_rows": 40}, tmp_path)) is dataset
+    assert load_dataset("toy.words", {"num_rows": 41}, folder=tmp_path) is not dataset
 
 
-def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
+def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
     dataset = Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"))
-    remember(SourceRef("nobody.there", {}, tmp_path), dataset)
-    assert load_dataset("nobody.there", folder=tmp_path) is dataset
+    remember(SourceRef("missing.source", {}, tmp_path), dataset)
+    assert load_dataset("missing.source", folder=tmp_path) is dataset
 
 
 @pytest.mark.parametrize(
@@ -49,13 +51,13 @@ def test_rows_can_be_put_in_the_place_of_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside"),
         (
             Dataset(np.zeros((2, 1)), np.array([0.5, np.nan]), kind="regression"),
-            "the target of row 1 is no finite number",
+            "the target of row 1 is not a finite number",
         ),
         (Dataset("four", [0, 1, 0, 1], ("a", "b")), "inputs are a str; give a list of texts"),
-        (Dataset([*TEXTS[:3], None], [0, 1, 0, 1], ("a", "b")), "the input of row 3 is None, no text"),  # type: ignore[list-item]
+        (Dataset([*TEXTS[:3], None], [0, 1, 0, 1], ("a", "b")), "the input of row 3 is None, not a text"),  # type: ignore[list-item]
         (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
-        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not all different"),
-        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details cannot be kept as JSON"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not distinct"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details are not JSON-serializable"),
         (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 class; classification needs two or more"),
     ],
 )
@@ -67,7 +69,7 @@ def test_malformed_rows_are_refused(
         load_dataset("toy.words", folder=tmp_path)
 
 
-def test_what_a_source_raises_or_returns_is_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_data_source_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*, options: Any, folders: Any) -> Any:
         raise KeyError("column")
 
@@ -86,9 +88,9 @@ def test_what_a_source_raises_or_returns_is_placed(tmp_path: Path, monkeypatch: 
         load_dataset("toy.words", folder=tmp_path)
 
 
-def test_fingerprints_see_every_change() -> None:
+def test_fingerprints_depend_on_every_part_of_the_rows() -> None:
     base = (TEXTS, [0, 1, 0, 1], ("a", "b"))
-    prints = {
+    hashes = {
         hash_rows(*base),
         hash_rows(TEXTS[::-1], [0, 1, 0, 1], ("a", "b")),
         hash_rows(TEXTS, [1, 1, 0, 1], ("a", "b")),
@@ -97,15 +99,15 @@ def test_fingerprints_see_every_change() -> None:
         hash_rows(np.zeros((4, 2)), np.zeros(4)),
         hash_rows(np.zeros((2, 4)), np.zeros(2)),
     }
-    assert len(prints) == 7
+    assert len(hashes) == 7
     assert hash_rows(*base) == fingerprint(Dataset(*base))
     assert fingerprint(replace(Dataset(*base), fingerprint="own")) == "own"
 
 
 def test_classes_are_counted_in_lists_and_arrays() -> None:
     labels = [0, 2, 2, 1]
-    for form in (labels, tuple(labels), np.array(labels)):
-        assert class_counts(Dataset(TEXTS, form, ("a", "b", "c"))) == {0: 1, 2: 2, 1: 1}
+    for sequence in (labels, tuple(labels), np.array(labels)):
+        assert class_counts(Dataset(TEXTS, sequence, ("a", "b", "c"))) == {0: 1, 2: 2, 1: 1}
 
 
 def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert cache_folder().name == "peekbench"
 
 
-def test_a_task_knows_how_its_data_are_loaded_again(make_spec: Callable[..., Any]) -> None:
+def test_the_data_of_a_task_can_be_loaded_again(make_spec: Callable[..., Any]) -> None:
     spec = make_spec()
     task = make_task(spec, spec.tasks[1])
     assert (task.name, task.num_classes) == ("b", 3)

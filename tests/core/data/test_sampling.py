@@ -1,3 +1,5 @@
+"""Drawing of train, extra and test rows."""
+
 from __future__ import annotations
 
 import subprocess
@@ -8,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.data.sampling import Sampler, check_sizes, derive_seed
+from peekbench.data.preflight import check_sizes
+from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Draw
@@ -26,7 +29,7 @@ def design(**parts: Any) -> Design:
     return Design.model_validate({"num_train": [20, 40], "num_test": [50, 200], "num_subsamples": 3, **parts})
 
 
-def sampler(seed: int = 1, task: str = "task", **parts: Any) -> Sampler:
+def make_sampler(seed: int = 1, task: str = "task", **parts: Any) -> Sampler:
     return Sampler(make_dataset(), design(**parts), seed, task)
 
 
@@ -34,28 +37,28 @@ def test_sets_are_disjoint_and_of_the_right_size() -> None:
     for num_train in (20, 40):
         for num_test in (50, 200):
             for subsample in range(10):
-                drawn = sampler().draw(Draw("task", num_train, num_test, subsample))
+                drawn = make_sampler().draw(Draw("task", num_train, num_test, subsample))
                 rows = np.concatenate([drawn.train, drawn.extra, drawn.test])
                 assert len(set(rows.tolist())) == len(rows) == num_train + 2 * num_test
                 assert (rows >= 0).all()
                 assert (rows < 1000).all()
 
 
-def test_train_is_stratified_and_test_is_not() -> None:
-    one = sampler()
+def test_train_rows_are_stratified_and_test_rows_are_not() -> None:
+    one = make_sampler()
     labels = one.labels
     drawn = one.draw(Draw("task", 40, 200, 0))
     assert Counter(labels[drawn.train].tolist()) == dict.fromkeys(range(4), 10)
     assert Counter(labels[drawn.test].tolist())[0] > 80
 
 
-def test_train_takes_the_floor_of_the_share_of_each_class() -> None:
-    drawn = sampler(num_train=[22]).draw(Draw("task", 22, 50, 0))
+def test_the_number_of_train_rows_per_class_is_rounded_down() -> None:
+    drawn = make_sampler(num_train=[22]).draw(Draw("task", 22, 50, 0))
     assert len(drawn.train) == 20
 
 
 def test_larger_sets_extend_smaller_ones() -> None:
-    one = sampler()
+    one = make_sampler()
     for subsample in range(5):
         small, wide, large = (
             one.draw(Draw("task", num_train, num_test, subsample))
@@ -68,16 +71,16 @@ def test_larger_sets_extend_smaller_ones() -> None:
         assert large.extra.tolist() == wide.extra.tolist()
 
 
-def test_draws_stay_when_test_sizes_or_repeats_are_added() -> None:
+def test_draws_do_not_change_if_test_sizes_or_subsamples_are_added() -> None:
     draw = Draw("task", 20, 50, 2)
-    before = sampler(num_test=[50], num_subsamples=3).draw(draw)
-    after = sampler(num_test=[50, 300], num_subsamples=9).draw(draw)
+    before = make_sampler(num_test=[50], num_subsamples=3).draw(draw)
+    after = make_sampler(num_test=[50, 300], num_subsamples=9).draw(draw)
     assert all(np.array_equal(getattr(before, name), getattr(after, name)) for name in ("train", "extra", "test"))
 
 
 def test_draws_depend_on_seed_task_and_subsample() -> None:
     draws = [
-        sampler(seed, task).draw(Draw(task, 20, 50, subsample)).test.tolist()
+        make_sampler(seed, task).draw(Draw(task, 20, 50, subsample)).test.tolist()
         for seed, task, subsample in ((1, "task", 0), (2, "task", 0), (1, "other", 0), (1, "task", 1), (1, "task", 0))
     ]
     assert draws[0] == draws[4]
@@ -85,17 +88,17 @@ def test_draws_depend_on_seed_task_and_subsample() -> None:
 
 
 def test_draws_are_the_same_in_another_process() -> None:
-    here = sampler().draw(Draw("task", 20, 50, 1)).test.tolist()
-    code = f"import runpy; found = runpy.run_path({__file__!r}); " + (
-        "print(found['sampler']().draw(found['Draw']('task', 20, 50, 1)).test.tolist())"
+    here = make_sampler().draw(Draw("task", 20, 50, 1)).test.tolist()
+    code = f"import runpy; namespace = runpy.run_path({__file__!r}); " + (
+        "print(namespace['make_sampler']().draw(namespace['Draw']('task', 20, 50, 1)).test.tolist())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert there.strip() == str(here)
 
 
 def test_extra_and_test_rows_are_exchangeable() -> None:
-    """Over 400 draws, both sets have the data's own shares of classes: train takes its rows from the other end."""
-    one = sampler(num_train=[20], num_test=[100])
+    """Over 400 draws, the classes of both sets have their shares in the whole dataset."""
+    one = make_sampler(num_train=[20], num_test=[100])
     counts = np.zeros((2, 4))
     for subsample in range(400):
         drawn = one.draw(Draw("task", 20, 100, subsample))
@@ -108,9 +111,9 @@ def test_extra_and_test_rows_are_exchangeable() -> None:
     assert not np.array_equal(counts[0], counts[1])
 
 
-def test_every_row_is_drawn_in_its_turn() -> None:
+def test_every_row_is_drawn_eventually() -> None:
     seen: set[int] = set()
-    one = sampler(num_train=[20], num_test=[100])
+    one = make_sampler(num_train=[20], num_test=[100])
     for subsample in range(60):
         seen |= set(one.draw(Draw("task", 20, 100, subsample)).test.tolist())
     assert len(seen) > 990
@@ -124,7 +127,7 @@ def test_regression_rows_are_drawn_without_classes() -> None:
     assert len(set(large.train) | set(large.extra) | set(large.test)) == 70
 
 
-def test_a_rare_class_may_be_just_enough() -> None:
+def test_a_rare_class_may_have_exactly_enough_rows() -> None:
     labels = [0] * 100 + [1] * 5
     dataset = Dataset([str(row) for row in range(105)], labels, ("common", "rare"))
     sampler = Sampler(dataset, design(num_train=10, num_test=47), 0, "rare")
@@ -137,21 +140,21 @@ def test_a_rare_class_may_be_just_enough() -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"num_train": 44}, "task tiny, class 'rare': 5 rows, but num_train 44 takes 22 of each of its 2 classes"),
+        ({"num_train": 44}, "task tiny, class 'rare': 5 rows, but num_train 44 needs 22"),
         (
             {"num_train": 10, "num_test": 48},
             r"task tiny: 105 rows, but num_train 10 \+ 2 x num_test 48 = 106 are needed",
         ),
-        ({"num_train": 1}, "task tiny: num_train 1 is below its 2 classes"),
+        ({"num_train": 1}, "task tiny: num_train 1 is below the number of classes, 2"),
     ],
 )
-def test_too_few_rows_are_refused_with_task_class_and_count(parts: dict[str, Any], message: str) -> None:
+def test_errors_about_too_few_rows_name_task_class_and_count(parts: dict[str, Any], message: str) -> None:
     dataset = Dataset([str(row) for row in range(105)], [0] * 100 + [1] * 5, ("common", "rare"))
     with pytest.raises(DataError, match=message):
         check_sizes(dataset, design(**{"num_test": 10, **parts}), "tiny")
 
 
-def test_seeds_do_not_run_together() -> None:
+def test_seeds_of_different_parts_differ() -> None:
     assert derive_seed("ab", "c") != derive_seed("a", "bc")
     assert derive_seed(1, "x") == derive_seed(1, "x") < 2**32
     assert len({derive_seed(0, number) for number in range(2000)}) == 2000

@@ -1,3 +1,5 @@
+"""Descriptions of the texts of tasks."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +20,7 @@ WORDS = ("harbour", "lantern", "meadow", "quarry", "thimble", "willow", "cinder"
 
 
 def text(number: int) -> str:
-    """Different for each number, and like no other."""
+    """Return a text that differs from the texts of all other numbers."""
     digits = f"{number:04}"
     return " ".join(f"{WORDS[int(digit)]}{place}" for place, digit in enumerate(digits * 3))
 
@@ -30,7 +32,7 @@ def describe(make_spec: MakeSpec, texts: list[str], **parts: Any) -> dict[str, A
     return describe_texts(spec, spec.tasks[0])
 
 
-def test_texts_that_are_all_different_overlap_nowhere(make_spec: MakeSpec) -> None:
+def test_distinct_texts_do_not_overlap(make_spec: MakeSpec) -> None:
     described = describe(make_spec, [text(row) for row in range(400)])
     assert set(described["overlap"]["near"].values()) == {0.0}
     assert described["num_subsamples"] == 3
@@ -41,10 +43,10 @@ def test_texts_that_are_all_different_overlap_nowhere(make_spec: MakeSpec) -> No
 @pytest.mark.parametrize(
     ("change", "exact"), [(lambda row: text(row), True), (lambda row: text(row).upper() + "!", False)]
 )
-def test_duplicates_are_found_between_sets_as_often_as_they_are_there(
+def test_the_overlap_of_sets_equals_the_expected_share_of_duplicates(
     change: Callable[[int], str], exact: bool, make_spec: MakeSpec
 ) -> None:
-    """Of 200 rows each has a double; of 60 extra rows 60 in 199 are a given test row's double, and so on."""
+    """Each of 200 rows has one duplicate, so a test row's duplicate is in the extra set with probability 60 / 199."""
     described = describe(make_spec, [text(row) for row in range(100)] + [change(row) for row in range(100)])
     near = described["overlap"]["near"]
     assert near["test-extra"] == pytest.approx(60 / 199, abs=0.1)
@@ -56,7 +58,7 @@ def test_duplicates_are_found_between_sets_as_often_as_they_are_there(
     assert any(described["overlap"]["exact"].values()) is exact
 
 
-def test_tokens_are_counted_by_the_methods_that_can(make_spec: MakeSpec) -> None:
+def test_tokens_are_counted_for_methods_that_support_it(make_spec: MakeSpec) -> None:
     described = describe(make_spec, [text(row) for row in range(400)], methods=["toy.vote", "toy.short"])
     counted = described["tokens"]
     assert set(counted) == {"toy.short"}
@@ -72,12 +74,12 @@ def test_tokens_are_counted_by_the_methods_that_can(make_spec: MakeSpec) -> None
     ]
 
 
-def test_a_description_is_complete_once_every_counting_method_is_in_it(make_spec: MakeSpec) -> None:
+def test_a_description_is_complete_if_it_contains_every_method_that_counts_tokens(make_spec: MakeSpec) -> None:
     described = describe(make_spec, [text(row) for row in range(400)])
     assert not is_described(make_spec(), None)
     assert is_described(make_spec(), described)
     assert not is_described(make_spec(methods=["toy.short"]), described)
-    assert is_described(make_spec(methods=["toy.short"]), {}), "nothing can be said of a task without texts"
+    assert is_described(make_spec(methods=["toy.short"]), {}), "a task without texts has an empty description"
 
 
 def test_tasks_without_texts_are_not_described(make_spec: MakeSpec) -> None:
@@ -86,7 +88,7 @@ def test_tasks_without_texts_are_not_described(make_spec: MakeSpec) -> None:
     assert text_tables({"toy.numbers": {}}) == []
 
 
-def test_a_run_keeps_the_descriptions_and_reports_them(make_spec: MakeSpec) -> None:
+def test_a_run_stores_and_reports_the_descriptions(make_spec: MakeSpec) -> None:
     from peekbench.execution.runner import run
     from peekbench.report import report_of_run
     from peekbench.store.writer import Store
@@ -94,11 +96,11 @@ def test_a_run_keeps_the_descriptions_and_reports_them(make_spec: MakeSpec) -> N
     spec = make_spec()
     summary = run(spec)
     with Store.open(summary.store) as store:
-        kept = store.texts()
-    assert kept == {task.name: describe_texts(spec, task) for task in spec.tasks}
+        stored = store.texts()
+    assert stored == {task.name: describe_texts(spec, task) for task in spec.tasks}
     report = report_of_run(summary.store)
     assert "Duplicate texts" in [table.title for table in report.tables]
-    assert report.details["texts"] == kept
+    assert report.details["texts"] == stored
     run(make_spec(methods=[*(method.use for method in spec.methods), "toy.short"]))
     with Store.open(summary.store) as store:
         assert all("toy.short" in texts["tokens"] for texts in store.texts().values())

@@ -1,4 +1,4 @@
-"""Audits: what a plugin may say of tasks' data without a run."""
+"""Audits, which examine the data of tasks without a run."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from peekbench.spec.lockfile import lock_path, make_lock, write_lock
 MakeSpec = Callable[..., ExperimentSpec]
 
 
-def test_an_audit_gets_every_task_whole_and_in_its_order(make_spec: MakeSpec) -> None:
+def test_an_audit_receives_all_rows_of_every_task_in_order(make_spec: MakeSpec) -> None:
     spec = make_spec(audits=["toy.sizes"])
-    (found,) = audit(spec)
-    assert found.name == "sizes"
+    (analysis,) = audit(spec)
+    assert analysis.name == "sizes"
     rows = [peekbench.load_dataset(spec.source(task)) for task in spec.tasks]
     expected = [(name, 400, data.inputs[0].split()[0]) for name, data in zip("ab", rows, strict=True)]
-    assert list(found.tables[0].rows) == expected
+    assert list(analysis.tables[0].rows) == expected
 
 
-def test_its_seed_follows_from_the_specs_alone(make_spec: MakeSpec) -> None:
+def test_the_seed_of_an_audit_depends_on_the_spec_seed_only(make_spec: MakeSpec) -> None:
     def note(**parts: Any) -> str:
         return audit(make_spec(**parts))[-1].tables[0].note
 
@@ -43,12 +43,12 @@ def test_its_seed_follows_from_the_specs_alone(make_spec: MakeSpec) -> None:
     assert note(audits=["toy.sizes"]) != note(audits=["toy.sizes"], seed=8)
 
 
-def test_a_spec_without_audits_says_how_to_name_one(make_spec: MakeSpec) -> None:
+def test_the_error_for_a_spec_without_audits_says_how_to_add_one(make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match="has no audits; add some"):
         audit(make_spec())
 
 
-def test_what_goes_wrong_in_an_audit_names_it(make_spec: MakeSpec) -> None:
+def test_errors_of_an_audit_name_it(make_spec: MakeSpec) -> None:
     with pytest.raises(RuntimeError, match="no sizes today") as caught:
         audit(make_spec(audits=[{"use": "toy.sizes", "options": {"fail": True}}]))
     assert any("raised by the audit toy.sizes" in note for note in caught.value.__notes__)
@@ -56,20 +56,22 @@ def test_what_goes_wrong_in_an_audit_names_it(make_spec: MakeSpec) -> None:
         audit(make_spec(audits=["toy.speech"]))
 
 
-def test_audits_need_names_of_their_own(make_spec: MakeSpec) -> None:
+def test_names_of_audits_are_unique(make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match=r"audits\[1\].name: 'toy.sizes' is taken"):
         make_spec(audits=["toy.sizes", "toy.sizes"])
     with pytest.raises(SpecError, match=r"audits\[0\].use: no audit 'toy.vote' \('toy.vote' is among the methods\)"):
         make_spec(audits=["toy.vote"])
 
 
-def test_a_run_goes_on_whatever_its_spec_audits(make_spec: MakeSpec) -> None:
+def test_audits_may_be_added_to_the_spec_of_a_stored_run(make_spec: MakeSpec) -> None:
     assert changes(canonical(make_spec()), canonical(make_spec(audits=["toy.sizes"]))) == []
     before = {name: part for name, part in canonical(make_spec()).items() if name != "audits"}
     assert changes(before, canonical(make_spec(audits=["toy.sizes"]))) == [], "a store made before there were audits"
 
 
-def test_an_audits_versions_are_locked_and_fetched(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_audit_versions_are_locked_and_prefetched(
+    make_raw: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
     path = tmp_path / "audited.yaml"
     path.write_text(yaml.safe_dump(make_raw(audits=["toy.sizes"])))
     spec = load_spec(path, locked=False)
@@ -95,7 +97,7 @@ def test_the_command_prints_and_writes_a_report(make_raw: Callable[..., dict[str
     assert "ruler 0" in content["provenance"]["for toy.sizes"]
 
 
-def test_plugins_show_and_list_their_audits() -> None:
+def test_the_command_line_lists_and_shows_audits() -> None:
     assert make_component(AuditSpec, "toy.sizes").entry.summary == "counts rows"
     listed = CliRunner().invoke(app, ["list", "audits"]).stdout
     assert "toy.sizes" in listed

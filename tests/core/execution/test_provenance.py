@@ -1,3 +1,5 @@
+"""Provenance: versions, commits, machine, and hashes of code."""
+
 from __future__ import annotations
 
 import json
@@ -16,7 +18,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
-def test_commit_and_changes_are_seen(tmp_path: Path) -> None:
+def test_commit_and_uncommitted_changes_are_recorded(tmp_path: Path) -> None:
     git(tmp_path, "init")
     (tmp_path / "file").write_text("one")
     git(tmp_path, "add", "file")
@@ -29,11 +31,11 @@ def test_commit_and_changes_are_seen(tmp_path: Path) -> None:
     assert git_state(tmp_path) == {"commit": clean["commit"], "dirty": True}
 
 
-def test_outside_of_git_there_is_no_commit(tmp_path: Path) -> None:
+def test_a_folder_outside_of_a_repository_has_no_commit(tmp_path: Path) -> None:
     assert git_state(tmp_path) is None
 
 
-def test_a_session_says_what_numbers_depend_on(tmp_path: Path) -> None:
+def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:
     session = describe_session(tmp_path)
     assert json.loads(json.dumps(session)) == session
     assert session["packages"]["numpy"].startswith("2.")
@@ -43,7 +45,7 @@ def test_a_session_says_what_numbers_depend_on(tmp_path: Path) -> None:
     assert describe_machine()["processor"]
 
 
-def test_the_code_of_a_plugin_is_all_files_of_its_package_or_its_own(
+def test_code_hashes_cover_all_files_of_a_package_or_the_file_of_a_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = tmp_path / "peekbench_toy.py"
@@ -53,7 +55,7 @@ def test_the_code_of_a_plugin_is_all_files_of_its_package_or_its_own(
     first = code_hashes(["toy.vote", "toy.constant"])
     assert list(first) == ["toy"]
     (tmp_path / "other.py").write_text("changed = True")
-    assert code_hashes(["toy.vote"]) == first, "a module that is no package has one file"
+    assert code_hashes(["toy.vote"]) == first, "a module outside of a package has one file"
     copied.write_text(copied.read_text() + "# changed")
     assert code_hashes(["toy.vote"]) != first
     package = tmp_path / "package"

@@ -1,3 +1,5 @@
+"""Scores of predictions."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,15 +17,15 @@ NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 def test_scores_by_hand() -> None:
     predictions = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], dtype=np.float32)
     scores = compute_scores(predictions, np.array([0, 2, 1, 1]), TASK)
-    assert (scores["num_correct"], scores["score"]) == (3, 0.75)  # among equals, the first class is the answer
+    assert (scores["num_correct"], scores["score"]) == (3, 0.75)  # the first of equal probabilities is the answer
     assert scores["log_loss"] == pytest.approx(-np.log([0.5, 0.6, 1.0, 2.0**-23]).mean(), rel=1e-6)
     assert scores["brier"] == pytest.approx((0.5 + 0.24 + 0 + 2) / 4, rel=1e-6)
     assert scores["macro_f1"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_scores_are_those_of_scikit_learn(seed: int) -> None:
-    """With few texts, so that classes are missing among labels, answers or both."""
+def test_scores_equal_those_of_scikit_learn(seed: int) -> None:
+    """Use few texts, so that some classes are missing among labels, answers or both."""
     generator = np.random.default_rng(seed)
     predictions = generator.dirichlet(np.full(3, 0.7), size=5).astype(np.float32)
     labels = generator.integers(0, 3, size=5)
@@ -45,13 +47,13 @@ def test_r_squared_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-170, 1e160])
-def test_r_squared_does_not_depend_on_the_targets_unit(size: float) -> None:
+def test_r_squared_does_not_depend_on_the_unit_of_the_targets(size: float) -> None:
     targets, predictions = np.array([1.0, 2.0, 3.0, 5.0]) * size, np.array([1.1, 2.0, 2.5, 5.5]) * size
     assert compute_scores(predictions, targets, NUMBERS)["score"] == pytest.approx(
         r2_score([1, 2, 3, 5], [1.1, 2, 2.5, 5.5])
     )
 
 
-def test_predictions_that_are_far_off_are_refused() -> None:
+def test_predictions_with_an_infinite_r_squared_are_refused() -> None:
     with pytest.raises(ContractError, match="not a finite number"):
         compute_scores(np.array([1e200, 2.0]), np.array([1.0, 2.0]), NUMBERS)

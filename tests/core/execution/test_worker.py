@@ -1,3 +1,5 @@
+"""Planning and running of trials: work items, arms, workers, and the checks of predictions."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +19,7 @@ from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.arms import unlabeled_rows
 from peekbench.execution.pilot import time_pilot
-from peekbench.execution.planning import group, make_trials, measure
+from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
 from peekbench.execution.scoring import check_predictions
 from peekbench.execution.worker import Worker
@@ -34,20 +36,20 @@ NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 
 def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
-    return list(group(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, stored))
+    return list(group_trials(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, stored))
 
 
 def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
     worker = Worker(spec)
-    found = {}
+    outcomes = {}
     for item in items(spec):
         for outcome in worker(item):
             assert isinstance(outcome, TrialResult), outcome
-            found[outcome.trial] = outcome
-    return found
+            outcomes[outcome.trial] = outcome
+    return outcomes
 
 
-def test_trials_come_subsample_by_subsample(make_spec: MakeSpec) -> None:
+def test_trials_are_ordered_by_subsample(make_spec: MakeSpec) -> None:
     spec = make_spec(design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}})
     trials = list(make_trials(spec))
     assert len(trials) == len(set(trials)) == 2 * 2 * 2 * (3 + 1)
@@ -55,7 +57,7 @@ def test_trials_come_subsample_by_subsample(make_spec: MakeSpec) -> None:
     assert {trial.draw.num_test for trial in trials if trial.draw.subsample > 0} == {10}
 
 
-def test_methods_that_share_a_base_are_worked_on_together(make_spec: MakeSpec) -> None:
+def test_methods_that_share_a_base_arm_share_a_work_item(make_spec: MakeSpec) -> None:
     spec = make_spec(
         methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]
     )
@@ -68,7 +70,7 @@ def test_methods_that_share_a_base_are_worked_on_together(make_spec: MakeSpec) -
 
 
 @pytest.mark.parametrize(("share", "peeked"), [(0.0, 0), (0.25, 5), (0.33, 7), (1.0, 20)])
-def test_doses_hold_their_share_of_test_rows(share: float, peeked: int) -> None:
+def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> None:
     rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
     drawn = unlabeled_rows(Arm(kind="mix", mix=share), rows)
     assert drawn is not None
@@ -77,7 +79,7 @@ def test_doses_hold_their_share_of_test_rows(share: float, peeked: int) -> None:
     assert set(drawn[drawn < 200]) <= set(rows.extra)
 
 
-def test_arms_extra_and_test_see_just_their_rows() -> None:
+def test_arms_extra_and_test_see_only_their_rows() -> None:
     rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
     for arm, expected in ((EXTRA, rows.extra), (TEST, rows.test)):
         seen = unlabeled_rows(arm, rows)
@@ -85,8 +87,8 @@ def test_arms_extra_and_test_see_just_their_rows() -> None:
         assert np.array_equal(seen, expected)
 
 
-def test_a_task_may_be_drawn_at_some_sizes_alone(make_spec: MakeSpec) -> None:
-    """A small data set does not limit the sizes of a large one."""
+def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> None:
+    """A small dataset does not limit the sizes of a large one."""
     spec = make_spec(
         tasks=[
             {"use": "toy.words", "name": "small", "options": {"num_rows": 60}, "num_test": 20},
@@ -100,7 +102,7 @@ def test_a_task_may_be_drawn_at_some_sizes_alone(make_spec: MakeSpec) -> None:
     drawn = {(trial.draw.task, trial.draw.num_test) for trial in make_trials(spec)}
     assert drawn == {("small", 20), ("large", 20), ("large", 150)}
     assert measure(spec, {"small": 3, "large": 3}).trials == 8
-    assert len(analyze(summary.store)) == 2  # and it has no holes
+    assert len(analyze(summary.store)) == 2  # no trial is missing
     assert set(time_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
     with Store.open(summary.store) as store:
         assert set(store.texts()) == {"small", "large"}
@@ -109,7 +111,7 @@ def test_a_task_may_be_drawn_at_some_sizes_alone(make_spec: MakeSpec) -> None:
                               design=spec.design.model_dump()))  # fmt: skip
 
 
-def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:
+def test_the_planned_size_counts_trials_and_fits(make_spec: MakeSpec) -> None:
     spec = make_spec(
         methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}],
         arms=["base", "extra", "test", {"mix": 0.5}],
@@ -121,8 +123,8 @@ def test_size_counts_what_will_be_done(make_spec: MakeSpec) -> None:
     assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))
 
 
-def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """base gets no unlabeled text, extra none of the test's, test all of them; train and test are the same in all."""
+def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arm base has no unlabeled texts, extra has none of the test texts, test has all; train rows never differ."""
     from peekbench.plugins import registry
     from peekbench.plugins.entries import Entry, MethodEntry
 
@@ -150,7 +152,7 @@ def test_the_methods_see_what_the_arms_say(make_spec: MakeSpec, monkeypatch: pyt
     assert not set(seen[0][1]) & (set(extra) | set(test))
 
 
-def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_spec: MakeSpec) -> None:
+def test_a_shared_base_arm_is_fitted_once_and_returned_with_the_first_successful_trial(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
     first, second = Worker(spec)(items(spec)[0])
     assert isinstance(first, TrialResult)
@@ -161,7 +163,7 @@ def test_a_shared_base_arm_is_fitted_once_and_comes_with_the_first_success(make_
     assert all(isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in Worker(spec)(known))
 
 
-def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
+def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
     make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = {"use": "controls.leak", "name": "broken", "options": {"share": 0.5}}
@@ -195,7 +197,7 @@ def test_after_a_failure_the_base_arm_comes_with_the_next_trial(
         ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
     ],
 )
-def test_a_fault_fails_its_trial_with_traceback_and_place(fault: str, message: str, make_spec: MakeSpec) -> None:
+def test_an_error_fails_its_trial_with_traceback_and_place(fault: str, message: str, make_spec: MakeSpec) -> None:
     spec = make_spec(methods=[{"use": "toy.faulty", "options": {"fault": fault}}])
     (failure,) = Worker(spec)(items(spec)[0])
     assert isinstance(failure, TrialFailure)
@@ -205,16 +207,16 @@ def test_a_fault_fails_its_trial_with_traceback_and_place(fault: str, message: s
     assert "use: toy.faulty" in failure.traceback
 
 
-def test_numbers_do_not_depend_on_the_order_of_work_or_on_global_random_state(make_spec: MakeSpec) -> None:
+def test_results_do_not_depend_on_the_order_of_work_or_the_global_random_state(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", "classic.lsa", "toy.reckless"])
     forwards = results(spec)
     worker = pickle.loads(pickle.dumps(Worker(spec)))
     for item in reversed(items(spec)):
         np.random.seed(len(item.trials))
         for outcome in worker(item):
-            for one, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
-                assert one.scores == other.scores
-                assert one.predictions.tobytes() == other.predictions.tobytes()
+            for arm, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
+                assert arm.scores == other.scores
+                assert arm.predictions.tobytes() == other.predictions.tobytes()
 
 
 def test_draws_are_paired_across_methods(make_spec: MakeSpec) -> None:
@@ -243,12 +245,12 @@ def test_regression_end_to_end(make_spec: MakeSpec) -> None:
         ([[0.5, 0.5, 0.002]], "not to 1"),
     ],
 )
-def test_predictions_that_are_no_probabilities(predictions: Any, message: str) -> None:
+def test_predictions_that_are_not_probabilities_are_refused(predictions: Any, message: str) -> None:
     with pytest.raises(ContractError, match=message):
         check_predictions(np.array(predictions), 1, TASK)
 
 
-def test_predictions_within_rounding_are_good() -> None:
+def test_predictions_that_sum_to_one_within_rounding_are_accepted() -> None:
     check_predictions(np.array([[0.5, 0.5, 0.0005]], dtype=np.float16), 1, TASK)
     check_predictions(np.array([1.5, -2.0]), 2, NUMBERS)
     with pytest.raises(ContractError, match="one number for each input"):
@@ -256,19 +258,19 @@ def test_predictions_within_rounding_are_good() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_thread_pools_have_one_thread_wherever_the_work_is_done(workers: int, make_spec: MakeSpec) -> None:
+def test_thread_pools_have_one_thread_in_every_process(workers: int, make_spec: MakeSpec) -> None:
     before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
     summary = run(make_spec(methods=["toy.look"], executor={"use": "local", "options": {"workers": workers}}))
     with Store.open(summary.store) as store:
-        found = store.metrics()["toy.look"]
-    assert {by_arm["threads"] for by_arm in found.values()} == {1.0}
-    assert min(by_arm["pools"] for by_arm in found.values()) >= 1
+        metrics = store.metrics()["toy.look"]
+    assert {by_arm["threads"] for by_arm in metrics.values()} == {1.0}
+    assert min(by_arm["pools"] for by_arm in metrics.values()) >= 1
     assert dict(os.environ) == before[0]
     if workers == 2:
         assert [pool["num_threads"] for pool in threadpool_info()] == before[1]
 
 
-def test_the_callers_own_generators_are_left_alone(make_spec: MakeSpec) -> None:
+def test_the_global_generators_of_the_caller_are_preserved(make_spec: MakeSpec) -> None:
     random.seed(5)
     np.random.seed(5)
     expected = [random.random(), np.random.random()]
@@ -279,7 +281,7 @@ def test_the_callers_own_generators_are_left_alone(make_spec: MakeSpec) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_data_that_change_during_a_run_end_it(
+def test_data_that_change_during_a_run_stop_it(
     workers: int, make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = tmp_path / "rows.csv"
@@ -289,20 +291,20 @@ def test_data_that_change_during_a_run_end_it(
         executor={"use": "local", "options": {"workers": workers}},
     )
     worker = Worker(spec, {"files": "what it was before"})
-    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+    with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         worker(items(spec)[0])
 
-    def change(trials: Any) -> Any:  # between the look at the data and the first trial
+    def change(trials: Any) -> Any:  # after the data are checked and before the first trial
         rows.write_text(rows.read_text().replace("text 7,", "other text,"))
         forget()
         return make_trials(trials)
 
     monkeypatch.setattr("peekbench.execution.runner.make_trials", change)
-    with pytest.raises(DataError, match="task files: its data have changed since the run began"):
+    with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         run(spec)
 
 
-def test_data_that_change_between_two_runs_of_a_process_are_noticed(make_spec: MakeSpec, tmp_path: Path) -> None:
+def test_data_that_change_between_two_runs_in_one_process_are_refused(make_spec: MakeSpec, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
     spec = make_spec(tasks=[{"use": "files", "options": {"path": "rows.csv"}}])

@@ -1,3 +1,5 @@
+"""Figure records and their alternative texts."""
+
 from __future__ import annotations
 
 import math
@@ -22,22 +24,22 @@ from peekbench.report.render.alt_text import alt_text, central_interval
 POINTS = Axis("bias, accuracy points")
 
 
-def test_thinned_values_have_the_same_distribution() -> None:
+def test_downsampled_values_have_the_same_distribution() -> None:
     values = np.random.default_rng(0).gamma(2.0, size=(4, 1000))
-    few = np.array(downsample(values))
-    assert len(few) == 200
-    assert few.mean() == pytest.approx(values.mean(), rel=0.02)
+    downsampled = np.array(downsample(values))
+    assert len(downsampled) == 200
+    assert downsampled.mean() == pytest.approx(values.mean(), rel=0.02)
     for share in (0.1, 0.5, 0.9):
-        assert np.quantile(few, share) == pytest.approx(np.quantile(values, share), rel=0.02)
+        assert np.quantile(downsampled, share) == pytest.approx(np.quantile(values, share), rel=0.02)
 
 
-def test_few_values_are_kept_all_and_what_is_missing_is_left_out() -> None:
+def test_a_few_values_are_all_kept_and_missing_values_are_dropped() -> None:
     assert downsample([0.3, math.nan, 0.1, 0.123456789]) == (0.1, 0.12346, 0.3)
     assert downsample([]) == ()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.89])
-def test_central_intervals_are_numpys(level: float) -> None:
+def test_central_intervals_equal_numpy_quantiles(level: float) -> None:
     values = np.random.default_rng(0).normal(size=37).tolist()
     expected = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     assert central_interval(values, level) == pytest.approx(tuple(expected))
@@ -83,7 +85,7 @@ def test_alt_texts_are_made_from_the_numbers(figure: Figure, text: str) -> None:
     assert alt_text(figure) == text
 
 
-def test_of_many_parts_the_first_are_described() -> None:
+def test_alt_texts_describe_only_the_first_of_many_parts() -> None:
     groups = tuple((f"m{number}", (Interval("a", 0.0, 0.0, 0.0),)) for number in range(11))
     assert alt_text(Forest("f", groups)).endswith(". And 3 more.")
     assert "m8" not in alt_text(Forest("f", groups))
