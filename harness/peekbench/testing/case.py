@@ -93,7 +93,7 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
     if dataset is None:
         # What takes a regression takes rows of numbers.
         dataset = sample_numbers() if "regression" in entry.task_kinds else sample_texts()
-    data.check(dataset, "the data set to check on")
+    data.check_dataset(dataset, "the data set to check on")
     num_train = _num_train(dataset)
     num_test = min(MOST_TEST, (len(dataset.labels) - num_train) // 2)
     if num_test < LEAST_TEST:
