@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
+from peekbench.results import pair_arms
 from peekbench_power.noise import Measurement, MethodNoise, fit_noise
 from peekbench_stats import welch_satterthwaite
 
 SIZES = ("num_train", "num_test")
-UNKNOWN = -1  # represents a missing size, because pandas drops groups with missing keys
+UNKNOWN = -1  # a missing size, as `pair_arms` writes it
 KEYS = ("method", "model", *SIZES, "task", "subsample")
 ALL_MODELS = "average of models"
 
@@ -28,18 +29,15 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
         the part that does not depend on the number of test texts. If a method has several models, their average over
         each subsample is added as another model.
     """
-    sized = results.assign(**{name: results[name].fillna(UNKNOWN).astype("int64") for name in SIZES})
-    sized["seconds"] = sized["fit_seconds"] + sized["predict_seconds"]
-    scores = sized.pivot(index=list(KEYS), columns="arm", values="score")
+    scores, fits, predictions = (pair_arms(results, name) for name in ("score", "fit_seconds", "predict_seconds"))
     trials = pd.DataFrame(
         {
             "bias": scores["test"] - scores["extra"],
             "mean": (scores["test"] + scores["extra"]) / 2,
-            "seconds": sized.groupby(list(KEYS))["seconds"].sum(min_count=1),
+            "seconds": (fits + predictions).sum(axis=1, min_count=1),
+            "fixed_seconds": fits["base"] * fits.shape[1] if "base" in fits else float("nan"),
         }
     )
-    fits = sized.pivot(index=list(KEYS), columns="arm", values="fit_seconds")
-    trials["fixed_seconds"] = fits["base"] * fits.shape[1] if "base" in fits else float("nan")
     trials = trials.reset_index()
     several = trials[trials.groupby(["method", *SIZES])["model"].transform("nunique") > 1]
     if several.empty:

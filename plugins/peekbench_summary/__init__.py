@@ -1,4 +1,4 @@
-"""Means, standard errors and intervals of boost and bias, and a verdict on each method."""
+"""Means, standard errors, intervals and verdicts; a leaderboard; and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from peekbench_summary.region import RegionUnit
 
 
 class Summary(Options):
+    """Options of the analyses `summary`, `summary.leaderboard` and `summary.changes`."""
+
     level: float = Field(default=0.95, gt=0, lt=1)
-    """Coverage that the intervals are meant to have."""
+    """Nominal coverage of the intervals."""
     region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence: a bias surely inside it does not matter. By default 0.005,
-    half an accuracy point, or 0.04 log-odds."""
+    """Half-width of the region of practical equivalence: a bias within it is negligible. By default 0.005, half an
+    accuracy point, or 0.04 log-odds."""
     region_unit: RegionUnit = "score"
-    """What `region` is measured in: 'score' (accuracy as a fraction, or R^2), or 'log_odds' of accuracies."""
+    """Unit of `region`: 'score' (accuracy as a fraction, or R^2), or 'log_odds' of accuracies."""
 
 
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
+    """Register the three analyses."""
     return [
         AnalyzerEntry(
             name="summary",
@@ -33,14 +36,14 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Summary,
             analyze="peekbench_summary.leaderboard:rank",
             role="ranking",
-            summary="methods by their honest score, with boost, bias, verdict, and which of them tie",
+            summary="methods ranked by their uncontaminated score, with boost, bias, verdict and ties",
         ),
         AnalyzerEntry(
             name="changes",
             options=Summary,
-            analyze="peekbench_summary.changes:contrast",
+            analyze="peekbench_summary.changes:compare_runs",
             role="comparison",
             sees_controls=True,
-            summary="what two runs differ by, method by method; `peekbench compare` asks for it",
+            summary="differences between two runs, method by method; used by `peekbench compare`",
         ),
     ]

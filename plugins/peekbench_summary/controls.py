@@ -1,4 +1,4 @@
-"""Methods whose bias is known beforehand: whether a run finds what is known, and the words for it."""
+"""Verdicts on controls, methods whose bias is known in advance: whether a run finds the known bias."""
 
 from __future__ import annotations
 
@@ -6,67 +6,74 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from peekbench import Column, Table, Verdict
-from peekbench.records import Cell, Control, Unit
+from peekbench.records import Control
 from peekbench.results import Configurations, control_outcome
-from peekbench_summary.estimates import of_these_tasks
+from peekbench_summary.columns import difference_unit, effect_cells, effect_columns
 
 NOTE = (
-    "Methods whose bias is known beforehand: a negative control has none, in a positive one it is planted. What they "
-    "show judges the run, not a method; they are in no ranking."
+    "Methods whose bias is known in advance: a negative control has none, a positive control has a planted one. They "
+    "test the run and appear in no ranking."
 )
 SENTENCES = {
-    ("negative", "passed"): "As it must be: in a negative control no bias is possible.",
-    ("negative", "undecided"): "In a negative control no bias is possible.",
-    ("negative", "failed"): "That cannot be: in a negative control no bias is possible.",
-    ("positive", "passed"): "As it must be: in a positive control a bias is planted.",
-    ("positive", "undecided"): "In a positive control a bias is planted: it is not found yet.",
-    ("positive", "failed"): "That cannot be: in a positive control a bias is planted.",
+    ("negative", "passed"): "As expected: a negative control cannot have a bias.",
+    ("negative", "undecided"): "A negative control cannot have a bias.",
+    ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
+    ("positive", "passed"): "As expected: a positive control has a planted bias.",
+    ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
+    ("positive", "failed"): "This should be impossible: a positive control has a planted bias.",
 }
 WARNINGS = {
-    ("negative", "failed"): "The negative control {} cannot have a bias, and this run finds one: either by chance, or "
-    "test texts reach it in a way that they must not. Look into it before any other verdict is trusted",
-    ("positive", "undecided"): "The positive control {} has a planted bias, and this run does not find it: it may miss "
-    "that of another method too. Draw more subsamples, or plant a larger one",
+    ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
+    "test texts leak to it. Find the cause before you trust any other verdict",
     (
         "positive",
-        "failed",
-    ): "The positive control {} has a planted bias, and this run finds one of the other sign. Look "
-    "into it before any other verdict is trusted",
+        "undecided",
+    ): "The positive control {} has a planted bias, but this run does not detect it: the run may "
+    "also miss the bias of another method. Draw more subsamples, or plant a larger bias",
+    ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
+    "Find the cause before you trust any other verdict",
 }
 
 
 def judge_control(verdict: Verdict, control: Control) -> Verdict:
-    """The same, as a verdict on a control."""
-    made = replace(verdict, control=control)
-    return replace(made, sentence=f"{verdict.sentence} {SENTENCES[control, control_outcome(made)]}")
+    """Return the verdict as one on a control, with a sentence on the outcome."""
+    on_control = replace(verdict, control=control)
+    return replace(on_control, sentence=f"{verdict.sentence} {SENTENCES[control, control_outcome(on_control)]}")
 
 
-def unlike_what_is_known(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """A warning for each control that did not come out as it must."""
+def find_unexpected(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield a warning for each control whose known bias the run does not find."""
     for verdict in verdicts:
         key = (verdict.control, control_outcome(verdict))
         if key in WARNINGS:
             yield WARNINGS[key].format(verdict.method)
 
 
-def controls_table(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
-    """What is known of each control, and what was found.
+def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+    """Tabulate the kind of each control, its outcome and its effects.
 
     Parameters
     ----------
+    controls
+        Paired scores of the controls.
     verdicts
-        One for each configuration, in their order.
+        One verdict for each control, in their order.
+    level
+        Nominal coverage of the intervals.
     """
-    rows = []
-    for one, verdict in zip(found.configurations, verdicts, strict=True):
-        cells: list[Cell] = []
-        for effect in found.effects:
-            estimate = of_these_tasks(list(one.scores[effect].values()), level)
-            cells += [estimate.mean, *((estimate.low, estimate.high) if estimate.has_interval else (None, None))]
-        rows.append((*one.cells, one.control, control_outcome(verdict), *cells))
-    unit: Unit = "difference" if found.is_accuracy else "change"
-    columns = [*found.columns, Column("control"), Column("outcome")]
-    columns += [
-        Column(name, unit) for effect in found.effects for name in (effect, f"{effect}, low", f"{effect}, high")
-    ]
-    return Table(found.title(f"Controls, {level:.0%} intervals"), tuple(columns), tuple(rows), NOTE)
+    rows = tuple(
+        (
+            *configuration.cells,
+            configuration.control,
+            control_outcome(verdict),
+            *effect_cells(configuration, controls.effects, level),
+        )
+        for configuration, verdict in zip(controls.configurations, verdicts, strict=True)
+    )
+    columns = (
+        *controls.columns,
+        Column("control"),
+        Column("outcome"),
+        *effect_columns(controls.effects, difference_unit(controls)),
+    )
+    return Table(controls.title(f"Controls, {level:.0%} intervals"), columns, rows, NOTE)

@@ -1,174 +1,119 @@
-"""Methods in the order of their score with unlabeled texts that are not the test set's, and which of them tie."""
+"""The leaderboard: methods ranked by their score with unlabeled texts that are not the test texts, and their ties."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
-from string import ascii_letters
-from typing import TYPE_CHECKING
+from itertools import groupby
+
+import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import pluralize
-from peekbench.records import Cell, Unit
+from peekbench.records import Cell
 from peekbench.results import Configuration, Configurations, configurations
-from peekbench_summary.controls import judge_control
-from peekbench_summary.estimates import of_these_tasks
-from peekbench_summary.pairing import compare
-from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD, finer_scores
-from peekbench_summary.region import region_of
-from peekbench_summary.verdict import beside_likelihood, judge
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench_summary import Summary
+from peekbench_summary import Summary
+from peekbench_summary.columns import EFFECTS, difference_unit, effect_cells, effect_columns, score_unit
+from peekbench_summary.estimates import mean_over_tasks
+from peekbench_summary.probabilistic_scores import probabilistic_scores
+from peekbench_summary.ties import find_differences, tie_letters
+from peekbench_summary.verdict import judge_all
 
 NOTE = (
-    "Ordered by the score of extra, the honest one, whose unlabeled texts are not the test set's. Methods that share a "
-    "letter under 'tie' cannot be told apart by it: the interval of their difference holds 0, paired over the draws "
-    "that both have and widened for the number of pairs. boost = extra - base, bias = test - extra, with {level} "
-    "intervals for further subsamples of the same data. Every task counts alike. Each row rests on {basis}."
+    "Ranked by the score of extra, which is uncontaminated: its unlabeled texts are not the test texts. Methods that "
+    "share a letter under 'tie' cannot be distinguished by this score: the interval of their difference, paired over "
+    "the subsamples that both have and widened for the number of pairs, contains 0. boost = extra - base, "
+    "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
+    "Each row is based on {basis}."
 )
 
 
 def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
-    """The leaderboard alone, with verdicts."""
-    found = configurations(results)
-    verdicts = judge_all(found, options, finer_scores(results, found.without_controls()))
-    return Analysis("leaderboard", (leaderboard(found, verdicts, options.level),), verdicts=verdicts)
-
-
-def judge_all(found: Configurations, options: Summary, finer: Mapping[str, Configurations]) -> tuple[Verdict, ...]:
-    """A verdict on the bias of each configuration.
+    """Rank the methods.
 
     Parameters
     ----------
-    finer
-        The same configurations in finer scores, by name, as far as there are any.
+    results
+        The results table.
+    options
+        Level and region.
+
+    Returns
+    -------
+    Analysis
+        The leaderboard and a verdict on each configuration.
     """
-    likelihoods = (
-        {one.key: one.scores["bias"] for one in finer[LOG_LIKELIHOOD].configurations} if LOG_LIKELIHOOD in finer else {}
-    )
-    verdicts = []
-    for one in found.configurations:
-        region = region_of(one.scores, options.region_unit, options.region, found.is_accuracy)
-        tasks = list(one.scores["bias"].values())
-        verdict = judge(one.label, tasks, level=options.level, region=region, is_accuracy=found.is_accuracy)
-        if one.control:
-            verdict = judge_control(verdict, one.control)
-        elif one.key in likelihoods:
-            verdict = beside_likelihood(verdict, list(likelihoods[one.key].values()), options.level)
-        verdicts.append(verdict)
-    return tuple(verdicts)
+    paired = configurations(results)
+    verdicts = judge_all(paired, options, probabilistic_scores(results, paired.without_controls()))
+    return Analysis("leaderboard", (leaderboard(paired, verdicts, options.level),), verdicts=verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entrant:
-    one: Configuration
+    configuration: Configuration
     verdict: Verdict
     sizes: tuple[Cell, ...]
-    """Only methods of the same sizes are ranked among each other."""
+    """Train and test sizes; only configurations of equal sizes are ranked against each other."""
 
     def mean(self, arm: str) -> float:
-        tasks = self.one.scores[arm].values()
-        return math.fsum(math.fsum(task) / len(task) for task in tasks) / len(tasks)
+        """Return the mean score of an arm over tasks."""
+        return mean_over_tasks(list(self.configuration.scores[arm].values()))
 
 
-def leaderboard(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
-    """All configurations with scores, boost, bias, verdict and ties, best first.
+def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+    """Tabulate all configurations with scores, boost, bias, verdict and ties, best first.
 
     Parameters
     ----------
+    results
+        Paired scores by configuration.
     verdicts
-        One for each configuration, in their order.
+        One verdict for each configuration, in their order.
+    level
+        Nominal coverage of the intervals.
     """
     entrants = [
         _Entrant(
-            one,
+            configuration,
             verdict,
-            tuple(cell for cell, column in zip(one.cells, found.columns, strict=True) if column.unit == "count"),
+            tuple(
+                cell
+                for cell, column in zip(configuration.cells, results.columns, strict=True)
+                if column.unit == "count"
+            ),
         )
-        for one, verdict in zip(found.configurations, verdicts, strict=True)
+        for configuration, verdict in zip(results.configurations, verdicts, strict=True)
     ]
-    places = {sizes: place for place, sizes in enumerate(dict.fromkeys(entrant.sizes for entrant in entrants))}
-    entrants.sort(key=lambda entrant: (places[entrant.sizes], -entrant.mean("extra")))
-    rows = [
-        row
-        for _, group in groupby(entrants, key=lambda entrant: entrant.sizes)
-        for row in _rows(list(group), found, level)
-    ]
-    effects = [effect for effect in ("bias", "boost") if effect in found.effects]
-    score: Unit = "fraction" if found.is_accuracy else "number"
-    difference: Unit = "difference" if found.is_accuracy else "change"
-    columns = [*found.columns, Column("extra", score), Column("tie"), Column("verdict")]
-    for effect in effects:
-        columns += [Column(name, difference) for name in (effect, f"{effect}, low", f"{effect}, high")]
-    columns += [Column(arm, score) for arm in found.arms if arm != "extra"]
-    title = found.title(f"Leaderboard, by {'accuracy' if found.is_accuracy else 'score'} of extra")
-    return Table(title, tuple(columns), tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_basis(found)))
-
-
-def _basis(found: Configurations) -> str:
-    """How many tasks and trials, of whatever row."""
-    tasks = [len(one.scores["test"]) for one in found.configurations]
-    trials = [sum(map(len, one.scores["test"].values())) for one in found.configurations]
-    return " and ".join(
-        pluralize(most, noun) if least == most else f"{least:,} to {pluralize(most, noun)}"
-        for least, most, noun in ((min(tasks), max(tasks), "task"), (min(trials), max(trials), "trial"))
+    order = {sizes: position for position, sizes in enumerate(dict.fromkeys(entrant.sizes for entrant in entrants))}
+    entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
+    effects = [effect for effect in EFFECTS if effect in results.effects]
+    arms = [arm for arm in results.arms if arm != "extra"]
+    rows: list[tuple[Cell, ...]] = []
+    for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):
+        ranked = list(group)
+        different = find_differences([entrant.configuration for entrant in ranked], level)
+        for entrant, tie in zip(ranked, tie_letters(len(ranked), different), strict=True):
+            cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, entrant.verdict.decision)
+            intervals = effect_cells(entrant.configuration, effects, level)
+            rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
+    score = score_unit(results)
+    columns = (
+        *results.columns,
+        Column("extra", score),
+        Column("tie"),
+        Column("verdict"),
+        *effect_columns(effects, difference_unit(results)),
+        *(Column(arm, score) for arm in arms),
     )
+    title = results.title(f"Leaderboard, by {'accuracy' if results.is_accuracy else 'score'} of extra")
+    return Table(title, columns, tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)))
 
 
-def _rows(entrants: Sequence[_Entrant], found: Configurations, level: float) -> list[tuple[Cell, ...]]:
-    letters = tie_letters(len(entrants), _told_apart(entrants, level))
-    rows = []
-    for entrant, tie in zip(entrants, letters, strict=True):
-        cells: list[Cell] = [*entrant.one.cells, entrant.mean("extra"), tie, entrant.verdict.decision]
-        for effect in ("bias", "boost"):
-            if effect in found.effects:
-                estimate = of_these_tasks(list(entrant.one.scores[effect].values()), level)
-                ends = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
-                cells += [estimate.mean, *ends]
-        cells += [entrant.mean(arm) for arm in found.arms if arm != "extra"]
-        rows.append(tuple(cells))
-    return rows
-
-
-def _told_apart(entrants: Sequence[_Entrant], level: float) -> set[tuple[int, int]]:
-    """Pairs of positions whose scores of extra surely differ, all pairs together at `level` (Bonferroni)."""
-    pairs = list(combinations(range(len(entrants)), 2))
-    each = 1 - (1 - level) / max(1, len(pairs))
-    apart = set()
-    for first, second in pairs:
-        change = compare(entrants[first].one, entrants[second].one, "extra", each)
-        if change is not None and (change.difference.low > 0 or change.difference.high < 0):
-            apart.add((first, second))
-    return apart
-
-
-def tie_letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
-    """Letters for `count` things in their order: two share one if, and only if, they are not in `apart`.
-
-    Begins with one letter for all, splits each letter that two of a pair share, and drops those that another covers.
-    Source: Piepho (2004), https://doi.org/10.1198/1061860043515
-    """
-    groups = [frozenset(range(count))]
-    for first, second in sorted(apart):
-        split = []
-        for group in groups:
-            split += [group - {first}, group - {second}] if {first, second} <= group else [group]
-        groups = [
-            group
-            for position, group in enumerate(split)
-            if not any(group < other or (group == other and position > place) for place, other in enumerate(split))
-        ]
-    groups.sort(key=sorted)
-    names = [_letter(number) for number in range(len(groups))]
-    return [
-        "".join(name for name, group in zip(names, groups, strict=True) if member in group) for member in range(count)
-    ]
-
-
-def _letter(number: int) -> str:
-    return ascii_letters[number % 52] + (str(number // 52) if number >= 52 else "")
+def _describe_basis(results: Configurations) -> str:
+    """Return the range of the numbers of tasks and trials over rows: '3 tasks and 60 to 90 trials'."""
+    tasks = [len(configuration.scores["test"]) for configuration in results.configurations]
+    trials = [sum(map(len, configuration.scores["test"].values())) for configuration in results.configurations]
+    return " and ".join(
+        pluralize(largest, noun) if smallest == largest else f"{smallest:,} to {pluralize(largest, noun)}"
+        for smallest, largest, noun in ((min(tasks), max(tasks), "task"), (min(trials), max(trials), "trial"))
+    )

@@ -1,118 +1,144 @@
-"""Scores finer than accuracy, which moves in steps of one text: the same effects, often from fewer subsamples."""
+"""Boost and bias in scores other than accuracy, which often need fewer subsamples.
+
+Accuracy changes in steps of one text; log-likelihood and Brier score do not.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import pandas as pd
 
 from peekbench import Column, Table
 from peekbench.records import Cell, Unit
 from peekbench.results import Configurations, configurations
-from peekbench_summary.estimates import of_one_task, of_these_tasks
-
-if TYPE_CHECKING:
-    import pandas as pd
+from peekbench_summary.columns import EFFECTS, effect_columns
+from peekbench_summary.estimates import estimate_one_task, estimate_these_tasks
 
 ACCURACY, LOG_LIKELIHOOD = "accuracy", "log-likelihood"
-FINER = {"macro-F1": ("macro_f1", 1), LOG_LIKELIHOOD: ("log_loss", -1), "negative Brier score": ("brier", -1)}
-"""By name: the column of the results table, and 1 where more is better there."""
+SCORES = {"macro-F1": ("macro_f1", 1), LOG_LIKELIHOOD: ("log_loss", -1), "negative Brier score": ("brier", -1)}
+"""Score name to the column of the results table, and its sign: 1 if higher is better, else -1."""
 IN_POINTS = frozenset({ACCURACY, "macro-F1"})
 NOTE = (
-    "More is better in all of them. Accuracy and macro-F1 in points; the log-likelihood is the mean of ln p of the "
-    "true class, the log loss with the other sign. Means over these tasks, intervals for further subsamples."
+    "Higher is better in all scores. Accuracy and macro-F1 are in points; the log-likelihood is the mean of ln p of "
+    "the true class, the negative of the log loss. Means over these tasks, intervals for new subsamples."
 )
-NEEDED_NOTE = (
-    "How many times as many subsamples as with accuracy tell a bias from zero with the same power, if what the test "
-    "texts do to one score (test - base) they do to the others in proportion; left out where that is not clear of "
-    "zero, or where the bias has another sign than that of accuracy."
+RATIO_NOTE = (
+    "Number of subsamples that distinguish a bias from zero with the same power, relative to accuracy, if the effect "
+    "of the test texts (test - base) on this score is proportional to that on accuracy. Omitted if this effect does "
+    "not differ clearly from zero, or if the bias has a different sign than that of accuracy."
 )
-Scores: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
+EffectsByTask: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
+"""Effect to task to the value of each subsample."""
 
 
-def finer_scores(results: pd.DataFrame, found: Configurations) -> dict[str, Configurations]:
-    """Accuracy and every finer score that all rows of methods have, by name; nothing without one, or without accuracy.
+def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[str, Configurations]:
+    """Return accuracy and every other score that is available for all methods, by name.
 
     Parameters
     ----------
-    found
-        The configurations of `results`, without controls; those of each score are in their order.
+    results
+        The results table.
+    paired
+        The configurations of `results` without controls; those of each score have the same order.
+
+    Returns
+    -------
+    dict
+        Empty if scores are not accuracies, or if no other score is available.
     """
     rows = results[results["control"] == ""]
-    if not found.is_accuracy or rows.empty:
+    if not paired.is_accuracy or rows.empty:
         return {}
     scores = {}
-    for name, (column, sign) in FINER.items():
+    for name, (column, sign) in SCORES.items():
         if rows[column].notna().all():
-            finer = configurations(rows.assign(score=sign * rows[column], num_correct=None))
-            by_key = {one.key: one for one in finer.configurations}
-            scores[name] = replace(finer, configurations=tuple(by_key[one.key] for one in found.configurations))
-    return {ACCURACY: found, **scores} if scores else {}
+            rescored = configurations(rows.assign(score=sign * rows[column], num_correct=None))
+            by_key = {each.key: each for each in rescored.configurations}
+            ordered = tuple(by_key[each.key] for each in paired.configurations)
+            scores[name] = replace(rescored, configurations=ordered)
+    return {ACCURACY: paired, **scores} if scores else {}
 
 
-def finer_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:
-    """Boost and bias in every score, and how many subsamples each would need.
+def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:
+    """Tabulate boost and bias in every score, and the relative number of subsamples that each score needs.
 
-    The number of subsamples that gives a test its power is proportional to (sd / effect)^2 of the differences.
+    Parameters
+    ----------
+    scores
+        The result of `probabilistic_scores`.
+    level
+        Nominal coverage of the intervals.
     """
     if not scores:
         return []
-    found = scores[ACCURACY]
-    effects = [effect for effect in ("bias", "boost") if effect in found.effects]
+    paired = scores[ACCURACY]
+    present = [effect for effect in EFFECTS if effect in paired.effects]
     rows: list[tuple[Cell, ...]] = []
-    ratios: list[tuple[Cell, ...]] = []
-    for position, one in enumerate(found.configurations):
-        of_each = {name: of.configurations[position].scores for name, of in scores.items()}
-        for effect in effects:
+    ratio_rows: list[tuple[Cell, ...]] = []
+    for position, configuration in enumerate(paired.configurations):
+        effects = {name: score.configurations[position].scores for name, score in scores.items()}
+        for effect in present:
             cells: list[Cell] = []
-            for of in of_each.values():
-                estimate = of_these_tasks(list(of[effect].values()), level)
-                ends = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
-                cells += [estimate.mean, *ends]
-            rows.append((*one.cells, effect, *cells))
-        ratios.append((*one.cells, *_ratios(of_each, level)))
-    columns = [*found.columns, Column("effect")]
+            for by_task in effects.values():
+                estimate = estimate_these_tasks(list(by_task[effect].values()), level)
+                cells += [estimate.mean, *estimate.limits]
+            rows.append((*configuration.cells, effect, *cells))
+        ratio_rows.append((*configuration.cells, *_relative_sizes(effects, level)))
+    columns = [*paired.columns, Column("effect")]
     for name in scores:
         unit: Unit = "difference" if name in IN_POINTS else "change"
-        columns += [Column(heading, unit) for heading in (name, f"{name}, low", f"{name}, high")]
-    title = found.title(f"In finer scores than accuracy: bias and boost, {level:.0%} intervals")
+        columns += effect_columns([name], unit)
+    title = paired.title(f"Bias and boost by score, {level:.0%} intervals")
     tables = [Table(title, tuple(columns), tuple(rows), NOTE)]
-    if any(cell is not None for row in ratios for cell in row[len(found.columns) :]):
-        finer = tuple(Column(name, "number") for name in scores if name != ACCURACY)
-        title = found.title("Subsamples that finer scores need for the same power, accuracy = 1")
-        tables.append(Table(title, (*found.columns, *finer), tuple(ratios), NEEDED_NOTE))
+    if any(cell is not None for row in ratio_rows for cell in row[len(paired.columns) :]):
+        names = tuple(Column(name, "number") for name in scores if name != ACCURACY)
+        title = paired.title("Subsamples needed for the same power, accuracy = 1")
+        tables.append(Table(title, (*paired.columns, *names), tuple(ratio_rows), RATIO_NOTE))
     return tables
 
 
-def _ratios(of_each: Mapping[str, Scores], level: float) -> list[Cell]:
-    """Of each finer score."""
-    needed = {name: needed_subsamples(of, level) for name, of in of_each.items()}
-    biases = {name: of_these_tasks(list(of["bias"].values()), level).mean for name, of in of_each.items()}
-    accuracy = needed[ACCURACY]
+def _relative_sizes(effects: Mapping[str, EffectsByTask], level: float) -> list[Cell]:
+    """Return the subsamples that each score needs, relative to accuracy."""
+    needed = {name: needed_subsamples(by_task, level) for name, by_task in effects.items()}
+    biases = {
+        name: estimate_these_tasks(list(by_task["bias"].values()), level).mean for name, by_task in effects.items()
+    }
+    for_accuracy = needed[ACCURACY]
     return [
-        here / accuracy if here is not None and accuracy and biases[name] * biases[ACCURACY] > 0 else None
-        for name, here in needed.items()
+        number / for_accuracy if number is not None and for_accuracy and biases[name] * biases[ACCURACY] > 0 else None
+        for name, number in needed.items()
         if name != ACCURACY
     ]
 
 
-def needed_subsamples(scores: Scores, level: float) -> float | None:
-    """Number of subsamples that a given power takes, up to a factor that is the same for all scores of a configuration.
+def needed_subsamples(effects: EffectsByTask, level: float) -> float | None:
+    """Return the number of subsamples for a given power, up to a factor that all scores of a configuration share.
 
-    None where the effect of the test texts is not clear of zero, or the bias does not vary.
+    It is proportional to (sd of the bias / effect of the test texts)^2.
+
+    Returns
+    -------
+    float or None
+        None if there is no boost, if the effect of the test texts does not differ clearly from zero, or if the bias
+        does not vary.
     """
-    if "boost" not in scores:
+    if "boost" not in effects:
         return None
-    effect = of_these_tasks(
+    total_effect = estimate_these_tasks(
         [
-            [boost + bias for boost, bias in zip(scores["boost"][task], biases, strict=True)]
-            for task, biases in scores["bias"].items()
+            [boost + bias for boost, bias in zip(effects["boost"][task], biases, strict=True)]
+            for task, biases in effects["bias"].items()
         ],
         level,
     )
-    variances = [of_one_task(biases, level).error ** 2 * len(biases) for biases in scores["bias"].values()]
+    variances = [
+        estimate_one_task(biases, level).standard_error ** 2 * len(biases) for biases in effects["bias"].values()
+    ]
     variance = math.fsum(variances) / len(variances)
-    if not effect.has_interval or effect.low <= 0 <= effect.high or not variance > 0:
+    if not total_effect.excludes_zero or not variance > 0:
         return None
-    return variance / effect.mean**2
+    return variance / total_effect.mean**2

@@ -10,50 +10,54 @@ from typing import Literal, TypeAlias
 from peekbench.errors import SpecError
 
 RegionUnit: TypeAlias = Literal["score", "log_odds"]
-DEFAULTS: dict[RegionUnit, float] = {"score": 0.005, "log_odds": 0.04}
+DEFAULT_HALF_WIDTHS: dict[RegionUnit, float] = {"score": 0.005, "log_odds": 0.04}
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Biases from -half_width to half_width do not matter."""
+    """Biases from -half_width to half_width are negligible."""
 
     half_width: float
-    """A fraction, as the scores are."""
+    """Half-width in the unit of the scores."""
     log_odds: float | None = None
-    """Where the region was given so."""
+    """Half-width in log-odds, if it was given so."""
 
 
-def region_of(
-    arms: Mapping[str, Mapping[str, Sequence[float]]], unit: RegionUnit, width: float | None, is_accuracy: bool
+def make_region(
+    scores: Mapping[str, Mapping[str, Sequence[float]]], unit: RegionUnit, half_width: float | None, is_accuracy: bool
 ) -> Region:
-    """Half a region's width in the unit of the scores.
+    """Convert the half-width of a region to the unit of the scores.
 
-    A shift of w log-odds in every task moves the mean accuracy by about w times the mean of p (1 - p) over tasks, with
-    p the task's mean accuracy of extra and test.
+    A shift of w log-odds in every task changes the mean accuracy by about w times the mean of p (1 - p) over tasks, if
+    p is the task's mean accuracy of extra and test.
 
     Parameters
     ----------
-    arms
+    scores
         Arm to task to scores.
-    width
-        Half the width in `unit`; by default that of `DEFAULTS`.
+    unit
+        Unit of `half_width`.
+    half_width
+        Half-width; None for that of `DEFAULT_HALF_WIDTHS`.
+    is_accuracy
+        Whether scores are accuracies.
 
     Raises
     ------
     SpecError
-        Where log-odds are asked for of scores that are no accuracies.
+        If the unit is log-odds and scores are not accuracies.
     """
-    width = DEFAULTS[unit] if width is None else width
+    half_width = DEFAULT_HALF_WIDTHS[unit] if half_width is None else half_width
     if unit == "score":
-        return Region(width)
+        return Region(half_width)
     if not is_accuracy:
         raise SpecError(
-            "analysis summary, option region_unit: 'log_odds' needs accuracies and num_test, and these scores have "
-            "none; use 'score', with a region in their own unit"
+            "analysis summary, option region_unit: 'log_odds' requires accuracies with num_test, but these scores are "
+            "not accuracies; use 'score', and give the region in the unit of the scores"
         )
     slopes = []
-    for task, extra in arms["extra"].items():
-        both = [*extra, *arms["test"][task]]
+    for task, extra in scores["extra"].items():
+        both = [*extra, *scores["test"][task]]
         mean = math.fsum(both) / len(both)
         slopes.append(mean * (1 - mean))
-    return Region(width * math.fsum(slopes) / len(slopes), width)
+    return Region(half_width * math.fsum(slopes) / len(slopes), half_width)

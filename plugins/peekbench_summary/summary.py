@@ -1,203 +1,225 @@
-"""The results table to means, figures and verdicts."""
+"""The analysis `summary`: from the results table to means, figures and verdicts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
-from peekbench.records import Cell, Unit
+from peekbench.records import Cell
 from peekbench.results import Configurations, configurations
-from peekbench_summary.controls import controls_table, unlike_what_is_known
-from peekbench_summary.estimates import Estimate, of_one_task, of_other_tasks, of_these_tasks
-from peekbench_summary.figures import doses, forests, has_families, one_region, progress, sizes, violins
-from peekbench_summary.leaderboard import judge_all, leaderboard
-from peekbench_summary.probabilistic_scores import finer_scores, finer_tables
-from peekbench_summary.significance_tests import compare, paired_t, sign_flips
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench_summary import Summary
-
-MOST_SIDE_BY_SIDE = 12  # configurations
-THESE = (
-    "boost = extra - base, bias = test - extra. Beside the mean, its interval for further subsamples of the same data "
-    "sets, on which the verdicts rest; se is its standard error."
+from peekbench_stats import sign_flip_test, t_test
+from peekbench_summary import Summary
+from peekbench_summary.columns import difference_unit, effect_columns, interval_columns, score_unit, spread_unit
+from peekbench_summary.controls import controls_table, find_unexpected
+from peekbench_summary.estimates import (
+    Estimate,
+    estimate_one_task,
+    estimate_other_tasks,
+    estimate_these_tasks,
+    task_means,
 )
-OTHERS = (
-    " Other tasks: the interval of the same mean where these tasks are taken for a sample of tasks like them (a paired "
-    "t over tasks)."
+from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
+from peekbench_summary.leaderboard import leaderboard
+from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
+from peekbench_summary.significance_tests import describe_other_tasks
+from peekbench_summary.verdict import judge_all
+
+MAX_SIDE_BY_SIDE = 12  # configurations in the table of tasks by methods
+THESE_TASKS_NOTE = (
+    "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "
+    "sets; the verdicts are based on it. se: standard error of the mean."
+)
+OTHER_TASKS_NOTE = (
+    " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
+    "tasks)."
 )
 
 
 def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
-    """Means, standard errors, intervals, and a verdict on each configuration's bias."""
+    """Compute means, standard errors and intervals, and a verdict on the bias of each configuration.
+
+    Parameters
+    ----------
+    results
+        The results table, controls included.
+    options
+        Level and region.
+
+    Returns
+    -------
+    Analysis
+        Tables, figures, verdicts, and warnings about controls whose known bias the run does not find.
+    """
     everything = configurations(results)
-    found, controls = everything.without_controls(), everything.controls()
-    finer = finer_scores(results, found)
-    verdicts = judge_all(everything, options, finer)
-    judged = [verdict for verdict in verdicts if not verdict.control]
-    known = [verdict for verdict in verdicts if verdict.control]
+    methods, controls = everything.without_controls(), everything.controls()
+    probabilistic = probabilistic_scores(results, methods)
+    verdicts = judge_all(everything, options, probabilistic)
+    method_verdicts = [verdict for verdict in verdicts if not verdict.control]
+    control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
     return Analysis(
         "summary",
         tables=(
-            *_tables(found, judged, level),
+            *_method_tables(methods, method_verdicts, level),
             _task_table(everything, level),
-            *finer_tables(finer, level),
-            *([controls_table(controls, known, level)] if known else []),
+            *score_tables(probabilistic, level),
+            *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),
-        figures=(*_figures(found, judged, level), *_control_figures(controls, known, level)),
+        figures=(
+            *_method_figures(methods, method_verdicts, level),
+            *_control_figures(controls, control_verdicts, level),
+        ),
         verdicts=verdicts,
-        warnings=tuple(unlike_what_is_known(known)),
+        warnings=tuple(find_unexpected(control_verdicts)),
     )
 
 
-def _figures(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
-    """On methods of which nothing is known beforehand; none where there is none."""
-    if not found.configurations:
+def _method_figures(methods: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
+    """Return the figures of methods other than controls."""
+    if not methods.configurations:
         return []
-    region = one_region([verdict.region for verdict in verdicts])
-    figures: list[Figure] = [*forests(found, level, region), *sizes(found, level, region), *doses(found, level, region)]
-    if not has_families(found):
-        figures += [*violins(found), *progress(found, level, region)]
+    region = common_region([verdict.region for verdict in verdicts])
+    figures: list[Figure] = [
+        *forests(methods, level, region),
+        *sizes(methods, level, region),
+        *doses(methods, level, region),
+    ]
+    if not has_families(methods):
+        figures += [*violins(methods), *progress(methods, level, region)]
     return figures
 
 
 def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Figure]:
-    """What must be seen of them: biases by task, and how they grow with the dose."""
+    """Return the figures of controls: biases by task and dose response."""
     if not controls.configurations:
         return []
-    region = one_region([verdict.region for verdict in verdicts])
+    region = common_region([verdict.region for verdict in verdicts])
     return [*forests(controls, level, region), *doses(controls, level, region)]
 
 
-def _tables(found: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
-    """On the same."""
-    if not found.configurations:
+def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
+    """Return the tables of methods other than controls."""
+    if not methods.configurations:
         return []
-    return [
-        leaderboard(found, verdicts, level),
-        _average_table(found, level),
-        *(
-            [_beyond_table(found, verdicts, level)]
-            if max(len(one.scores["bias"]) for one in found.configurations) > 1
-            else []
-        ),
-        *_side_by_task(found),
-    ]
+    tables = [leaderboard(methods, verdicts, level), _average_table(methods, level)]
+    if _has_several_tasks(methods):
+        tables.append(_other_tasks_table(methods, verdicts, level))
+    if 1 < len(methods.configurations) <= MAX_SIDE_BY_SIDE:
+        tables.append(_side_by_side_table(methods))
+    return tables
 
 
-def _difference(found: Configurations) -> Unit:
-    return "difference" if found.is_accuracy else "change"
+def _has_several_tasks(results: Configurations) -> bool:
+    return any(len(configuration.scores["bias"]) > 1 for configuration in results.configurations)
 
 
-def _spread(found: Configurations) -> Unit:
-    return "spread" if found.is_accuracy else "number"
-
-
-def _average_table(found: Configurations, level: float) -> Table:
-    """Boost, bias and doses on average; intervals for further subsamples and, of several tasks, for others."""
-    several = any(len(one.scores["bias"]) > 1 for one in found.configurations)
+def _average_table(results: Configurations, level: float) -> Table:
+    """Tabulate average effects with intervals for new subsamples and, if there are several tasks, for other tasks."""
+    several = _has_several_tasks(results)
     rows = []
-    for one in found.configurations:
-        for effect in found.effects:
-            tasks = list(one.scores[effect].values())
-            these, others = of_these_tasks(tasks, level), of_other_tasks(tasks, level)
-            rows.append((*one.cells, effect, these.mean, *_ends(these), _error(these), *(_ends(others) * several)))
-    unit = _difference(found)
-    columns = [
-        Column("effect"), Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit),
-        Column("se", _spread(found)),
-    ]  # fmt: skip
-    columns += [Column(f"other tasks, {end}", unit) for end in ("low", "high")] * several
-    title = found.title(f"Boost and bias over these tasks, {level:.0%} intervals")
-    return Table(title, (*found.columns, *columns), tuple(rows), THESE + OTHERS * several)
+    for configuration in results.configurations:
+        for effect in results.effects:
+            tasks = list(configuration.scores[effect].values())
+            these, others = estimate_these_tasks(tasks, level), estimate_other_tasks(tasks, level)
+            cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
+            rows.append((*configuration.cells, *cells))
+    unit = difference_unit(results)
+    columns = (
+        *results.columns,
+        Column("effect"),
+        *interval_columns("mean", unit),
+        Column("se", spread_unit(results)),
+        *(interval_columns("other tasks", unit)[1:] if several else ()),
+    )
+    title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
+    return Table(title, columns, tuple(rows), THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several)
 
 
-def _ends(estimate: Estimate) -> tuple[Cell, ...]:
-    return (estimate.low, estimate.high) if estimate.has_interval else (None, None)
+def _standard_error(estimate: Estimate) -> Cell:
+    return None if math.isnan(estimate.standard_error) else estimate.standard_error
 
 
-def _error(estimate: Estimate) -> Cell:
-    return None if math.isnan(estimate.error) else estimate.error
-
-
-def _beyond_table(found: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
-    """Each verdict with the tests over tasks, so that a disagreement is seen."""
+def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+    """Tabulate each verdict beside the tests over tasks, so that a disagreement is visible."""
     rows = []
     too_few = set()
-    for one, verdict in zip(found.configurations, verdicts, strict=True):
-        means = [math.fsum(task) / len(task) for task in one.scores["bias"].values()]
-        tests = (paired_t(means), sign_flips(means))
-        least = (0.0, 2.0 ** (1 - len(means)))  # p that each test can come to
-        differs = [
-            p is not None and p <= 1 - level
-            for p, reachable in zip(tests, least, strict=True)
-            if reachable <= 1 - level
+    alpha = 1 - level
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
+        means = task_means(list(configuration.scores["bias"].values()))
+        p_values = (t_test(means), sign_flip_test(means))
+        smallest = (0.0, _smallest_p(len(means)))  # p-values that each test can reach
+        rejections = [
+            p is not None and p <= alpha for p, reachable in zip(p_values, smallest, strict=True) if reachable <= alpha
         ]
-        if least[1] > 1 - level:
+        if smallest[1] > alpha:
             too_few.add(len(means))
-        answer = compare(verdict, differs)
-        rows.append((*one.cells, verdict.decision, verdict.estimate, verdict.region, *tests, answer))
+        answer = describe_other_tasks(verdict, rejections)
+        cells = (verdict.decision, verdict.estimate, verdict.region, *p_values, answer)
+        rows.append((*configuration.cells, *cells))
     columns = (
-        Column("on these tasks"),
-        Column("bias", _difference(found)),
-        Column("region", _spread(found)),
-        Column("p, paired t", "p_value"),
+        Column("verdict on these tasks"),
+        Column("bias", difference_unit(results)),
+        Column("region", spread_unit(results)),
+        Column("p, paired t test", "p_value"),
         Column("p, sign flips", "p_value"),
-        Column("a bias in others too?"),
+        Column("bias in other tasks?"),
     )
     return Table(
-        found.title("Would other tasks like these show a bias too?"),
-        (*found.columns, *columns),
+        results.title("Would other tasks like these also show a bias?"),
+        (*results.columns, *columns),
         tuple(rows),
-        "The verdict speaks of these tasks. The two tests take them for a sample and ask whether tasks like them have "
-        "a bias on average: a paired t, and exact sign flips of the task means. Where they see none, the bias belongs "
-        "to some of these tasks, or these are too few to speak for others. Region: biases up to it do not matter."
-        + "".join(map(_least_p, sorted(too_few))),
+        "The verdict is about these tasks. The two tests, a paired t test and exact sign flips of the task means, "
+        "treat these tasks as a sample and test whether tasks like these have a bias on average. If they find none, "
+        "the bias is limited to some of these tasks, or there are too few tasks to draw conclusions about others. "
+        "Region: biases up to this size are negligible." + "".join(map(_few_tasks_note, sorted(too_few))),
     )
 
 
-def _least_p(number: int) -> str:
-    """Of sign flips of so many task means."""
-    tasks = f"{number} tasks" if number > 1 else "one task"
-    return (
-        f" Sign flips of {tasks} cannot give a p below {2.0 ** (1 - number):.3f}, so the answer is that of the t test."
-    )
+def _smallest_p(num_tasks: int) -> float:
+    """Return the smallest p-value that sign flips of task means can reach."""
+    return 2.0 ** (1 - num_tasks)
 
 
-def _side_by_task(found: Configurations) -> list[Table]:
-    """Tasks by configurations, where there are several and not too many."""
-    if not 1 < len(found.configurations) <= MOST_SIDE_BY_SIDE:
-        return []
-    tasks = dict.fromkeys(task for one in found.configurations for task in one.scores["bias"])
+def _few_tasks_note(num_tasks: int) -> str:
+    tasks = f"{num_tasks} tasks" if num_tasks > 1 else "one task"
+    smallest = f"{_smallest_p(num_tasks):.3f}"
+    return f" Sign flips of {tasks} cannot give a p below {smallest}, so the answer is that of the t test."
+
+
+def _side_by_side_table(results: Configurations) -> Table:
+    """Tabulate mean biases, one row per task and one column per configuration."""
+    tasks = dict.fromkeys(task for configuration in results.configurations for task in configuration.scores["bias"])
     rows = []
     for task in tasks:
-        biases = [one.scores["bias"].get(task, ()) for one in found.configurations]
+        biases = [configuration.scores["bias"].get(task, ()) for configuration in results.configurations]
         rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
-    columns = (Column("task"), *(Column(one.label, _difference(found)) for one in found.configurations))
-    return [Table(found.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")]
+    unit = difference_unit(results)
+    columns = (Column("task"), *(Column(configuration.label, unit) for configuration in results.configurations))
+    return Table(results.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")
 
 
-def _task_table(found: Configurations, level: float) -> Table:
+def _task_table(results: Configurations, level: float) -> Table:
+    """Tabulate scores and effects of each task."""
     rows = []
-    for one in found.configurations:
-        for task, biases in one.scores["bias"].items():
-            scores = [math.fsum(one.scores[arm][task]) / len(biases) for arm in found.arms]
-            estimates = [of_one_task(one.scores[effect][task], level) for effect in found.effects]
-            means = [cell for estimate in estimates for cell in (estimate.mean, *_ends(estimate))]
-            error = _error(estimates[found.effects.index("bias")])
-            rows.append((task, *one.cells, len(biases), *scores, *means, error))
-    score: Unit = "fraction" if found.is_accuracy else "number"
-    columns = [Column("task"), *found.columns, Column("subsamples", "count")]
-    columns += [Column(arm, score) for arm in found.arms]
-    for effect in found.effects:
-        columns += [Column(name, _difference(found)) for name in (effect, f"{effect}, low", f"{effect}, high")]
-    columns.append(Column("se of bias", _spread(found)))
-    title = found.title(f"Scores, boost and bias by task, {level:.0%} intervals")
-    note = "Each task by itself: for further subsamples of the same data set."
-    return Table(title, tuple(columns), tuple(rows), note)
+    for configuration in results.configurations:
+        for task, biases in configuration.scores["bias"].items():
+            scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
+            estimates = [estimate_one_task(configuration.scores[effect][task], level) for effect in results.effects]
+            intervals = [cell for estimate in estimates for cell in (estimate.mean, *estimate.limits)]
+            error = _standard_error(estimates[results.effects.index("bias")])
+            rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))
+    columns = (
+        Column("task"),
+        *results.columns,
+        Column("subsamples", "count"),
+        *(Column(arm, score_unit(results)) for arm in results.arms),
+        *effect_columns(results.effects, difference_unit(results)),
+        Column("se of bias", spread_unit(results)),
+    )
+    title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")
+    note = "Each task on its own; intervals are for new subsamples of the same data set."
+    return Table(title, columns, tuple(rows), note)

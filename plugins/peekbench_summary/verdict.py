@@ -1,146 +1,195 @@
-"""A decision on one method's bias, and the sentence that says it."""
+"""Verdicts on the bias of each configuration, and the sentences that state them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from peekbench import Verdict
 from peekbench.formatting import ScoreWords, pluralize
-from peekbench.results import decide
-from peekbench_summary.estimates import Estimate, of_other_tasks, of_these_tasks
-from peekbench_summary.region import Region
-from peekbench_summary.sample_size import MOST, further_subsamples
-from peekbench_summary.significance_tests import biased_tasks
+from peekbench.records import Decision
+from peekbench.results import Configurations, decide
+from peekbench_summary import Summary
+from peekbench_summary.controls import judge_control
+from peekbench_summary.estimates import Estimate, estimate_other_tasks, estimate_these_tasks, task_means
+from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD
+from peekbench_summary.region import Region, make_region
+from peekbench_summary.sample_size import MAX_ADDITIONAL, additional_subsamples
+from peekbench_summary.significance_tests import count_biased_tasks
 
-if TYPE_CHECKING:
-    from peekbench.records import Decision
+MIN_SUBSAMPLES = 5  # per task, from which the sentence says how many more are needed
+MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
 
 
-FEWEST = 5  # subsamples of a task from which to say how many more are needed
-NEWS = 0.001  # nats a text; a smaller change of the log loss is not worth a word
+def judge_all(
+    results: Configurations, options: Summary, probabilistic: Mapping[str, Configurations]
+) -> tuple[Verdict, ...]:
+    """Judge the bias of each configuration.
+
+    Parameters
+    ----------
+    results
+        Paired scores by configuration.
+    options
+        Level and region.
+    probabilistic
+        Score name to the same configurations in that score, for the scores that are available.
+
+    Returns
+    -------
+    tuple of Verdict
+        One for each configuration, in their order.
+    """
+    log_likelihoods = (
+        {each.key: each.scores["bias"] for each in probabilistic[LOG_LIKELIHOOD].configurations}
+        if LOG_LIKELIHOOD in probabilistic
+        else {}
+    )
+    verdicts = []
+    for configuration in results.configurations:
+        region = make_region(configuration.scores, options.region_unit, options.region, results.is_accuracy)
+        tasks = list(configuration.scores["bias"].values())
+        verdict = judge(configuration.label, tasks, level=options.level, region=region, is_accuracy=results.is_accuracy)
+        if configuration.control:
+            verdict = judge_control(verdict, configuration.control)
+        elif configuration.key in log_likelihoods:
+            verdict = mention_log_loss(verdict, list(log_likelihoods[configuration.key].values()), options.level)
+        verdicts.append(verdict)
+    return tuple(verdicts)
 
 
-def of_estimate(estimate: Estimate, region: float) -> Decision:
-    """What an estimate says of a bias; without an interval, nothing."""
+def decide_from(estimate: Estimate, region: float) -> Decision:
+    """Apply the decision rule to an estimate; 'inconclusive' without an interval."""
     return decide(estimate.low, estimate.high, region) if estimate.has_interval else "inconclusive"
 
 
 def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: Region, is_accuracy: bool) -> Verdict:
     """Judge the bias of one configuration.
 
-    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: it
-    is inside the region. Inconclusive: neither, or there is no interval; the sentence then says how many further
-    subsamples would probably change that.
+    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: the
+    interval is inside the region, or all biases are exactly zero. Inconclusive: neither, or there is no interval; the
+    sentence then says how many more subsamples would probably settle the question.
 
     Parameters
     ----------
     label
-        Names the configuration.
+        Name of the configuration.
     tasks
-        Bias of each subsample, one sequence a task; fractions.
+        Bias of each subsample, one sequence per task; fractions for accuracies.
+    level
+        Nominal coverage of the interval.
+    region
+        Region of practical equivalence.
+    is_accuracy
+        Whether scores are accuracies.
     """
-    these, such = of_these_tasks(tasks, level), of_other_tasks(tasks, level)
-    trials = sum(map(len, tasks))
-    where = "on this task" if len(tasks) == 1 else f"on average over these {len(tasks)} tasks"
-    show = ScoreWords(is_accuracy)
-    decision: Decision = "inconclusive"
+    estimate = estimate_these_tasks(tasks, level)
+    num_trials = sum(map(len, tasks))
+    words = ScoreWords(is_accuracy)
     if all(value == 0 for task in tasks for value in task):
-        decision = "equivalent"
-        where = "the one trial" if trials == 1 else f"all {trials:,} trials"
-        sentence = f"{label}: seeing the test texts changed nothing: the bias is exactly 0 in {where}."
-    elif not these.has_interval:
-        sentence = (
-            f"{label}: a bias of {show.format_signed(these.mean)}{show.unit} {where}, of unknown uncertainty, because "
-            "a task has one subsample only; draw more."
-        )
+        decision: Decision = "equivalent"
+        where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
+        statement = f"seeing the test texts had no effect: the bias is exactly 0 in {where}."
     else:
-        span = f"({level:.0%} interval {show.format_signed(these.low)} to {show.format_signed(these.high)})"
-        decision = of_estimate(these, region.half_width)
-        if decision == "equivalent":
-            but = ", though not zero" if these.low > 0 or these.high < 0 else ""
-            sentence = (
-                f"{label}: seeing the test texts changed {show.noun} by less than {_shown(region, show)} {where}{but}: "
-                f"{show.format_signed(these.mean)}{show.unit} {span}."
-            )
-        elif decision == "inconclusive":
-            sentence = (
-                f"{label}: a bias of {show.format_signed(these.mean)}{show.unit} {where} {span}: too unsure to tell "
-                f"from zero, or to call smaller than {_shown(region, show)}; "
-                f"{_would_settle(tasks, level, region.half_width)}."
-            )
-        else:
-            verb = "raised" if decision == "biased up" else "lowered"
-            least = min(abs(these.low), abs(these.high))
-            size = show.size(abs(these.mean))
-            sentence = f"{label}: seeing the test texts {verb} {show.noun} by {size} {where} {span}"
-            if least < region.half_width:
-                sentence += f", perhaps by as little as {show.size(least)}, which would not matter"
-            sentence += "."
-        sentence += _beyond(tasks, these, such, level, region.half_width, show)
-    low, high = (these.low, these.high) if these.has_interval else (None, None)
+        decision = decide_from(estimate, region.half_width)
+        statement = _state(decision, estimate, tasks, level=level, region=region, words=words)
+    low, high = estimate.limits
     return Verdict(
-        label, "bias", decision, sentence, these.mean, low, high, level,
+        label, "bias", decision, f"{label}: {statement}", estimate.mean, low, high, level,
         region=region.half_width,
-        basis=f"{pluralize(len(tasks), 'task')}, {pluralize(trials, 'trial')}",
+        basis=f"{pluralize(len(tasks), 'task')}, {pluralize(num_trials, 'trial')}",
         unit="difference" if is_accuracy else "change",
     )  # fmt: skip
 
 
-def beside_likelihood(verdict: Verdict, tasks: Sequence[Sequence[float]], level: float) -> Verdict:
-    """The same, with a word on the log loss where that shows a bias which the verdict does not say.
+def _state(
+    decision: Decision,
+    estimate: Estimate,
+    tasks: Sequence[Sequence[float]],
+    *,
+    level: float,
+    region: Region,
+    words: ScoreWords,
+) -> str:
+    """State a decision, its interval, and the differences between tasks."""
+    where = "on this task" if len(tasks) == 1 else f"on average over these {len(tasks)} tasks"
+    bias = f"{words.format_signed(estimate.mean)}{words.unit}"
+    if not estimate.has_interval:
+        return f"a bias of {bias} {where}; its uncertainty is unknown because a task has only one subsample; draw more."
+    interval = f"({level:.0%} interval {words.format_signed(estimate.low)} to {words.format_signed(estimate.high)})"
+    half_width = words.size(region.half_width)
+    if region.log_odds is not None:
+        half_width += f" ({region.log_odds:g} log-odds)"
+    if decision == "equivalent":
+        nonzero = ", although the bias is not zero" if estimate.excludes_zero else ""
+        text = (
+            f"seeing the test texts changed {words.noun} by less than {half_width} {where}{nonzero}: {bias} {interval}"
+        )
+    elif decision == "inconclusive":
+        text = (
+            f"a bias of {bias} {where} {interval}: too uncertain to distinguish from zero, or to call smaller than "
+            f"{half_width}; {_advise(tasks, level, region.half_width)}"
+        )
+    else:
+        verb = "raised" if decision == "biased up" else "lowered"
+        text = f"seeing the test texts {verb} {words.noun} by {words.size(abs(estimate.mean))} {where} {interval}"
+        smallest = min(abs(estimate.low), abs(estimate.high))
+        if smallest < region.half_width:
+            text += f", possibly by as little as {words.size(smallest)}, which would be negligible"
+    return f"{text}.{_describe_tasks(tasks, estimate, level, region.half_width, words)}"
+
+
+def mention_log_loss(verdict: Verdict, tasks: Sequence[Sequence[float]], level: float) -> Verdict:
+    """Return the verdict, with a sentence on the log loss if that shows a bias which the verdict does not state.
 
     Parameters
     ----------
+    verdict
+        The verdict on the bias of the accuracy.
     tasks
-        Bias of the log-likelihood of each subsample, one sequence a task.
+        Bias of the log-likelihood of each subsample, one sequence per task.
+    level
+        Nominal coverage of the interval.
     """
-    these = of_these_tasks(tasks, level)
-    if not these.has_interval or these.low <= 0 <= these.high or abs(these.mean) < NEWS:
+    estimate = estimate_these_tasks(tasks, level)
+    if not estimate.excludes_zero or abs(estimate.mean) < MIN_LOG_LOSS_CHANGE:
         return verdict
-    way: Decision = "biased up" if these.mean > 0 else "biased down"
-    if verdict.decision == way:
+    decision: Decision = "biased up" if estimate.mean > 0 else "biased down"
+    if verdict.decision == decision:
         return verdict
-    low, high = sorted((abs(these.low), abs(these.high)))
-    better = "better" if these.mean > 0 else "worse"
-    word = f"Log loss, however, gets {better} by {abs(these.mean):.4f} ({level:.0%} interval {low:.4f} to {high:.4f})."
-    return replace(verdict, sentence=f"{verdict.sentence} {word}")
+    low, high = sorted((abs(estimate.low), abs(estimate.high)))
+    verb = "improves" if estimate.mean > 0 else "worsens"
+    change = f"{abs(estimate.mean):.4f} ({level:.0%} interval {low:.4f} to {high:.4f})"
+    return replace(verdict, sentence=f"{verdict.sentence} However, the log loss {verb} by {change}.")
 
 
-def _would_settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> str:
-    if min(map(len, tasks)) < FEWEST:
+def _advise(tasks: Sequence[Sequence[float]], level: float, region: float) -> str:
+    """Say how many more subsamples would settle an inconclusive verdict."""
+    if min(map(len, tasks)) < MIN_SUBSAMPLES:
         return "draw more"
-    further = further_subsamples(tasks, level, region)
-    if further is None:
-        return f"more than {MOST:,} further subsamples of each task would be needed to settle it"
-    digits = max(0, len(str(further)) - 2)
-    rounded = math.ceil(further / 10**digits) * 10**digits
-    return f"about {pluralize(rounded, 'further subsample')} of each task would probably settle it"
+    number = additional_subsamples(tasks, level, region)
+    if number is None:
+        return f"more than {MAX_ADDITIONAL:,} more subsamples per task would be needed to settle it"
+    digits = max(0, len(str(number)) - 2)
+    rounded = math.ceil(number / 10**digits) * 10**digits
+    return f"about {pluralize(rounded, 'more subsample')} per task would probably settle it"
 
 
-def _beyond(
-    tasks: Sequence[Sequence[float]], these: Estimate, such: Estimate, level: float, region: float, show: ScoreWords
+def _describe_tasks(
+    tasks: Sequence[Sequence[float]], estimate: Estimate, level: float, region: float, words: ScoreWords
 ) -> str:
-    """What the average hides: the range over tasks, those biased by themselves, and what other tasks might show."""
+    """Describe what the average hides: the range over tasks, tasks with a bias of their own, and other tasks."""
     if len(tasks) < 2:
         return ""
-    means = [sum(task) / len(task) for task in tasks]
-    span = f"from {show.format_signed(min(means))} to {show.format_signed(max(means))}"
-    text = f" Task by task it runs {span}, {_one_by_one(tasks, level)}"
-    if such.has_interval and of_estimate(these, region) != of_estimate(such, region):
-        ends = f"{show.format_signed(such.low)} to {show.format_signed(such.high)}"
-        text += f"; for other tasks like these the interval is {ends}"
+    means = task_means(tasks)
+    span = f"{words.format_signed(min(means))} to {words.format_signed(max(means))}"
+    counts = count_biased_tasks(tasks, level)
+    directions = ", ".join(f"{number} {way}" for number, way in zip(counts, ("up", "down"), strict=True) if number)
+    significant = f"{sum(counts) or 'none'} of {len(tasks)} tasks{f' ({directions})' * any(counts)}"
+    text = f" By task, the bias ranges from {span} and differs from zero in {significant}"
+    other = estimate_other_tasks(tasks, level)
+    if other.has_interval and decide_from(estimate, region) != decide_from(other, region):
+        limits = f"{words.format_signed(other.low)} to {words.format_signed(other.high)}"
+        text += f"; for other tasks like these, the interval is {limits}"
     return text + "."
-
-
-def _one_by_one(tasks: Sequence[Sequence[float]], level: float) -> str:
-    counts = biased_tasks(tasks, level)
-    ways = ", ".join(f"{number} {way}" for number, way in zip(counts, ("up", "down"), strict=True) if number)
-    return f"clear of zero in {sum(counts) or 'none'} of {len(tasks)}{f' ({ways})' * any(counts)}"
-
-
-def _shown(region: Region, show: ScoreWords) -> str:
-    as_given = f" ({region.log_odds:g} log-odds)" if region.log_odds is not None else ""
-    return show.size(region.half_width) + as_given

@@ -1,168 +1,177 @@
-"""The leaderboard, its ties, and what two runs differ by."""
+"""The leaderboard, its ties, and the comparison of two runs."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from analysis_tables import find_rows, run_analysis, table_rows
+from scipy.stats import ttest_ind
 
-from peekbench import Analysis, Table
 from peekbench.errors import SpecError
-from peekbench.results.table import tidy
-from peekbench_summary import Summary
-from peekbench_summary.changes import contrast
-from peekbench_summary.estimates import of_change
-from peekbench_summary.leaderboard import rank, tie_letters
-from peekbench_summary.summary import summarize
+from peekbench.results import tidy
+from peekbench_summary.estimates import estimate_change
+from peekbench_summary.ties import tie_letters
+
+rank, summarize, compare_runs = (
+    partial(run_analysis, name) for name in ("summary.leaderboard", "summary", "summary.changes")
+)
 
 
-def rows(table: Table) -> list[dict[str, Any]]:
-    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows]
+def simulate_methods(
+    gains: Mapping[str, float], *, shared: float = 0.05, own: float = 0.005, subsamples: int = 20
+) -> Any:
+    """Simulate methods whose accuracy is 0.6 plus a gain.
 
-
-def scores(gains: Mapping[str, float], *, shared: float = 0.05, own: float = 0.005, subsamples: int = 20) -> Any:
-    """Methods whose accuracy is 0.6 and a gain; draws differ by `shared` alike for all, and by `own` for each."""
+    Parameters
+    ----------
+    gains
+        Method to gain.
+    shared
+        Standard deviation between subsamples that all methods share.
+    own
+        Standard deviation between subsamples of each score.
+    subsamples
+        Number of subsamples per task.
+    """
     rng = np.random.default_rng(1)
-    made = []
+    rows = []
     for task in ("a", "b", "c"):
-        luck = rng.normal(0, shared, subsamples)
+        deviations = rng.normal(0, shared, subsamples)
         for method, gain in gains.items():
             for subsample in range(subsamples):
-                extra, test = 0.6 + gain + luck[subsample] + rng.normal(0, own, 2)
+                extra, test = 0.6 + gain + deviations[subsample] + rng.normal(0, own, 2)
                 for arm, score in (("base", extra - 0.1), ("extra", extra), ("test", test)):
-                    made.append((task, method, subsample, arm, 1000, np.round(score * 1000) / 1000))
-    return tidy(pd.DataFrame(made, columns=["task", "method", "subsample", "arm", "num_test", "score"]), "made")
+                    rows.append((task, method, subsample, arm, 1000, np.round(score * 1000) / 1000))
+    return tidy(pd.DataFrame(rows, columns=["task", "method", "subsample", "arm", "num_test", "score"]), "simulated")
 
 
-def ask(results: Any) -> Analysis:
-    return rank(results, options=Summary())
-
-
-def test_methods_stand_in_the_order_of_their_honest_score() -> None:
-    (table,) = ask(scores({"low": 0.0, "high": 0.1, "middle": 0.05})).tables
-    found = rows(table)
-    assert [row["method"] for row in found] == ["high", "middle", "low"]
-    assert [row["tie"] for row in found] == ["a", "b", "c"]
-    assert [row["extra"] for row in found] == pytest.approx([0.7, 0.65, 0.6], abs=0.02)
-    for row in found:
+def test_methods_are_ranked_by_the_score_of_extra() -> None:
+    (table,) = rank(simulate_methods({"low": 0.0, "high": 0.1, "middle": 0.05})).tables
+    ranked = table_rows(table)
+    assert [row["method"] for row in ranked] == ["high", "middle", "low"]
+    assert [row["tie"] for row in ranked] == ["a", "b", "c"]
+    assert [row["extra"] for row in ranked] == pytest.approx([0.7, 0.65, 0.6], abs=0.02)
+    for row in ranked:
         assert row["boost, low"] <= row["boost"] <= row["boost, high"]
         assert row["boost"] == pytest.approx(0.1)
         assert row["bias, low"] < 0 < row["bias, high"]
     assert "3 tasks and 60 trials" in table.note
 
 
-def test_tasks_by_methods() -> None:
-    results = scores({"one": 0.0, "two": 0.1})
-    (table,) = [table for table in summarize(results, options=Summary()).tables if "tasks by methods" in table.title]
+def test_mean_biases_by_task_and_method() -> None:
+    results = simulate_methods({"one": 0.0, "two": 0.1})
+    (table,) = [table for table in summarize(results).tables if "tasks by methods" in table.title]
     by_task = results[results["method"] == "two"].pivot(index=["task", "subsample"], columns="arm", values="score")
     means = (by_task["test"] - by_task["extra"]).groupby("task").mean()
     assert [column.name for column in table.columns] == ["task", "one", "two"]
-    assert [row["two"] for row in rows(table)] == pytest.approx(means.tolist())
-    alone = summarize(results[results["method"] == "one"], options=Summary())
+    assert [row["two"] for row in table_rows(table)] == pytest.approx(means.tolist())
+    alone = summarize(results[results["method"] == "one"])
     assert not any("tasks by methods" in table.title for table in alone.tables)
 
 
-def test_ties_are_paired_over_draws() -> None:
-    """A gain of a point is lost in draws that differ by 5, unless they are the same draws."""
-    results = scores({"one": 0.0, "two": 0.01, "also two": 0.01})
-    ties = {row["method"]: row["tie"] for row in rows(ask(results).tables[0])}
+def test_ties_are_paired_by_subsample() -> None:
+    """A gain of one point is detected although subsamples differ by 5 points, if methods share the subsamples."""
+    results = simulate_methods({"one": 0.0, "two": 0.01, "also two": 0.01})
+    ties = {row["method"]: row["tie"] for row in find_rows(rank(results), "Leaderboard")}
     assert ties["two"] == ties["also two"] == "a"
     assert ties["one"] == "b"
-    apart = results.assign(subsample=results["subsample"] + 100 * results["method"].factorize()[0])
-    assert {row["tie"] for row in rows(ask(apart).tables[0])} == {"a"}
+    disjoint = results.assign(subsample=results["subsample"] + 100 * results["method"].factorize()[0])
+    assert {row["tie"] for row in find_rows(rank(disjoint), "Leaderboard")} == {"a"}
 
 
-def test_equal_methods_are_seldom_told_apart() -> None:
-    """All pairs together at the level: the intervals are widened for their number."""
+def test_equal_methods_seldom_differ() -> None:
+    """The error rate applies to all pairs together."""
     rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(40):
-        results = scores({f"m{number}": 0.0 for number in range(6)}, subsamples=8)
+        results = simulate_methods({f"m{number}": 0.0 for number in range(6)}, subsamples=8)
         shuffled = results["score"].to_numpy().copy()
         is_extra = (results["arm"] == "extra").to_numpy()
         shuffled[is_extra] += rng.normal(0, 0.02, is_extra.sum())
-        found = rows(ask(results.assign(score=shuffled)).tables[0])
-        alarms += len({row["tie"] for row in found}) > 1
+        ranked = find_rows(rank(results.assign(score=shuffled)), "Leaderboard")
+        alarms += len({row["tie"] for row in ranked}) > 1
     assert alarms <= 5
 
 
-def test_sizes_are_ranked_apart() -> None:
-    small = scores({"low": 0.0, "high": 0.1})
+def test_sizes_are_ranked_separately() -> None:
+    small = simulate_methods({"low": 0.0, "high": 0.1})
     both = pd.concat([small.assign(num_train=50), small.assign(num_train=100)], ignore_index=True)
-    found = rows(ask(both).tables[0])
-    assert [(row["num_train"], row["method"]) for row in found] == [
+    ranked = find_rows(rank(both), "Leaderboard")
+    assert [(row["num_train"], row["method"]) for row in ranked] == [
         (50, "high"), (50, "low"), (100, "high"), (100, "low"),
     ]  # fmt: skip
-    assert [row["tie"] for row in found] == ["a", "b", "a", "b"]
+    assert [row["tie"] for row in ranked] == ["a", "b", "a", "b"]
 
 
-def test_two_share_a_letter_if_and_only_if_they_are_not_told_apart() -> None:
-    draw = random.Random(3)
+def test_methods_share_a_letter_if_and_only_if_they_do_not_differ() -> None:
+    generator = random.Random(3)
     for _ in range(200):
-        count = draw.randint(1, 7)
-        apart = {pair for pair in combinations(range(count), 2) if draw.random() < 0.5}
-        letters = tie_letters(count, apart)
+        count = generator.randint(1, 7)
+        different = {pair for pair in combinations(range(count), 2) if generator.random() < 0.5}
+        letters = tie_letters(count, different)
         assert all(letters)
         for first, second in combinations(range(count), 2):
-            assert bool(set(letters[first]) & set(letters[second])) == ((first, second) not in apart)
-        members = {letter: {place for place, own in enumerate(letters) if letter in own} for letter in "".join(letters)}
-        assert not any(one < other for one in members.values() for other in members.values()), "no letter is idle"
+            assert bool(set(letters[first]) & set(letters[second])) == ((first, second) not in different)
+        groups = [{item for item, own in enumerate(letters) if letter in own} for letter in set("".join(letters))]
+        assert not any(group < other for group in groups for other in groups), "no letter is redundant"
         assert letters[0].startswith("a")
 
 
-def test_changes_of_independent_sets_are_welchs() -> None:
-    from scipy.stats import ttest_ind
-
+def test_changes_of_independent_sets_agree_with_the_welch_test() -> None:
     rng = np.random.default_rng(2)
     before, after = rng.normal(0, 1, 12), rng.normal(0.5, 3, 7)
-    found = of_change([before.tolist()], [after.tolist()], 0.9)
+    change = estimate_change([before.tolist()], [after.tolist()], 0.9)
     expected = ttest_ind(after, before, equal_var=False).confidence_interval(0.9)
-    assert found.mean == pytest.approx(after.mean() - before.mean())
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert change.mean == pytest.approx(after.mean() - before.mean())
+    assert (change.low, change.high) == pytest.approx((expected.low, expected.high))
 
 
 def changes(before: Any, after: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     joined = pd.concat([before.assign(run="old"), after.assign(run="new")], ignore_index=True)
-    verdicts, numbers = contrast(joined, options=Summary()).tables
-    return rows(verdicts), rows(numbers)
+    verdicts, numbers = compare_runs(joined).tables
+    return table_rows(verdicts), table_rows(numbers)
 
 
-def test_changes_are_paired_over_shared_draws() -> None:
-    before = scores({"m": 0.0, "gone": 0.0})
-    more = scores({"m": 0.0, "fresh": 0.0}, subsamples=30)
+def test_changes_are_paired_over_shared_subsamples() -> None:
+    before = simulate_methods({"m": 0.0, "gone": 0.0})
+    more = simulate_methods({"m": 0.0, "fresh": 0.0}, subsamples=30)
     lifted = before["arm"] == "test"
     after = before.assign(score=before["score"] + 0.03 * lifted)
     after = pd.concat([after[after["method"] == "m"], more[more["method"] == "fresh"]], ignore_index=True)
     verdicts, numbers = changes(before, after)
-    by_what = {row["what"]: row for row in numbers}
-    assert set(by_what) == {"extra", "boost", "bias"}
-    bias = by_what["bias"]
+    by_quantity = {row["quantity"]: row for row in numbers}
+    assert set(by_quantity) == {"extra", "boost", "bias"}
+    bias = by_quantity["bias"]
     assert bias["change"] == pytest.approx(0.03)
     assert bias["after"] - bias["before"] == pytest.approx(0.03)
-    assert bias["change, high"] - bias["change, low"] == pytest.approx(0, abs=1e-9), "the same draws, each 3 points up"
+    assert bias["change, high"] - bias["change, low"] == pytest.approx(0, abs=1e-9), (
+        "all subsamples improve by 3 points"
+    )
     assert bias["paired"] == 60
-    told = {row["method"]: (row["before"], row["after"], row["changed"]) for row in verdicts}
-    assert told["m"] == ("equivalent", "biased up", "yes")
-    assert told["gone"][1:] == ("-", "only before")
-    assert (told["fresh"][0], told["fresh"][2]) == ("-", "only after")
+    decisions = {row["method"]: (row["before"], row["after"], row["changed"]) for row in verdicts}
+    assert decisions["m"] == ("equivalent", "biased up", "yes")
+    assert decisions["gone"][1:] == ("-", "only before")
+    assert (decisions["fresh"][0], decisions["fresh"][2]) == ("-", "only after")
 
 
-def test_other_draws_are_compared_as_independent_sets() -> None:
-    before = scores({"m": 0.0})
+def test_different_subsamples_are_compared_as_independent_sets() -> None:
+    before = simulate_methods({"m": 0.0})
     _, numbers = changes(before, before.assign(subsample=before["subsample"] + 1000))
     assert all(row["paired"] == 0 and row["change"] == pytest.approx(0) for row in numbers)
-    extra = next(row for row in numbers if row["what"] == "extra")
+    extra = next(row for row in numbers if row["quantity"] == "extra")
     assert extra["change, high"] - extra["change, low"] > 0.01
 
 
-def test_changes_need_two_runs() -> None:
+def test_comparisons_require_two_runs_of_one_kind() -> None:
     with pytest.raises(SpecError, match="peekbench compare"):
-        contrast(scores({"m": 0.0}), options=Summary())
+        compare_runs(simulate_methods({"m": 0.0}))
     regression = tidy(pd.DataFrame({"task": "a", "extra": [0.5, 0.2], "test": [0.5, -0.1]}), "r2")
     with pytest.raises(SpecError, match="only one of old and new"):
-        changes(scores({"m": 0.0}), regression)
+        changes(simulate_methods({"m": 0.0}), regression)

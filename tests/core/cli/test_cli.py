@@ -58,7 +58,7 @@ def test_runs_are_compared_and_ranked(spec: str) -> None:
     peek("run", spec)
     Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
     peek("run", "other.yaml")
-    assert "What changed from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
+    assert "Changes from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
     compared = json.loads(Path("c/report.json").read_text())
     assert "1 in settings, 0 in data, 0 in versions" in compared["headline"]
     assert compared["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]

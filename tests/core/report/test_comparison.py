@@ -40,7 +40,7 @@ def rows(found: Table) -> list[dict[str, Any]]:
 
 
 def paired(report: Report) -> set[int]:
-    return {row["paired"] for row in table(report, "What changed")}
+    return {row["paired"] for row in table(report, "Changes from")}
 
 
 def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
@@ -48,8 +48,8 @@ def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
     after = make_run("after", methods=["toy.vote"])
     report = report_of_comparison(before, after)
     assert paired(report) == {6}
-    assert {row["method"] for row in table(report, "What changed")} == {"toy.vote"}
-    assert all(row["change"] == 0 for row in table(report, "What changed"))
+    assert {row["method"] for row in table(report, "Changes from")} == {"toy.vote"}
+    assert all(row["change"] == 0 for row in table(report, "Changes from"))
     assert [row["after"] for row in table(report, "Verdicts")][1] == "-"
     settings = {row["name"]: (row["before"], row["after"]) for row in table(report, "Differences in settings")}
     assert settings["name"] == ('"before"', '"after"')

@@ -1,0 +1,46 @@
+"""Columns, units and cells that the tables of this plugin share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from peekbench import Column
+from peekbench.records import Cell, Unit
+from peekbench.results import Configuration, Configurations
+from peekbench_summary.estimates import estimate_these_tasks
+
+EFFECTS = ("bias", "boost")
+
+
+def score_unit(results: Configurations) -> Unit:
+    """Return the unit of scores."""
+    return "fraction" if results.is_accuracy else "number"
+
+
+def difference_unit(results: Configurations) -> Unit:
+    """Return the unit of differences of scores."""
+    return "difference" if results.is_accuracy else "change"
+
+
+def spread_unit(results: Configurations) -> Unit:
+    """Return the unit of standard errors and regions."""
+    return "spread" if results.is_accuracy else "number"
+
+
+def interval_columns(name: str, unit: Unit) -> tuple[Column, Column, Column]:
+    """Return the columns of an estimate and of the limits of its interval."""
+    return Column(name, unit), Column(f"{name}, low", unit), Column(f"{name}, high", unit)
+
+
+def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
+    """Return the columns of `interval_columns` for each effect."""
+    return [column for effect in effects for column in interval_columns(effect, unit)]
+
+
+def effect_cells(configuration: Configuration, effects: Sequence[str], level: float) -> list[Cell]:
+    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval."""
+    cells: list[Cell] = []
+    for effect in effects:
+        estimate = estimate_these_tasks(list(configuration.scores[effect].values()), level)
+        cells += [estimate.mean, *estimate.limits]
+    return cells

@@ -1,0 +1,81 @@
+"""Letters that say which methods of a leaderboard tie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from string import ascii_letters
+
+from peekbench.results import Configuration
+from peekbench_summary.pairing import compare
+
+
+def find_differences(configurations: Sequence[Configuration], level: float) -> set[tuple[int, int]]:
+    """Find the pairs of positions whose scores of extra differ significantly.
+
+    Parameters
+    ----------
+    configurations
+        The configurations to compare pairwise.
+    level
+        Nominal coverage of all intervals together (Bonferroni).
+    """
+    pairs = list(combinations(range(len(configurations)), 2))
+    pair_level = 1 - (1 - level) / max(1, len(pairs))
+    different = set()
+    for first, second in pairs:
+        change = compare(configurations[first], configurations[second], "extra", pair_level)
+        if change is not None and change.difference.excludes_zero:
+            different.add((first, second))
+    return different
+
+
+def tie_letters(count: int, different: set[tuple[int, int]]) -> list[str]:
+    """Assign letters to items so that two of them share a letter if and only if they are not different.
+
+    Start with one letter for all items. For each different pair, split every letter that both share, and drop letters
+    that another letter covers.
+
+    Parameters
+    ----------
+    count
+        Number of items.
+    different
+        Pairs of positions (first, second) with first < second.
+
+    Returns
+    -------
+    list of str
+        Letters of each item.
+
+    References
+    ----------
+    Piepho (2004), https://doi.org/10.1198/1061860043515
+
+    Examples
+    --------
+    >>> tie_letters(3, {(0, 2)})
+    ['a', 'ab', 'b']
+    """
+    groups = [frozenset(range(count))]
+    for first, second in sorted(different):
+        split = []
+        for group in groups:
+            split += [group - {first}, group - {second}] if {first, second} <= group else [group]
+        groups = [
+            group
+            for position, group in enumerate(split)
+            if not any(
+                group < other or (group == other and position > other_position)
+                for other_position, other in enumerate(split)
+            )
+        ]
+    groups.sort(key=sorted)
+    letters = [_letter(number) for number in range(len(groups))]
+    return [
+        "".join(letter for letter, group in zip(letters, groups, strict=True) if item in group) for item in range(count)
+    ]
+
+
+def _letter(number: int) -> str:
+    return ascii_letters[number % 52] + (str(number // 52) if number >= 52 else "")

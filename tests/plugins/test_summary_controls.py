@@ -1,0 +1,112 @@
+"""Controls in the analysis `summary`: outcomes, warnings, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+import pytest
+from analysis_tables import find_rows, run_analysis, table_rows
+
+from peekbench.figures import Curves, Forest
+from peekbench.records import Control
+from peekbench.results import control_outcome, tidy
+from peekbench_summary.controls import SENTENCES, judge_control
+from peekbench_summary.region import Region
+from peekbench_summary.verdict import judge
+
+Simulate: TypeAlias = Callable[..., pd.DataFrame]
+
+summarize = partial(run_analysis, "summary")
+AVERAGES, BY_TASK = "Boost and bias over these tasks", "Scores, boost and bias by task"
+
+
+def with_controls(simulate: Simulate, null: float, planted: float) -> pd.DataFrame:
+    """Simulate a method without bias, a negative control and a positive control with the given biases."""
+    biases = {"mine": 0.0, "null": null, "leak": planted}
+    controls = {"mine": "", "null": "negative", "leak": "positive"}
+    parts = [
+        simulate(bias, method=name, subsamples=60, seed=seed, num_test=1000).assign(control=controls[name])
+        for seed, (name, bias) in enumerate(biases.items())
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_controls_are_reported_separately(simulate: Simulate) -> None:
+    """Controls have their own verdicts and figures and are in no ranking."""
+    analysis = summarize(with_controls(simulate, 0.0, 0.1))
+    assert [(verdict.method, verdict.control) for verdict in analysis.verdicts] == [
+        ("mine", ""), ("null", "negative"), ("leak", "positive"),
+    ]  # fmt: skip
+    assert analysis.verdicts[2].decision == "biased up"
+    assert "As expected: a positive control has a planted bias." in analysis.verdicts[2].sentence
+    assert analysis.warnings == ()
+    assert [row["method"] for row in table_rows(analysis.tables[0])] == ["mine"]
+    assert {row["method"] for row in find_rows(analysis, AVERAGES)} == {"mine"}
+    assert {row["method"] for row in find_rows(analysis, BY_TASK)} == {"mine", "null", "leak"}
+    outcomes = find_rows(analysis, "Controls")
+    assert [(row["method"], row["control"], row["outcome"]) for row in outcomes] == [
+        ("null", "negative", "passed"), ("leak", "positive", "passed"),
+    ]  # fmt: skip
+    mine, known = (figure for figure in analysis.figures if isinstance(figure, Forest))
+    assert ([heading for heading, _ in mine.groups], [heading for heading, _ in known.groups]) == (
+        ["mine"], ["null", "leak"],
+    )  # fmt: skip
+
+
+def test_unexpected_outcomes_of_controls_are_warnings(simulate: Simulate) -> None:
+    analysis = summarize(with_controls(simulate, 0.05, -0.05))
+    null, leak = analysis.warnings
+    assert "negative control null cannot have a bias, but this run finds one" in null
+    assert "positive control leak has a planted bias, but this run finds one of the opposite sign" in leak
+    assert "This should be impossible: a negative control cannot have a bias." in analysis.verdicts[1].sentence
+    (missed,) = summarize(with_controls(simulate, 0.0, 0.0)).warnings
+    assert "positive control leak has a planted bias, but this run does not detect it" in missed
+
+
+@pytest.mark.parametrize(
+    ("control", "bias", "noise", "outcome"),
+    [
+        ("negative", 0.002, 0.001, "failed"),  # negligible, but impossible
+        ("positive", 0.002, 0.001, "passed"),  # the planted bias is small
+        ("negative", 0.03, 0.3, "passed"),
+        ("positive", 0.03, 0.3, "undecided"),
+        ("positive", -0.03, 0.01, "failed"),
+    ],
+)
+def test_outcomes_depend_on_zero_and_not_on_the_region(
+    control: Control, bias: float, noise: float, outcome: str
+) -> None:
+    rng = np.random.default_rng(2)
+    tasks = [(bias + noise * rng.normal(size=20)).tolist() for _ in range(3)]
+    verdict = judge_control(judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True), control)
+    assert control_outcome(verdict) == outcome
+    assert verdict.sentence.endswith(SENTENCES[control, outcome])
+
+
+def test_one_subsample_is_undecided_unless_the_bias_is_exactly_zero() -> None:
+    for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
+        verdict = judge("m", [[bias]], level=0.95, region=Region(0.005), is_accuracy=True)
+        assert control_outcome(judge_control(verdict, "negative")) == outcome
+
+
+def test_a_run_with_only_controls_has_a_report(simulate: Simulate) -> None:
+    analysis = summarize(simulate(0.0).assign(control="negative", log_loss=1.0))
+    assert [verdict.control for verdict in analysis.verdicts] == ["negative"]
+    assert [table.title.split(" (")[0] for table in analysis.tables] == [
+        "Scores, boost and bias by task, 95% intervals",
+        "Controls, 95% intervals",
+    ]
+
+
+def test_doses_of_controls_have_their_own_figure() -> None:
+    table = pd.DataFrame({"extra": [0.5, 0.6, 0.5], "mix-0.25": [0.5, 0.7, 0.6], "test": [0.6, 0.7, 0.7]})
+    both = pd.concat([table.assign(task="a", method="mine"), table.assign(task="a", method="leak", control="positive")])
+    analysis = summarize(tidy(both, "doses"))
+    headings = [figure.panels[0][0] for figure in analysis.figures if isinstance(figure, Curves)]
+    assert headings == ["mine", "leak"]
+    (row,) = find_rows(analysis, "Controls")
+    assert row["mix-0.25 - extra"] == pytest.approx(0.2 / 3)

@@ -1,0 +1,57 @@
+"""Scores other than accuracy in the analysis `summary`: effects, needed subsamples, and the log loss in verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+import pytest
+from analysis_tables import find_rows, find_table, run_analysis, simulate_brier, table_rows
+
+from peekbench import load_results
+
+Simulate: TypeAlias = Callable[..., pd.DataFrame]
+
+summarize = partial(run_analysis, "summary")
+BY_SCORE = "Bias and boost by score"
+
+
+def test_other_scores_have_the_same_effects_and_the_subsamples_they_need() -> None:
+    analysis = summarize(simulate_brier(noise=0.5))
+    table = find_table(analysis, BY_SCORE)
+    assert {column.name: column.unit for column in table.columns if column.unit != "text"}.keys() == {
+        f"{name}{end}" for name in ("accuracy", "negative Brier score") for end in ("", ", low", ", high")
+    }  # the data have neither log loss nor F1
+    bias, boost = table_rows(table)
+    assert (bias["effect"], boost["effect"]) == ("bias", "boost")
+    assert boost["accuracy"] == pytest.approx(0.08)
+    assert boost["negative Brier score"] == pytest.approx(0.04)
+    assert bias["accuracy, low"] < 0.02 < bias["accuracy, high"]
+    assert bias["negative Brier score, low"] < 0.01 < bias["negative Brier score, high"]  # a smaller loss is better
+    (needed,) = find_rows(analysis, "Subsamples needed for the same power")
+    assert needed["negative Brier score"] == pytest.approx(0.25, rel=0.1)
+
+
+@pytest.mark.parametrize(("sign", "word"), [(-1, "However, the log loss worsens by 0.0100"), (1, None)])
+def test_a_log_loss_that_disagrees_is_in_the_verdict(sign: int, word: str | None) -> None:
+    """The accuracy rises by 2 points; the log loss improves too, or worsens."""
+    table = simulate_brier(noise=1)
+    table["log_loss"] = 0.9 - sign * 0.01 * (table["arm"] == "test") + 1e-4 * (table["subsample"] % 7)
+    (verdict,) = summarize(table).verdicts
+    assert verdict.decision == "biased up"
+    assert (word is not None) == ("log loss" in verdict.sentence)
+    assert (word or "") in verdict.sentence
+
+
+def test_other_scores_do_not_need_to_be_available_for_controls(simulate: Simulate) -> None:
+    methods = simulate_brier(noise=1).assign(log_loss=0.9)
+    null = simulate(0.0, tasks=2, subsamples=60, method="null").assign(control="negative")
+    assert find_rows(summarize(pd.concat([methods, null], ignore_index=True)), BY_SCORE)
+
+
+def test_without_probabilities_there_is_no_table_by_score(published: Path) -> None:
+    titles = [table.title for table in summarize(load_results(published / "few_shot")).tables]
+    assert not any(title.startswith(BY_SCORE) for title in titles)
