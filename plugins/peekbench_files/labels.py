@@ -22,7 +22,7 @@ def label_key(value: object) -> str | None:
 
 
 def assign_classes(
-    keys: Sequence[str], places: Sequence[str], class_names: Sequence[str] | Mapping[str, str] | None
+    keys: Sequence[str], locations: Sequence[str], class_names: Sequence[str] | Mapping[str, str] | None
 ) -> tuple[tuple[str, ...], list[int]]:
     """Return the class names, and the class of each row as a position among them.
 
@@ -30,7 +30,7 @@ def assign_classes(
     ----------
     keys
         Label of each row, as `label_key` returns it.
-    places
+    locations
         File and position of each row, for error messages.
     class_names
         See `FileOptions.class_names`.
@@ -50,11 +50,11 @@ def assign_classes(
         name_of = {str(position): name for position, name in enumerate(class_names)}
     else:
         name_of = {name: name for name in class_names}
-    for key, place in zip(keys, places, strict=True):
+    for key, location in zip(keys, locations, strict=True):
         if key not in name_of:
             raise DataError(
-                f"{place}: the label {key!r} has no class; class_names contains {', '.join(map(repr, name_of))}. Add "
-                "the label to class_names, or remove the row from the file"
+                f"{location}: the label {key!r} has no class; class_names contains {', '.join(map(repr, name_of))}. "
+                "Add the label to class_names, or remove the row from the file"
             )
     names = tuple(dict.fromkeys(name_of.values()))
     positions = {key: names.index(name) for key, name in name_of.items()}

@@ -14,7 +14,7 @@ from peekbench import DataError
 class Row:
     """One row of a file."""
 
-    place: str
+    position: str
     """Position in the file, such as 'line 3' or 'row 3', counted from 1; the last line of a row with several lines."""
     values: Sequence[Any]
     """Values of the requested columns, in the requested order."""

@@ -38,7 +38,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     examples = list(_check_rows(rows, options, path))
     texts = [example.text for example in examples]
     class_names, labels = assign_classes(
-        [example.key for example in examples], [example.place for example in examples], options.class_names
+        [example.key for example in examples], [example.location for example in examples], options.class_names
     )
     dropped = {"missing": len(rows) - len(texts), "duplicate": 0}
     if options.drop_duplicates != "none":
@@ -69,7 +69,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
 class Example:
     """A row with a text and a label."""
 
-    place: str
+    location: str
     """File and position of the row."""
     text: str
     key: str
@@ -80,28 +80,28 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path) -> Iterat
     """Yield the rows as examples; rows without a value are dropped on request."""
     columns = [*options.text, options.label]
     for row in rows:
-        place = f"{path}, {row.place}"
+        location = f"{path}, {row.position}"
         missing = [column for column, value in zip(columns, row.values, strict=True) if _is_missing(value)]
         if missing and options.drop_missing:
             continue
         if missing:
             raise DataError(
-                f"{place}: no value in column {missing[0]!r}; add one, or set `drop_missing: true` to drop such rows"
+                f"{location}: no value in column {missing[0]!r}; add one, or set `drop_missing: true` to drop such rows"
             )
         *texts, label = row.values
         for column, text in zip(options.text, texts, strict=True):
             if not isinstance(text, str):
                 raise DataError(
-                    f"{place}: {short_repr(text)} in column {column!r} is {type(text).__name__}, not text; store it as "
-                    "text, or name another column as `text`"
+                    f"{location}: {short_repr(text)} in column {column!r} is {type(text).__name__}, not text; store it "
+                    "as text, or name another column as `text`"
                 )
         key = label_key(label)
         if key is None:
             raise DataError(
-                f"{place}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label is "
-                "text or an integer; store it as one of them, or name another column as `label`"
+                f"{location}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label "
+                "is text or an integer; store it as one of them, or name another column as `label`"
             )
-        yield Example(place, options.joined_by.join(texts), key)
+        yield Example(location, options.joined_by.join(texts), key)
 
 
 def _is_missing(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Definition of a task on the Hub: where its files are, which columns it uses, and what its labels mean."""
+"""Definition of a task on the Hub: its files, its columns and the meaning of its labels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HubTask:
 
     name: str
     locations: tuple[Location, ...]
-    """Where the rows are, the preferred location first; the next one is used if a location no longer exists."""
+    """Locations of the rows, in order of preference; the next one is used if a location no longer exists."""
     text: tuple[str, ...]
     """Column of the text, or several columns, which are joined with a line break."""
     label: str

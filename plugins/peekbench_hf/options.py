@@ -82,7 +82,7 @@ class HubDatasetOptions(HubOptions):
         return self
 
     def locations(self) -> tuple[Location, ...]:
-        """Return where the split may be, the preferred location first."""
+        """Return the possible locations of the split, in order of preference."""
         if self.files:
             return (HubFiles(self.id, self.files),)
         folders = ("data/", "") if self.config == "default" else (f"{self.config}/",)

@@ -50,7 +50,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ModelScores:
-    """What one model makes of all tasks."""
+    """Scores of one model for all tasks."""
 
     scores: Mapping[str, OrderScores]
     """Log likelihoods of all orders, by task."""

@@ -27,9 +27,10 @@ from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.forward_context import computing
 from peekbench_lm.model import LanguageModel
 from peekbench_prompting import training
+from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.fit import make_encoder
 from peekbench_prompting.options import Prompting
-from peekbench_prompting.provision import prefetch
+from peekbench_prompting.provision import prefetch, prefetch_models
 from peekbench_prompting.training import pack
 from peekbench_prompting.training_options import Packed
 
@@ -312,6 +313,16 @@ def test_missing_bitsandbytes_for_the_optimizer_is_reported(
     monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
     with pytest.raises(PeekbenchError, match="bitsandbytes"):
         prefetch_method(use, folder, options, tmp_path)
+
+
+def test_missing_libraries_are_reported_before_the_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
+    with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
+        prefetch_method("prompting.zero_shot", folder, {}, tmp_path)
+    with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
+        prefetch_models(options=Exchangeability(model=str(folder)), folders=Folders(tmp_path, tmp_path))
 
 
 def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> None:
