@@ -1,4 +1,4 @@
-"""peekbench measures whether adapting to the unlabeled test texts inflates a method's score.
+"""Measure whether adapting to the unlabeled test texts inflates a method's score.
 
 Names are imported on first use, so that `import peekbench` is fast. The names below are those that most users and
 plugin authors need. The namespaces `peekbench.figures`, `peekbench.plugins`, `peekbench.records` and

@@ -1,4 +1,4 @@
-"""`python -m peekbench` is the command `peekbench`."""
+"""Run `python -m peekbench` as the command `peekbench`."""
 
 from peekbench.cli import main
 

@@ -1,4 +1,4 @@
-"""What the callables that a plugin registers must look like."""
+"""Protocols of the callables that plugins register."""
 
 from __future__ import annotations
 
@@ -19,7 +19,24 @@ if TYPE_CHECKING:
 
 
 class Options(BaseModel):
-    """Root of every plugin's options: what a user writes under `options:` in a spec."""
+    """Base class of a plugin's options, which users write under `options:` in a spec.
+
+    Options are immutable, and unknown options are errors. The docstring below an option is shown to users.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        If a value is invalid.
+
+    Examples
+    --------
+    >>> import peekbench
+    >>> from pydantic import Field
+    >>> class Lsa(peekbench.Options):
+    ...     num_components: int = Field(default=100, ge=1)
+    >>> Lsa(num_components=10)
+    Lsa(num_components=10)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -28,99 +45,257 @@ O_contra = TypeVar("O_contra", bound=Options, contravariant=True)
 
 
 class DataSource(Protocol[O_contra]):
-    """Loads a task's labeled rows; the same rows in the same order every time."""
+    """Function that loads the labeled rows of a task.
 
-    def __call__(self, *, options: O_contra, folders: Folders) -> Dataset: ...
+    Parameters
+    ----------
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Returns
+    -------
+    Dataset
+        The same rows in the same order at every call.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be loaded.
+    """
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> Dataset:
+        """Load the rows."""
+        ...
 
 
 class Pin(Protocol[O_contra]):
-    """Says which options tie a thing to the version that is used here and now, such as `{"revision": "<full SHA>"}`."""
+    """Function that finds the version of data or a model in use.
 
-    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]: ...
+    Parameters
+    ----------
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Returns
+    -------
+    Mapping
+        Options that select this version, such as `{"revision": "<full SHA>"}`.
+    """
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:
+        """Find the version."""
+        ...
 
 
 class Prefetch(Protocol[O_contra]):
-    """Downloads or makes whatever is going to be needed, so that it is there without a network.
+    """Function that downloads or builds all that a run needs, so that the run needs no network.
 
-    Returns what a reader of the run should know of it, such as a model's commit; JSON values.
+    Parameters
+    ----------
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Returns
+    -------
+    Mapping
+        Facts for the report, such as a model's commit, as JSON values.
     """
 
-    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]: ...
+    def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:
+        """Download or build."""
+        ...
 
 
 class CountTokens(Protocol[O_contra]):
-    """Counts a method's tokens in each text."""
+    """Function that counts a method's tokens in texts.
 
-    def __call__(self, texts: Sequence[str], *, options: O_contra, folders: Folders) -> TokenCounts: ...
+    Parameters
+    ----------
+    texts
+        Texts, (n_texts,).
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Returns
+    -------
+    TokenCounts
+        Number of tokens of each text, and the method's limit.
+    """
+
+    def __call__(self, texts: Sequence[str], *, options: O_contra, folders: Folders) -> TokenCounts:
+        """Count the tokens."""
+        ...
 
 
 class Method(Protocol[O_contra]):
-    """Fits on the labeled train set and on unlabeled inputs, if there are any, and returns a predictor.
+    """Function that fits a method. It is not told which arm it is in.
 
-    A method is not told which arm it is in. `unlabeled` is None in the base arm.
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled inputs, (n_test,), or None in the base arm.
+    train
+        Labeled train set.
+    task
+        Facts about the task.
+    options
+        Options from the spec.
+    context
+        Seed, number of threads and folders.
+
+    Returns
+    -------
+    Predictor
+        Predictor of class probabilities, (n_test, n_classes), or of targets, (n_test,).
     """
 
     def __call__(
         self, unlabeled: Inputs | None, train: Labeled, task: Task, *, options: O_contra, context: Context
-    ) -> Predictor: ...
+    ) -> Predictor:
+        """Fit the method."""
+        ...
 
 
 class Analyzer(Protocol[O_contra]):
-    """A pure function of the results table, whose columns `peekbench.results` documents."""
+    """Pure function of the results table.
 
-    def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis: ...
+    Parameters
+    ----------
+    results
+        Results table, whose columns `peekbench.results` documents. It must not be changed.
+    options
+        Options from the spec.
+
+    Returns
+    -------
+    Analysis
+        Tables, figures and verdicts.
+
+    Raises
+    ------
+    ResultsError
+        If the table does not suffice.
+    """
+
+    def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis:
+        """Analyze the results."""
+        ...
 
 
 class Audit(Protocol[O_contra]):
-    """Examines tasks' data as they are, which needs no run.
+    """Function that examines the tasks' data, without a run.
 
     Parameters
     ----------
     tasks
         All rows of each task by the task's name, in the order in which its data source gives them.
+    options
+        Options from the spec.
+    context
+        Seed, number of threads and folders.
+
+    Returns
+    -------
+    Analysis
+        Tables, figures and warnings.
     """
 
-    def __call__(self, tasks: Mapping[str, Dataset], *, options: O_contra, context: Context) -> Analysis: ...
+    def __call__(self, tasks: Mapping[str, Dataset], *, options: O_contra, context: Context) -> Analysis:
+        """Examine the data."""
+        ...
 
 
 class Forecast(Protocol[O_contra]):
-    """Says what an analysis can be expected to show of a design, before anything is run."""
+    """Function that forecasts what an analysis of a planned design can show.
 
-    def __call__(self, design: PlannedDesign, *, options: O_contra) -> Analysis: ...
+    Parameters
+    ----------
+    design
+        Design, before a run.
+    options
+        Options from the spec.
+
+    Returns
+    -------
+    Analysis
+        Tables and warnings.
+    """
+
+    def __call__(self, design: PlannedDesign, *, options: O_contra) -> Analysis:
+        """Forecast the analysis."""
+        ...
 
 
 THREADS_VARIABLE = "PEEKBENCH_THREADS"
-"""Environment variable by which an executor tells how many threads one fit may keep busy."""
+"""Environment variable in which an executor gives the number of CPU threads that one fit may use."""
 
 Outcome: TypeAlias = TrialResult | TrialFailure
+"""Outcome of a trial."""
 
 
 class Executor(Protocol[O_contra]):
-    """Does the work items, in any order and anywhere, and yields the outcomes as they come, of one item or several.
+    """Generator that does the work items of a run, in any order and in any process.
 
-    What is yielded at once is stored at once. Each time costs as much as a quick trial; what is not yielded is lost
-    when the run is killed.
+    Parameters
+    ----------
+    items
+        Work items, each with one or several trials.
+    work
+        Function that does one item and returns its outcomes. It can be pickled, limits BLAS and OpenMP to one thread,
+        and returns a `TrialFailure` if a method raises an exception.
+    options
+        Options from the spec. `peekbench run --workers` sets the option `workers`.
 
-    `work` can be pickled, takes one item and returns its outcomes; it never raises for a method's faults. An item whose
-    worker dies for good is yielded as one `TrialFailure` a trial. Closing the iterator stops all work. `work` itself
-    holds BLAS and OpenMP to one thread, wherever it is called.
+    Yields
+    ------
+    Sequence of Outcome
+        Outcomes of one or several items, which the core stores at once. To store takes as long as a quick trial, and
+        outcomes that are not yielded are lost if the run is killed. For an item whose worker crashed for good, yield a
+        `TrialFailure` for each trial. Closing the generator must stop all work.
     """
 
     def __call__(
         self, items: Iterable[WorkItem], work: Callable[[WorkItem], Sequence[Outcome]], *, options: O_contra
-    ) -> Generator[Sequence[Outcome], None, None]: ...
+    ) -> Generator[Sequence[Outcome], None, None]:
+        """Do the work."""
+        ...
 
 
 Form: TypeAlias = Literal["svg", "inline svg", "png"]
-"""Of a picture. 'svg': a file, with title and note, readable on light and dark ground. 'inline svg': to stand in a
-page, which brings title and note and sets the color of text and axes (`currentColor`). 'png': with title and note, on
-white."""
+"""Form of a picture. 'svg': a file with title and note, for light and dark backgrounds. 'inline svg': part of an HTML
+page, which has title and note as text and sets the color of text and axes (`currentColor`). 'png': a file with title
+and note on a white background."""
 
 
 class Renderer(Protocol):
-    """Draws a figure: the same bytes for the same figure, its texts escaped.
+    """Function that draws a figure.
 
-    Raises PeekbenchError where the library that it draws with is not installed.
+    Parameters
+    ----------
+    figure
+        Figure to draw.
+    form
+        Form of the picture.
+
+    Returns
+    -------
+    bytes
+        The picture: the same bytes for the same figure, with escaped texts.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library that the renderer needs is not installed.
     """
 
-    def __call__(self, figure: Figure, form: Form) -> bytes: ...
+    def __call__(self, figure: Figure, form: Form) -> bytes:
+        """Draw the figure."""
+        ...

@@ -1,1 +1,1 @@
-"""YAML specs: reading them, validating them, and describing what is wrong with them."""
+"""YAML specs: reading, validating and describing errors in them."""

@@ -1,4 +1,4 @@
-"""Tells the extension of a spec from a change of it: a run may grow, its numbers may not come from two experiments."""
+"""Differences between two specs: a run may be extended, but its numbers must come from one experiment."""
 
 from __future__ import annotations
 
@@ -7,35 +7,44 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Differences between two specs that are no mere extension, each with its place; empty where there are none."""
-    found: list[str] = []
+def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the changes that would mix the numbers of two experiments, each with its place.
+
+    New tasks, new methods and more subsamples are extensions and are allowed.
+
+    Parameters
+    ----------
+    old, new
+        Canonical forms of two specs.
+    """
+    changes: list[str] = []
     known = {task["name"] for task in old["tasks"]}
     for group in ("tasks", "methods"):
-        after = {thing["name"]: _for_tasks(known, thing) for thing in new[group]}
+        after = {component["name"]: _for_tasks(known, component) for component in new[group]}
         for before in old[group]:
             if before["name"] not in after:
-                found.append(f"{group}: {before['name']!r} was removed")
+                changes.append(f"{group}: {before['name']!r} was removed")
             else:
-                found += _differences(f"{group}[{before['name']}]", before, after[before["name"]])
-    for size in old["design"]["num_test"]:
-        was, now = _repeats(old, size), _repeats(new, size)
-        if now < was:
-            found.append(f"design.num_subsamples for num_test {size}: {was} before, {now} now")
+                changes += _describe(f"{group}[{before['name']}]", before, after[before["name"]])
+    for num_test in old["design"]["num_test"]:
+        before, now = _repeats(old, num_test), _repeats(new, num_test)
+        if now < before:
+            changes.append(f"design.num_subsamples for num_test {num_test}: {before} before, {now} now")
     old_design, new_design = (
         {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
     )
-    found += _differences("design", old_design, new_design)
+    changes += _describe("design", old_design, new_design)
     for key in ("name", "seed", "arms"):
-        found += _differences(key, old[key], new[key])
-    return found
+        changes += _describe(key, old[key], new[key])
+    return changes
 
 
-def _for_tasks(known: Container[str], thing: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A task, or a method without its exceptions for tasks that are new, which change no number that is there."""
-    if "by_task" not in thing:
-        return thing
-    return {**thing, "by_task": {task: options for task, options in thing["by_task"].items() if task in known}}
+def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a component without its options for new tasks, which change no stored number."""
+    if "by_task" not in component:
+        return component
+    by_task = {task: options for task, options in component["by_task"].items() if task in known}
+    return {**component, "by_task": by_task}
 
 
 def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
@@ -43,17 +52,35 @@ def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
     return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
 
 
-def _differences(place: str, old: Any, new: Any) -> list[str]:
-    return [f"{where}: {was} before, {now} now" for where, was, now in differences(place, old, new)]
+def _describe(place: str, old: Any, new: Any) -> list[str]:
+    return [f"{name}: {before} before, {now} now" for name, before, now in differences(place, old, new)]
 
 
 def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
-    """(place, before, after) of every value that two nested mappings do not share; as JSON, 'null' for none."""
+    """Return the values in which two nested mappings differ.
+
+    Parameters
+    ----------
+    place
+        Place of the mappings, for the result; may be empty.
+    old, new
+        JSON values.
+
+    Returns
+    -------
+    list of tuple
+        Place, old value and new value as JSON; 'null' for a missing value.
+
+    Examples
+    --------
+    >>> differences("design", {"num_train": 50, "num_test": 100}, {"num_train": 60, "num_test": 100})
+    [('design.num_train', '50', '60')]
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return [
-            found
+            difference
             for key in sorted({*old, *new})
-            for found in differences(f"{place}.{key}" if place else key, old.get(key), new.get(key))
+            for difference in differences(f"{place}.{key}" if place else key, old.get(key), new.get(key))
         ]
-    was, now = json.dumps(old), json.dumps(new)
-    return [] if old == new or was == now else [(place, was, now)]  # NaN is not equal to itself
+    before, now = json.dumps(old), json.dumps(new)
+    return [] if old == new or before == now else [(place, before, now)]  # NaN is not equal to itself

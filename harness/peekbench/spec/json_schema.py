@@ -78,6 +78,9 @@ def make_schema() -> dict[str, Any]:
         }
     definitions.pop("Options", None)
     definitions |= {"Arm": ARM, "ExperimentSpec": schema, "AnalysisOnlySpec": analysis_only}
+    for definition in definitions.values():
+        if "description" in definition:  # a docstring, whose first paragraph is enough for users of a spec
+            definition["description"] = definition["description"].partition("\n\n")[0]
     of_experiments = {"anyOf": [{"required": [key]} for key in EXPERIMENT_KEYS]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

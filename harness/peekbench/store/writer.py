@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
-from peekbench.spec.compatibility import changes
+from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Reader
 from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, translate_errors
@@ -126,7 +126,7 @@ class Store(Reader):
         old = self._get("spec")
         if old is not None:
             stored_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
-            self._refuse_changes(spec, changes(json.loads(old), new), tasks, stored_keys)
+            self._refuse_changes(spec, incompatible_changes(json.loads(old), new), tasks, stored_keys)
             self._rekey_base_arms(
                 {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
             )

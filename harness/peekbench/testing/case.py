@@ -1,4 +1,4 @@
-"""A method with data to try it on: invented rows, or somebody's own, drawn as a run would draw them."""
+"""A method with data to check it on: synthetic rows, or given ones, drawn as in a run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+
+import numpy as np
 
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
@@ -21,25 +23,49 @@ from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.design import Design
 
 SOURCE = "peekbench.testing.sample"
-MOST_TRAIN, LEAST_TEST, MOST_TEST = 60, 30, 60  # rows: enough for a fault to show, few enough to be quick
+MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A method with data to try it on."""
+    """A method with data to check it on; `make_case` makes one."""
 
     use: str
+    """Name of the method in specs."""
     entry: MethodEntry
+    """Entry of the method."""
     options: Options
+    """Options to fit the method with."""
     task: Task
+    """Facts about the task."""
     train: Labeled
+    """Labeled train set."""
     unlabeled: Inputs
+    """Unlabeled inputs."""
     other: Inputs
     """Unlabeled inputs of another draw."""
     test: Inputs
+    """Test inputs."""
     folders: Folders
+    """Folders for the method."""
 
     def fit(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> Predictor:
+        """Fit the method.
+
+        Parameters
+        ----------
+        unlabeled
+            Unlabeled inputs, or None for the base arm.
+        seed
+            Seed of the fit.
+        options
+            Options; by default those of the case.
+
+        Raises
+        ------
+        ContractError
+            If the method returns something else than a `Predictor`.
+        """
         context = Context(seed, 1, self.folders)
         predictor = self.entry.method(
             unlabeled, self.train, self.task, options=options or self.options, context=context
@@ -49,16 +75,48 @@ class Case:
         return predictor
 
     def predict(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> FloatArray:
-        """Fit and predict the test inputs: float64, (n_test, n_classes) or (n_test,), held to their contract."""
-        import numpy as np
+        """Fit the method and predict the test inputs.
 
+        Parameters
+        ----------
+        unlabeled
+            Unlabeled inputs, or None for the base arm.
+        seed
+            Seed of the fit.
+        options
+            Options; by default those of the case.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 predictions, (n_test, n_classes) or (n_test,).
+
+        Raises
+        ------
+        ContractError
+            If the predictions have a wrong type, shape or value.
+        """
         predictions = self.fit(unlabeled, seed=seed, options=options).predict(self.test)
         check_predictions(predictions, len(self.test), self.task)
         return np.array(predictions, dtype=np.float64)
 
 
 def sample_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """Made-up texts of three classes, told apart by some of their words, for checks without any data at hand."""
+    """Make synthetic texts of three classes that some of their words distinguish.
+
+    Parameters
+    ----------
+    num_rows
+        Number of texts.
+    seed
+        Seed of the words.
+
+    Examples
+    --------
+    >>> data = sample_texts(30)
+    >>> data.class_names, len(data.inputs)
+    (('first', 'second', 'third'), 30)
+    """
     rng = random.Random(seed)  # noqa: S311 - no secret
     labels = [row % 3 for row in range(num_rows)]
     texts = [
@@ -69,70 +127,102 @@ def sample_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
         + f" number{row}"
         for row, label in enumerate(labels)
     ]
-    instruction = "The text is made of invented words. Answer with its class."
+    instruction = "The text is made of synthetic words. Answer with its class."
     return Dataset(texts, labels, ("first", "second", "third"), instruction=instruction)
 
 
 def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """A made-up linear regression on four features."""
-    import numpy as np
+    """Make a synthetic linear regression task with four features.
 
+    Parameters
+    ----------
+    num_rows
+        Number of rows.
+    seed
+        Seed of the features and of the noise.
+
+    Examples
+    --------
+    >>> sample_numbers(30).inputs.shape
+    (30, 4)
+    """
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(num_rows, 4))
     return Dataset(features, features @ np.arange(1.0, 5.0) + rng.normal(size=num_rows), kind="regression")
 
 
 def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, dataset: Dataset | None = None) -> Case:
-    """Draw train, test and two sets of unlabeled inputs: as many of each class in train, as in a run.
+    """Draw a train set, a test set and two sets of unlabeled inputs, as in a run.
+
+    Parameters
+    ----------
+    use
+        Name of the method in specs.
+    entry
+        Entry of the method.
+    options
+        Options to fit the method with.
+    folder
+        Folder for the method's files.
+    dataset
+        Rows to draw from; by default synthetic ones.
 
     Raises
     ------
     DataError
-        Where the data set has too few rows, or is malformed.
+        If the dataset has too few rows, or is malformed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import peekbench
+    >>> entry = peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")
+    >>> case = make_case("mine.lsa", entry, peekbench.Options(), Path())
+    >>> len(case.train.inputs), len(case.unlabeled), len(case.test)
+    (60, 60, 60)
     """
     if dataset is None:
-        # What takes a regression takes rows of numbers.
         dataset = sample_numbers() if "regression" in entry.task_kinds else sample_texts()
-    data.check_dataset(dataset, "the data set to check on")
+    data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
-    num_test = min(MOST_TEST, (len(dataset.labels) - num_train) // 2)
-    if num_test < LEAST_TEST:
+    num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
+    if num_test < MIN_TEST:
         raise DataError(
-            f"a method cannot be checked on {pluralize(len(dataset.labels), 'row')}, of which {num_train} are for "
-            f"training; give at least {num_train + 2 * LEAST_TEST}"
+            f"cannot check a method on {pluralize(len(dataset.labels), 'row')}, {num_train} of them for training; "
+            f"give at least {num_train + 2 * MIN_TEST}"
         )
     design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
     sampler = Sampler(dataset, design, seed=0, task="sample")
-    one, other = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
+    first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
     source = SourceRef(SOURCE, {"rows": data.fingerprint(dataset)}, folder)
     data.remember(source, dataset)
-    train_labels = sampler.labels[one.train]
+    train_labels = sampler.labels[first.train]
     train_labels.flags.writeable = False
     return Case(
         use=use,
         entry=entry,
         options=options,
         task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
-        train=Labeled(take(dataset.inputs, one.train), train_labels),
-        unlabeled=take(dataset.inputs, one.extra),
-        other=take(dataset.inputs, other.extra),
-        test=take(dataset.inputs, one.test),
+        train=Labeled(take(dataset.inputs, first.train), train_labels),
+        unlabeled=take(dataset.inputs, first.extra),
+        other=take(dataset.inputs, second.extra),
+        test=take(dataset.inputs, first.test),
         folders=Folders(spec=folder, cache=folder),
     )
 
 
 def _num_train(dataset: Dataset) -> int:
-    """Rows to train on: two or more of a class where it has them, and at most half of the smallest class."""
+    """Return the size of the train set: two rows or more of each class, and at most half of the smallest class."""
     if dataset.kind == "regression":
-        return MOST_TRAIN
+        return MAX_TRAIN
     num_classes = len(dataset.class_names)
     counts = data.class_counts(dataset)
     smallest = min(counts.get(label, 0) for label in range(num_classes))
-    return num_classes * max(1, min(max(2, MOST_TRAIN // num_classes), smallest // 2))
+    return num_classes * max(1, min(max(2, MAX_TRAIN // num_classes), smallest // 2))
 
 
 def in_both_arms(check: Callable[[Case, Inputs | None], None]) -> Callable[[Case], None]:
-    """Make a check of one arm a check of both, which says in which of them it found a fault."""
+    """Make a check of both arms from a check of one arm; its errors name the arm."""
 
     @wraps(check)
     def check_both(case: Case) -> None:

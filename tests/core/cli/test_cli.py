@@ -270,7 +270,7 @@ def test_list_show_check_schema_version() -> None:
     assert "num_components: int (>= 1), default 10" in peek("show", "classic.lsa").stdout
     assert peek("check", "toy.vote").stdout.count("passed") == 12
     failed = peek("check", "toy.faulty", "--options", "{fault: nan}", status=3)
-    assert "FAILED  same seed, same numbers" in failed.stdout
+    assert "FAILED  same seed, same predictions" in failed.stdout
     peek("schema", "-o", "schema.json")
     assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"
     assert peek("version").stdout.strip() == "0.1.0"

@@ -1,4 +1,4 @@
-"""The contract check on global random generators: `random`, `numpy.random`, and torch's where torch is imported."""
+"""Contract check of the global random generators: `random`, `numpy.random`, and torch's if torch is imported."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from peekbench.errors import ContractError
 from peekbench.records.data import Inputs
 from peekbench.testing.case import Case, in_both_arms
@@ -15,36 +17,32 @@ from peekbench.testing.case import Case, in_both_arms
 
 @in_both_arms
 def check_random_state(case: Case, unlabeled: Inputs | None) -> None:
-    """Global random generators are neither used nor changed."""
-    import numpy as np
-
-    seen = []
-    with _put_back():
+    """Check that a method neither uses nor changes the global random generators."""
+    predictions = []
+    with _restored_state():
         for seed in (1, 2, 1):
             _seed(seed)
             before = _states()
-            seen.append(case.predict(unlabeled))
+            predictions.append(case.predict(unlabeled))
             after = _states()
             changed = [name for name, state in before.items() if after[name] != state]
             if changed:
                 raise ContractError(
-                    f"it changes the state of {' and '.join(changed)}; use a generator of its own, "
-                    "numpy.random.default_rng(context.seed) say, or torch.random.fork_rng() around torch's"
+                    f"it changes the state of {' and '.join(changed)}; use a generator of its own, such as "
+                    "numpy.random.default_rng(context.seed), or torch.random.fork_rng() around torch's"
                 )
-    # Where one state gives two results, it is not these generators that make the difference.
-    if np.array_equal(seen[0], seen[2]) and not np.array_equal(seen[0], seen[1]):
+    # If one state gives two results, the difference does not come from these generators.
+    if np.array_equal(predictions[0], predictions[2]) and not np.array_equal(predictions[0], predictions[1]):
         raise ContractError(
-            "its numbers depend on the state of a global generator, `random`, `numpy.random` or torch's; "
+            "its predictions depend on the state of a global generator, `random`, `numpy.random` or torch's; "
             "use context.seed instead"
         )
 
 
 def _states() -> dict[str, object]:
-    """The state of each generator, to compare."""
-    import numpy as np
-
-    of_numpy: Any = np.random.get_state()
-    _, keys, *rest = of_numpy
+    """Return the state of each generator in a form that can be compared."""
+    numpy_state: Any = np.random.get_state()
+    _, keys, *rest = numpy_state
     states: dict[str, object] = {"random": random.getstate(), "numpy.random": (keys.tobytes(), *rest)}
     if torch := _torch():
         states["torch"] = torch.get_rng_state().tolist()
@@ -52,8 +50,6 @@ def _states() -> dict[str, object]:
 
 
 def _seed(seed: int) -> None:
-    import numpy as np
-
     random.seed(seed)
     np.random.seed(seed)
     if torch := _torch():
@@ -61,10 +57,8 @@ def _seed(seed: int) -> None:
 
 
 @contextmanager
-def _put_back() -> Iterator[None]:
-    """Leave the generators as they were found: whoever asks for the check may use them."""
-    import numpy as np
-
+def _restored_state() -> Iterator[None]:
+    """Restore the state of the generators on exit, because the caller may use them."""
     torch = _torch()
     states = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()
     try:
@@ -77,5 +71,5 @@ def _put_back() -> Iterator[None]:
 
 
 def _torch() -> Any:
-    """The module, if something has imported it already."""
+    """Return the module if it is imported already."""
     return sys.modules.get("torch")

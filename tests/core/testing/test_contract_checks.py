@@ -1,4 +1,4 @@
-"""Every check passes good methods and catches the very fault that it is for."""
+"""Contract checks: each passes correct methods and finds the error that it is made for."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ from peekbench.testing import (
 )
 
 
-def make(fault: Callable[..., Predictor], **entry: Any) -> MethodEntry:
-    return MethodEntry(name="tried", options=Knob, method=fault, summary="a method to try", **entry)
+def make(method: Callable[..., Predictor], **entry: Any) -> MethodEntry:
+    return MethodEntry(name="tried", options=Knob, method=method, summary="a method to check", **entry)
 
 
 def failed(entry: MethodEntry, folder: Path) -> dict[str, str]:
-    """Names of the checks that fail, and why; the plugin's import is checked elsewhere."""
+    """Return the messages of failed checks by name; another test covers the check of imports."""
     case = make_case("toy.vote", entry, Knob(), folder)
     messages = {}
     for name, check in METHOD_CHECKS.items():
@@ -80,23 +80,23 @@ def failed(entry: MethodEntry, folder: Path) -> dict[str, str]:
     return messages
 
 
-def test_an_honest_method_passes(tmp_path: Path) -> None:
+def test_correct_method_passes(tmp_path: Path) -> None:
     assert failed(make(honest, unlabeled_options=frozenset({"knob"})), tmp_path) == {}
 
 
 BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
-SEED, REFIT = "same seed, same numbers", "a fit leaves nothing for the next one"
-EARLIER = "a later fit leaves earlier predictors alone"
-BATCH, ORDER = "predictions do not depend on what else is predicted", "predictions do not depend on the order"
-GLOBAL, UNTOUCHED = "global random state neither used nor changed", "inputs and labels left as they were"
-# Checks that look at predictions, and so find none where there are none worth the name.
+SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"
+EARLIER = "predictors are independent of later fits"
+BATCH, ORDER = "predictions are independent of other inputs", "predictions are independent of the order"
+GLOBAL, UNTOUCHED = "global random state is unused and unchanged", "inputs and labels are unchanged"
+# Checks of predictions, which fail if there are no valid ones.
 PREDICTING = {BASE, EXTRA, SEED, REFIT, GLOBAL, UNTOUCHED} | {
-    "unlabeled_options have no effect on the base arm", "methods that share a base agree on it"
+    "unlabeled_options have no effect on the base arm", "methods with the same base agree"
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("fault", "checks"),
+    ("method", "checks"),
     [
         (needs_unlabeled, (PREDICTING - {EXTRA}) | {EARLIER, BATCH, ORDER}),
         (unseeded, {SEED, REFIT}),
@@ -113,15 +113,13 @@ PREDICTING = {BASE, EXTRA, SEED, REFIT, GLOBAL, UNTOUCHED} | {
         (returns_scores, PREDICTING),
     ],
 )
-def test_each_fault_is_caught_by_the_checks_that_it_breaks_and_no_other(
-    fault: Any, checks: set[str], tmp_path: Path
-) -> None:
+def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str], tmp_path: Path) -> None:
     MEMORY.clear()
-    assert set(failed(make(fault), tmp_path)) == checks
+    assert set(failed(make(method), tmp_path)) == checks
 
 
 @pytest.mark.parametrize(
-    ("fault", "check"),
+    ("wrong", "check"),
     [
         (unseeded, SEED),
         (unseeded, REFIT),
@@ -131,18 +129,18 @@ def test_each_fault_is_caught_by_the_checks_that_it_breaks_and_no_other(
         (sorts_its_inputs, UNTOUCHED),
     ],
 )
-def test_a_fault_in_one_arm_alone_is_caught_and_the_arm_named(fault: Any, check: str, tmp_path: Path) -> None:
+def test_error_in_one_arm_names_the_arm(wrong: Any, check: str, tmp_path: Path) -> None:
     def in_base(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
-        return (fault if unlabeled is None else honest)(unlabeled, train, task, options=options, context=context)
+        return (wrong if unlabeled is None else honest)(unlabeled, train, task, options=options, context=context)
 
     def in_extra(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
-        return (honest if unlabeled is None else fault)(unlabeled, train, task, options=options, context=context)
+        return (honest if unlabeled is None else wrong)(unlabeled, train, task, options=options, context=context)
 
     for method, arm in ((in_base, "without"), (in_extra, "with")):
         assert failed(make(method), tmp_path)[check].startswith(f"{arm} unlabeled inputs: ")
 
 
-def test_checks_leave_the_global_generators_alone(tmp_path: Path) -> None:
+def test_checks_restore_the_global_generators(tmp_path: Path) -> None:
     random.seed(5)
     np.random.seed(5)
     expected = random.random(), np.random.random()
@@ -153,7 +151,7 @@ def test_checks_leave_the_global_generators_alone(tmp_path: Path) -> None:
 
 
 class Torch:
-    """The part of torch's interface to its global generator that the check uses, on a generator of numpy's."""
+    """The functions of torch's global generator that the check uses, on a NumPy generator."""
 
     def __init__(self) -> None:
         self.generator = np.random.default_rng(0)
@@ -168,7 +166,7 @@ class Torch:
         self.generator.bit_generator.state = ast.literal_eval(state.tobytes().decode())
 
 
-def test_torchs_generator_counts_where_torch_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_generator_is_checked_if_torch_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = Torch()
     monkeypatch.setitem(sys.modules, "torch", torch)
 
@@ -184,14 +182,17 @@ def test_torchs_generator_counts_where_torch_is_imported(tmp_path: Path, monkeyp
     assert torch.get_rng_state().tobytes() == before
 
 
-def test_wrong_declarations_of_options_are_caught(tmp_path: Path) -> None:
+def test_wrong_unlabeled_options_are_found(tmp_path: Path) -> None:
     wrong = make(knob_always, unlabeled_options=frozenset({"knob"}))
     assert (
         "option 'knob' changes the base arm"
         in failed(wrong, tmp_path)["unlabeled_options have no effect on the base arm"]
     )
     unknown = make(honest, unlabeled_options=frozenset({"nkob"}))
-    assert "'nkob', which is no option" in failed(unknown, tmp_path)["unlabeled_options have no effect on the base arm"]
+    assert (
+        "'nkob', which is not an option"
+        in failed(unknown, tmp_path)["unlabeled_options have no effect on the base arm"]
+    )
 
 
 class Settings(Options):
@@ -202,7 +203,7 @@ class Settings(Options):
 
 
 @pytest.mark.parametrize("name", ["flavor", "limit", "twice"])
-def test_options_of_every_kind_are_varied(name: str, tmp_path: Path) -> None:
+def test_options_of_each_type_are_varied(name: str, tmp_path: Path) -> None:
     def depends(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
         scale = 1 if getattr(options, name) == getattr(Settings(), name) else 2
         means = centroids(train, task) * scale
@@ -217,25 +218,23 @@ def test_options_of_every_kind_are_varied(name: str, tmp_path: Path) -> None:
         )
 
 
-def check_pair(one: MethodEntry, other: MethodEntry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do two methods of one plugin agree on a base that they share? Asked of the first, whose knob is at 3."""
-    plugin = registry.Plugin("pair", "pair", {"method": {one.name: one, other.name: other}})
+def check_pair(method: MethodEntry, other: MethodEntry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that two methods of one plugin agree on their base; the first has its knob at 3."""
+    plugin = registry.Plugin("pair", "pair", {"method": {method.name: method, other.name: other}})
     monkeypatch.setattr(registry, "load", lambda name: plugin)
-    case = make_case(f"pair.{one.name}", one, one.options.model_validate({"knob": 3.0}), folder)
-    METHOD_CHECKS["methods that share a base agree on it"](case)
+    case = make_case(f"pair.{method.name}", method, method.options.model_validate({"knob": 3.0}), folder)
+    METHOD_CHECKS["methods with the same base agree"](case)
 
 
 @pytest.mark.parametrize("base", ["common", ""])
-def test_a_base_that_is_not_shared_in_fact_is_caught(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where the one names the other, whose base is then its own name."""
+def test_wrongly_declared_base_is_found(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method may also name another method, whose base is its own name."""
     other = MethodEntry(name="other", options=Knob, method=knob_always, summary="", base=base or "tried")
-    with pytest.raises(ContractError, match="pair.other names the same base but predicts otherwise"):
+    with pytest.raises(ContractError, match="pair.other names the same base"):
         check_pair(make(honest, base=base), other, tmp_path, monkeypatch)
 
 
-def test_methods_with_options_of_their_own_share_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_with_different_options_share_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Knobs(Knob):
         second: int = 1
 
@@ -244,23 +243,23 @@ def test_methods_with_options_of_their_own_share_no_base(tmp_path: Path, monkeyp
     check_pair(make(honest, base="mine"), replace(other, options=Knob), tmp_path, monkeypatch)
 
 
-def test_check_method_reports_what_fails_and_goes_on() -> None:
+def test_check_method_continues_after_a_failed_check() -> None:
     outcomes = {outcome.name: outcome for outcome in check_method("toy.faulty", {"fault": "raise"})}
     assert len(outcomes) == len(METHOD_CHECKS)
-    assert "RuntimeError: this method is broken" in outcomes["same seed, same numbers"].message
-    assert outcomes["importing the plugin is light"].passed
+    assert "RuntimeError: this method is broken" in outcomes[SEED].message
+    assert outcomes["importing the plugin is fast"].passed
 
 
-def test_regression_methods_get_numbers() -> None:
+def test_regression_methods_are_checked_on_numbers() -> None:
     assert all(outcome.passed for outcome in check_method("toy.mean"))
     assert all(outcome.passed for outcome in check_method("toy.mean", dataset=sample_numbers(150, seed=3)))
     small = sample_numbers()
-    large = replace(small, labels=np.asarray(small.labels) * 1e12)  # rounded by more than a small number is worth
+    large = replace(small, labels=np.asarray(small.labels) * 1e12)  # rounding errors exceed small numbers
     assert all(outcome.passed for outcome in check_method("toy.mean", dataset=large))
 
 
 def test_data_are_drawn_as_in_a_run(tmp_path: Path) -> None:
-    """Every class as often in train, however rare; sets that have no row in common."""
+    """Train has each class equally often, and the sets are disjoint."""
     labels = [0 if row < 20 else 1 + row % 2 for row in range(240)]
     dataset = Dataset([f"row {row}" for row in range(240)], labels, ("rare", "one", "two"))
     case = make_case("toy.vote", make(honest), Knob(), tmp_path, dataset)
@@ -273,38 +272,38 @@ def test_data_are_drawn_as_in_a_run(tmp_path: Path) -> None:
     assert np.bincount(case.train.labels.astype(int)).tolist() == [2] * 40
 
 
-def test_data_that_are_too_few_are_a_clear_error() -> None:
-    with pytest.raises(PeekbenchError, match="cannot be checked on 100 rows, of which 48 .* give at least 108"):
+def test_too_few_rows_are_an_error() -> None:
+    with pytest.raises(PeekbenchError, match="100 rows, 48 of them .* at least 108"):
         check_method("toy.vote", dataset=sample_texts(100))
     nothing = Dataset([f"row {row}" for row in range(240)], [0, 1] * 120, ("one", "two", "none"))
     with pytest.raises(PeekbenchError, match="class 'none': 0 rows"):
         check_method("toy.vote", dataset=nothing)
 
 
-def test_unknown_methods_and_options_are_clear_errors() -> None:
+def test_unknown_methods_and_options_are_errors() -> None:
     with pytest.raises(PeekbenchError, match="no method 'toy.voet'"):
         check_method("toy.voet")
-    with pytest.raises(PeekbenchError, match=r"options\.bold: no such setting"):
+    with pytest.raises(PeekbenchError, match=r"options\.bold: no such option; did you mean boldness"):
         check_method("toy.vote", {"bold": 1})
 
 
-def test_heavy_imports_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "heavy_plugin.py").write_text("import pandas\n")
     (tmp_path / "light_plugin.py").write_text("import json\n")
     (tmp_path / "broken_plugin.py").write_text("import no_such_module\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     check_module_light("light_plugin")
-    plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # as an entry point may have it
+    plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
-        METHOD_CHECKS["importing the plugin is light"](make_case("heavy.tried", make(honest), Knob(), tmp_path))
+        METHOD_CHECKS["importing the plugin is fast"](make_case("heavy.tried", make(honest), Knob(), tmp_path))
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
         check_module_light("heavy_plugin")
-    with pytest.raises(ContractError, match="cannot be imported by itself: .*no_such_module"):
+    with pytest.raises(ContractError, match="cannot be imported on its own: .*no_such_module"):
         check_module_light("broken_plugin")
 
 
-def test_data_sources_must_give_the_same_rows(tmp_path: Path) -> None:
+def test_data_sources_must_be_deterministic(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
     def restless(*, options: Any, folders: Any) -> Dataset:
@@ -333,7 +332,7 @@ def test_analyzers_must_be_pure(simulate: Callable[..., pd.DataFrame]) -> None:
     def odd(results: Any, *, options: Any) -> Any:
         return None
 
-    for analyze, message in ((restless, "something else"), (meddling, "changes the results"), (odd, "NoneType")):
+    for analyze, message in ((restless, "second call"), (meddling, "changes the results"), (odd, "NoneType")):
         entry = AnalyzerEntry(name="tried", options=Options, analyze=analyze, summary="")
         with pytest.raises(ContractError, match=message):
             check_analyzer(entry, Options(), simulate(0.0, tasks=2, subsamples=3))
