@@ -69,9 +69,7 @@ def test_audits_may_be_added_to_the_spec_of_a_stored_run(make_spec: MakeSpec) ->
     assert incompatible_changes(before, canonical(make_spec(audits=["toy.sizes"]))) == [], "of a store without audits"
 
 
-def test_audit_versions_are_locked_and_prefetched(
-    make_raw: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_audit_versions_are_locked_and_prefetched(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     path = tmp_path / "audited.yaml"
     path.write_text(yaml.safe_dump(make_raw(audits=["toy.sizes"])))
     spec = load_spec(path, locked=False)
