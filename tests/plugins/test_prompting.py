@@ -28,7 +28,7 @@ from peekbench_prompting.prompts import PromptEncoder
 from peekbench_prompting.scoring import CONTENT_FREE
 
 ROOT = Path(__file__).parents[2]
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # small models are slower with more threads
 
 
 # Scores
@@ -115,11 +115,11 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 
 
 @pytest.mark.parametrize(
-    ("use", "more"),
+    ("use", "settings"),
     [("zero_shot", {"scoring": {"prior_correction": "content_free"}}), ("few_shot", {"num_examples": 2})],
 )
-def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], gpt2: Path) -> None:
-    options = {"model": str(gpt2), "context_length": 400, **more}
+def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], gpt2: Path) -> None:
+    options = {"model": str(gpt2), "context_length": 400, **settings}
     assert [outcome for outcome in check_method(f"prompting.{use}", options) if not outcome.passed] == []
 
 

@@ -16,7 +16,7 @@ from peekbench.errors import SpecError
 from peekbench_prompting.answers import find_answer_tokens
 from peekbench_prompting.prompts import DATE, PromptEncoder
 
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # small models are slower with more threads
 
 
 @pytest.fixture(scope="module", params=sorted(TOKENIZERS))

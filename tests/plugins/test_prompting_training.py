@@ -36,7 +36,7 @@ from peekbench_prompting.training_options import Packed
 
 REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # small models are slower with more threads
 USES = ("prompting.pretrain", "prompting.packed", "prompting.supervised")
 STAGE = {"epochs": 3, "batch_size": 8, "learning_rate": 2e-2}
 QUICK: dict[str, Any] = {"weights": "fp32", "precision": "fp32", "pretraining": STAGE, "lora": {"rank": 4}}
@@ -80,15 +80,15 @@ def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any
 
 
 @pytest.mark.parametrize(
-    ("use", "more"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
+    ("use", "settings"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
 )
-def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], tmp_path: Path) -> None:
+def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], tmp_path: Path) -> None:
     """Check one of the methods that share their code."""
     options = {
         "model": str(save_long_context_model("mistral", tmp_path)),
         **QUICK,
         "pretraining": {**STAGE, "epochs": 1},
-        **more,
+        **settings,
     }
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
