@@ -92,7 +92,7 @@ class Packed(Pretrain):
     sequence_length: int = Field(default=8192, ge=8)
     """Maximum number of tokens per sequence. With `attention: sequence`, limited by the model's own maximum."""
     attention: Attention = "sequence"
-    """What the tokens of a text attend to. sequence: all tokens before. text: the instruction and their own text."""
+    """What the tokens of a text attend to. sequence: all preceding tokens. text: the instruction and their own text."""
 
     @model_validator(mode="after")
     def _check_length(self) -> Self:
