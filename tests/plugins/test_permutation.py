@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,26 +11,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 import pytest
+from analysis_tables import run_analysis, table_rows
 from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
-from peekbench.records.analysis import Analysis, Table
-from peekbench.results.table import load_results, tidy
+from peekbench.results import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench_permutation import Permutation
 from peekbench_permutation.permutation import adjust, compute_p_values
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
-
-
-def analyze(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_component(AnalysisSpec, "permutation", options)
-    return spec.entry.analyze(results, options=spec.options)
-
-
-def rows(table: Table) -> list[dict[str, Any]]:
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+analyze = partial(run_analysis, "permutation")
 
 
 def enumerate_sign_flips(task: Any) -> tuple[float, float]:
@@ -90,7 +83,7 @@ def test_false_positive_rate_is_nominal(num_test: int | None) -> None:
 
 def test_planted_effects_are_found_with_their_sign(simulate: Simulate) -> None:
     bias = {"task0": 0.04, "task1": -0.04, "task2": 0.0, "task3": 0.04, "task4": 0.0}
-    overview, tasks = map(rows, analyze(simulate(bias, subsamples=60)).tables)
+    overview, tasks = map(table_rows, analyze(simulate(bias, subsamples=60)).tables)
     assert (overview[0]["up"], overview[0]["down"]) == (2, 1)
     adjusted = {row["task"]: row["adjusted p"] for row in tasks}
     assert all((adjusted[task] < 0.05) == (bias[task] != 0) for task in bias)
@@ -101,14 +94,14 @@ def test_planted_effects_are_found_with_their_sign(simulate: Simulate) -> None:
 
 def test_equal_scores_give_no_evidence() -> None:
     table = tidy(pd.DataFrame({"task": ["a"] * 30, "extra": 0.5, "test": 0.5}), "same")
-    overview, tasks = map(rows, analyze(table).tables)
+    overview, tasks = map(table_rows, analyze(table).tables)
     assert (tasks[0]["p"], tasks[0]["p, test > extra"]) == (1, 1)
     assert (overview[0]["up"], overview[0]["down"], overview[0]["p, paired t over tasks"]) == (0, 0, None)
 
 
 def test_one_subsample_gives_no_evidence() -> None:
     table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.5, 0.5], "test": [0.9, 0.1]}), "one")
-    tasks = rows(analyze(table).tables[1])
+    tasks = table_rows(analyze(table).tables[1])
     assert [row["p"] for row in tasks] == [1, 1]
     assert [row["p, test > extra"] for row in tasks] == [0.5, 1]
 
@@ -116,8 +109,8 @@ def test_one_subsample_gives_no_evidence() -> None:
 def test_p_values_do_not_depend_on_the_subsamples_of_other_tasks(simulate: Simulate) -> None:
     results = simulate(0.01, tasks=2, subsamples=30)
     shorter = results[~((results["task"] == "task1") & (results["subsample"] >= 12))]
-    both = {row["task"]: row["p"] for row in rows(analyze(shorter).tables[1])}
-    alone = {row["task"]: row["p"] for row in rows(analyze(shorter[shorter["task"] == "task1"]).tables[1])}
+    both = {row["task"]: row["p"] for row in table_rows(analyze(shorter).tables[1])}
+    alone = {row["task"]: row["p"] for row in table_rows(analyze(shorter[shorter["task"] == "task1"]).tables[1])}
     assert both["task1"] == alone["task1"]
     assert list(both) == ["task0", "task1"]
 
@@ -130,7 +123,7 @@ def test_overview_has_the_paired_t_test_over_tasks(simulate: Simulate) -> None:
     results = simulate(0.02)
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="score")
     means = (wide["test"] - wide["extra"]).groupby("task").mean()
-    overview = rows(analyze(results).tables[0])[0]
+    overview = table_rows(analyze(results).tables[0])[0]
     assert overview["p, paired t over tasks"] == pytest.approx(ttest_1samp(means, 0).pvalue)
     assert overview["p, paired t over tasks, test > extra"] == pytest.approx(
         ttest_1samp(means, 0, alternative="greater").pvalue
@@ -139,7 +132,7 @@ def test_overview_has_the_paired_t_test_over_tasks(simulate: Simulate) -> None:
 
 def test_published_zero_shot_accuracies_show_no_bias(published: Path) -> None:
     """The smallest adjusted one-sided p-value in the paper is 0.563."""
-    tasks = rows(analyze(load_results(published / "zero_shot")).tables[1])
+    tasks = table_rows(analyze(load_results(published / "zero_shot")).tables[1])
     assert len(tasks) == 25
     assert min(row["adjusted p, test > extra"] for row in tasks) == pytest.approx(0.563, abs=0.0005)
 
@@ -149,7 +142,7 @@ def test_improved_log_losses_count_as_up(simulate: Simulate) -> None:
     rng = np.random.default_rng(3)
     improved = (results["arm"] == "test") & (results["task"] == "task0")
     results = results.assign(log_loss=0.5 + rng.normal(0, 0.05, len(results)) - 0.04 * improved)
-    overview, tasks = map(rows, analyze(results, measure="log_loss").tables)
+    overview, tasks = map(table_rows, analyze(results, measure="log_loss").tables)
     assert (overview[0]["up"], overview[0]["down"]) == (1, 0)
     assert tasks[0]["bias"] == pytest.approx(0.04, abs=0.02)
     assert tasks[0]["adjusted p"] < 0.01 < tasks[1]["adjusted p"]

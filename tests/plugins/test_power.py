@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import pytest
+from analysis_tables import run_analysis, table_rows
 from scipy.stats import t
 
 from peekbench import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.figures import Curves
 from peekbench.records import DesignPoint, PlannedDesign
-from peekbench.records.analysis import Analysis, Table
-from peekbench.results.table import load_results, tidy
+from peekbench.results import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench_power.designs import detectable_bias, find_cheapest, plan_subsamples
@@ -29,19 +30,11 @@ from peekbench_stats import welch_satterthwaite
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
 CRITERION = Criterion(power=0.8, alpha=0.05)
-
-
-def analyze(results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_component(AnalysisSpec, "power", options)
-    return spec.entry.analyze(results, options=spec.options)
+analyze = partial(run_analysis, "power")
 
 
 def measure(results: pd.DataFrame) -> list[MethodNoise]:
     return list(measure_noise(pair_trials(results), is_accuracy=True))
-
-
-def rows(table: Table) -> list[dict[str, Any]]:
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
 def simulate_noise(
@@ -95,7 +88,7 @@ def test_components_are_recovered() -> None:
     assert noise.sampling == pytest.approx(2 * 0.7 * 0.3, rel=0.2)
     assert np.sqrt(np.mean([size.between for size in sizes])) == pytest.approx(0.02, rel=0.4)
     assert sizes[0].binomial == pytest.approx(0.42, rel=0.05)
-    shown = {row["num_test"]: row for row in rows(analyze(results).tables[0])}
+    shown = {row["num_test"]: row for row in table_rows(analyze(results).tables[0])}
     assert shown[50]["sd of independent arms"] == pytest.approx(np.sqrt(0.42 / 50), rel=0.05)
     assert shown[50]["sd within tasks"] == pytest.approx(np.sqrt(0.03**2 + 0.42 / 50), rel=0.05)
 
@@ -110,7 +103,8 @@ def test_one_size_is_split_by_the_published_share() -> None:
 def test_minimum_detectable_biases_of_the_published_design(published: Path) -> None:
     """In simulations with n=500, sign-flip tests detected 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
     detection = {
-        (row["method"], row["num_test"]): row for row in rows(analyze(load_results(published / "few_shot")).tables[1])
+        (row["method"], row["num_test"]): row
+        for row in table_rows(analyze(load_results(published / "few_shot")).tables[1])
     }
     assert detection["bert", 500]["these tasks"] == pytest.approx(0.0118, abs=0.0003)
     assert detection["gpt2", 500]["these tasks"] == pytest.approx(0.0043, abs=0.0002)
@@ -129,7 +123,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
     """Arms are swapped at random within trials and biases planted, 300 times; benchmarks/power.py has all cells."""
     results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
-    predicted = rows(analyze(results).tables[1])[0]
+    predicted = table_rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
     rng = np.random.default_rng(2)
     for bias, name in ((0.005, "0.5"), (0.01, "1"), (0.02, "2")):
@@ -149,10 +143,10 @@ def test_power_agrees_with_planted_biases(published: Path, model: str, num_test:
 
 def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
     results = simulate_noise({100: 20})
-    _, detection, curve, _ = map(rows, analyze(results, subsamples=[10, 20, 80]).tables)
+    _, detection, curve, _ = map(table_rows, analyze(results, subsamples=[10, 20, 80]).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
-    planned = rows(analyze(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
+    planned = table_rows(analyze(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
     by_design = {(row["num_test"], row["tasks"]): row["20"] for row in planned}
     assert by_design[100, 48] == pytest.approx(by_design[100, 12] / 2, rel=0.03)
     assert by_design[1000, 12] < by_design[100, 12]
@@ -182,17 +176,17 @@ def test_times_at_several_sizes_are_split_into_fixed_and_growing_parts() -> None
     results = simulate_noise({50: 10, 400: 10})
     (method,) = measure(results)
     assert method.noise.seconds == pytest.approx((2.0, 0.03))
-    cost = rows(analyze(results).tables[3])
+    cost = table_rows(analyze(results).tables[3])
     assert [row["cost"] for row in cost].count("lowest") == 1
     for row in cost:
         assert row["time"] == pytest.approx(row["trials"] * (2 + 0.03 * row["num_test"]))
     untimed = results.assign(fit_seconds=np.nan)
-    assert {row["time"] for row in rows(analyze(untimed).tables[3])} == {None}
+    assert {row["time"] for row in table_rows(analyze(untimed).tables[3])} == {None}
 
 
 def test_an_unmeasured_train_size_has_the_noise_of_the_nearest() -> None:
     analysis = analyze(simulate_noise({100: 20}), num_train=[50, 100])
-    curve = rows(analysis.tables[2])
+    curve = table_rows(analysis.tables[2])
     assert [row["num_train"] for row in curve] == [50, 100]
     assert curve[0]["20"] == curve[1]["20"]
     assert "num_train 100 was not measured" in analysis.tables[2].note
@@ -209,13 +203,13 @@ def test_scores_other_than_accuracies() -> None:
     frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
     frame["task"] = np.repeat(["a", "b"], 30)
     components, detection, _, cost = analyze(tidy(frame, "r2"), target_bias=0.05).tables
-    assert rows(components)[0]["sd from test texts"] is None
+    assert table_rows(components)[0]["sd from test texts"] is None
     assert detection.columns[-1].name == "power at 0.02"
-    assert rows(cost)[0]["subsamples"] > 2
+    assert table_rows(cost)[0]["subsamples"] > 2
 
 
 def test_the_store_of_a_pilot_run_suffices(make_spec: Any) -> None:
-    cost = rows(analyze(load_results(run(make_spec()).store)).tables[3])
+    cost = table_rows(analyze(load_results(run(make_spec()).store)).tables[3])
     assert all(row["time"] > 0 for row in cost)
 
 
@@ -225,22 +219,22 @@ def test_forecast_before_anything_is_run() -> None:
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, tuple("abcde")))
     design = PlannedDesign(("mine",), points, {("mine", 50, 100): 2.0})
     detection, chances, times = spec.entry.forecast(design, options=spec.options).tables
-    assert [row["noise of"] for row in rows(detection)] == ["BERT", "GPT-2"] * 2
-    unstable, stable = rows(detection)[:2]
+    assert [row["noise of"] for row in table_rows(detection)] == ["BERT", "GPT-2"] * 2
+    unstable, stable = table_rows(detection)[:2]
     assert unstable["these tasks"] > 2 * stable["these tasks"]
     assert "Nothing was run" in detection.note
     assert "arXiv 2410.00179" in detection.note
-    assert rows(chances)[0]["1 points"] < 0.5 < rows(chances)[1]["1 points"]
-    assert len(rows(times)) == 2
-    assert rows(times)[0]["time"] == pytest.approx(2.0 * rows(times)[0]["trials"])
-    assert rows(times)[0]["subsamples"] == unstable["subsamples for 0.5 points"]
+    assert table_rows(chances)[0]["1 points"] < 0.5 < table_rows(chances)[1]["1 points"]
+    assert len(table_rows(times)) == 2
+    assert table_rows(times)[0]["time"] == pytest.approx(2.0 * table_rows(times)[0]["trials"])
+    assert table_rows(times)[0]["subsamples"] == unstable["subsamples for 0.5 points"]
 
 
 def test_forecast_counts_the_tasks_of_each_size_and_requires_accuracies() -> None:
     spec = make_component(AnalysisSpec, "power")
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, ("a",)))
-    detection = rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
+    detection = table_rows(spec.entry.forecast(PlannedDesign(("mine",), points), options=spec.options).tables[0])
     assert [row["tasks"] for row in detection] == [5, 5, 1, 1]
     assert detection[0]["these tasks"] < detection[2]["these tasks"]
     with pytest.raises(PeekbenchError, match=r"^power: .*no task of this spec is a classification"):
@@ -252,7 +246,7 @@ def test_curves_agree_with_the_tables() -> None:
     analysis = analyze(results, biases=(0.01,), subsamples=(5, 50))
     of_design, by_subsamples = analysis.figures
     assert isinstance(of_design, Curves) and isinstance(by_subsamples, Curves)
-    detection, curve_table = (rows(table) for table in analysis.tables[1:3])
+    detection, curve_table = (table_rows(table) for table in analysis.tables[1:3])
     lines = [line for _, panel in of_design.panels for line in panel]
     assert len(lines) == len(detection)
     for line, row in zip(lines, detection, strict=True):
