@@ -1,6 +1,6 @@
-"""Whether peekbench's engine comes to the accuracies that the straightforward way comes to, arm by arm.
+"""Equivalence of the accuracies of peekbench and of the reference implementation, for each arm.
 
-Prints the mean difference of each arm and a paired equivalence test at a margin of one point; asserts nothing.
+Prints the mean difference of each arm and a paired equivalence test with a margin of one point. Checks nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy import stats
+from straightforward import run_arm
 
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
 from peekbench_finetune.methods import tapt
 from peekbench_finetune.options import Tapt
-from peekbench_lm.builtin import build_model
+from peekbench_lm.sources.builtin import build_model
 
 MARGIN = 0.01
 TASKS = ("stdlib", "numpy", "scipy", "pandas", "sklearn")
@@ -30,9 +31,7 @@ ARMS = ("base", "extra", "test")
 
 
 def run_trial(number: int, model: str, precision: str, context_length: int) -> list[tuple[float, float]]:
-    """Accuracies of each arm, by peekbench and by the straightforward way, on one subsample of one task."""
-    from straightforward import run_arm
-
+    """Return the accuracies of each arm, by peekbench and by the reference implementation, on one subsample."""
     torch.set_num_threads(1)
     name = TASKS[number % len(TASKS)]
     source = SourceRef(f"docstrings.{name}", {}, Path.cwd())
@@ -56,40 +55,41 @@ def run_trial(number: int, model: str, precision: str, context_length: int) -> l
     for unlabeled in (None, extra, test):
         predictor = tapt(unlabeled, Labeled(tuple(train), labels[:NUM_TRAIN]), task, options=options, context=context)
         ours = np.asarray(predictor.predict(tuple(test))).argmax(1)
-        given = (train, labels[:NUM_TRAIN].tolist())
-        theirs = run_arm(folder, unlabeled, given, test, task.num_classes, options, number).argmax(1)
-        accuracies.append(tuple(float(np.mean(found == labels[-NUM_TEST:])) for found in (ours, theirs)))
+        labeled = (train, labels[:NUM_TRAIN].tolist())
+        reference = run_arm(folder, unlabeled, labeled, test, task.num_classes, options, number).argmax(1)
+        accuracies.append(tuple(float(np.mean(classes == labels[-NUM_TEST:])) for classes in (ours, reference)))
     return accuracies  # type: ignore[return-value]
 
 
 def main() -> None:
+    """Run the trials and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=120)
     parser.add_argument("--model", default="builtin:bert-nano")
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
-    parser.add_argument("--context-length", type=int, default=64, help="tokens of a text that are read")
+    parser.add_argument("--context-length", type=int, default=64, help="maximum number of tokens of each text")
     arguments = parser.parse_args()
     build_model(arguments.model.removeprefix("builtin:"), cache_folder())
     work = partial(
         run_trial, model=arguments.model, precision=arguments.precision, context_length=arguments.context_length
     )
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        found = []
-        for each in pool.imap(work, range(arguments.trials)):
-            found.append(each)
-            print(f"{len(found)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
-    accuracies = np.array(found)  # (trials, arms, 2)
+        trials = []
+        for trial in pool.imap(work, range(arguments.trials)):
+            trials.append(trial)
+            print(f"{len(trials)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
+    accuracies = np.array(trials)  # (trials, arms, 2)
     print(f"{arguments.model}, {arguments.precision}, {arguments.trials} trials on docstrings, {NUM_TEST} test texts")
     for arm, name in enumerate(ARMS):
-        ours, theirs = accuracies[:, arm].T
-        difference = ours - theirs
+        ours, reference = accuracies[:, arm].T
+        difference = ours - reference
         error = difference.std(ddof=1) / len(difference) ** 0.5
         p = max(
             stats.t.sf((difference.mean() + MARGIN) / error, len(difference) - 1),
             stats.t.cdf((difference.mean() - MARGIN) / error, len(difference) - 1),
         )
         print(
-            f"  {name:5}  peekbench {ours.mean():6.2%}  straightforward {theirs.mean():6.2%}  difference "
+            f"  {name:5}  peekbench {ours.mean():6.2%}  reference {reference.mean():6.2%}  difference "
             f"{100 * difference.mean():+.2f} points, standard error {100 * error:.2f}; equal within 1 point: p {p:.4f}"
         )
 

@@ -1,6 +1,6 @@
-"""One trial of task-adaptive pretraining (three arms) against the straightforward way, and against the machine's peak.
+"""Speed of task-adaptive pretraining (three arms), compared with the reference implementation and the machine's peak.
 
-Prints figures, asserts nothing. Models have random weights of the published shapes; texts are real.
+Prints figures and checks nothing. Models have random weights of the published shapes; texts are real.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ from typing import Any
 
 import numpy as np
 import torch
+from straightforward import run_arm
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
 from peekbench_finetune.methods import tapt
 from peekbench_finetune.options import Pretraining, Tapt
-from peekbench_lm.builtin import build_model
-from peekbench_lm.devices import reproducibly
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.names import Precision
-from peekbench_lm.pretraining import pretrain
-from peekbench_lm.tokens import encode
+from peekbench_lm.devices import deterministic
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.tokens import encode
+from peekbench_lm.sources.builtin import build_model
+from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.types import Precision
 
 NUM_TRAIN = NUM_TEST = 50
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A model by its size."""
+    """Size of a model."""
 
     name: str
     tokenizer: str
     config: dict[str, Any]
     matrices: int
-    """Weights in the matrices of its layers, which every token is multiplied with."""
+    """Number of weights in the matrices of its layers."""
 
 
 SHAPES = {
@@ -58,9 +60,7 @@ SHAPES = {
 
 
 def make_model(shape: Shape, folder: Path) -> None:
-    """Random weights, and a tokenizer that cuts these texts into about as many tokens as the published one."""
-    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
-
+    """Save a model with random weights and a tokenizer that gives about as many tokens as the published one."""
     tokenizer = AutoTokenizer.from_pretrained(build_model(shape.tokenizer, cache_folder()))
     tokenizer.model_max_length = 512
     tokenizer.save_pretrained(folder)
@@ -72,7 +72,7 @@ def make_model(shape: Shape, folder: Path) -> None:
 
 
 def draw(seed: int) -> tuple[Task, Labeled, list[str], list[str]]:
-    """Task, train, extra and test of one subsample of real texts."""
+    """Return task, train, extra and test texts of a subsample of real texts."""
     source = SourceRef("docstrings.stdlib", {}, Path.cwd())
     dataset = load_dataset(source)
     rows = np.random.default_rng(seed).permutation(len(dataset.inputs))[: NUM_TRAIN + 2 * NUM_TEST]
@@ -83,7 +83,7 @@ def draw(seed: int) -> tuple[Task, Labeled, list[str], list[str]]:
 
 
 def run_trial(folder: Path, threads: int, seed: int, precision: str) -> dict[str, float]:
-    """All three arms with peekbench's engine; seconds, and tokens and seconds of training."""
+    """Run all arms with peekbench; return the seconds of the trial, and tokens and seconds of training."""
     task, train, extra, test = draw(seed)
     options = Tapt.model_validate(
         {"model": str(folder), "threads": threads, "precision": precision, "pretraining": {"epochs": epochs(folder)}}
@@ -101,14 +101,12 @@ def run_trial(folder: Path, threads: int, seed: int, precision: str) -> dict[str
 
 
 def epochs(folder: Path) -> int:
-    """Of pretraining, as in the study."""
+    """Return the epochs of pretraining, as in the paper."""
     return 1 if "gpt2" in folder.name else 2
 
 
 def run_straightforward(folder: Path, seed: int) -> float:
-    """Seconds of the same by `straightforward.run_arm`."""
-    from straightforward import run_arm
-
+    """Run all arms with the reference implementation; return the seconds of the trial."""
     torch.set_num_threads(os.cpu_count() or 1)
     task, train, extra, test = draw(seed)
     options = Tapt.model_validate({"model": str(folder), "pretraining": {"epochs": epochs(folder)}})
@@ -120,67 +118,69 @@ def run_straightforward(folder: Path, seed: int) -> float:
 
 
 def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own."""
+    """Call a function in a separate process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def second_trial(folder: Path, threads: int, precision: str) -> dict[str, float]:
-    """A trial after one that has loaded the model, and the most memory held, in megabytes."""
+    """Measure a trial after one that has loaded the model; add the peak memory in MB."""
     run_trial(folder, threads, 0, precision)
     figures = run_trial(folder, threads, 1, precision)
     return {**figures, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def matrix_peak(threads: int) -> float:
-    """Multiplications and additions a second of the best bf16 matrix product that this machine does."""
+    """Return the operations per second of the fastest bf16 matrix product on this machine."""
     torch.set_num_threads(threads)
     best = 0.0
     for rows, inner, columns in ((1024, 768, 3072), (2048, 2048, 2048), (4096, 1024, 4096)):
-        one, other = (torch.randn(size, dtype=torch.bfloat16) for size in ((rows, inner), (inner, columns)))
+        left, right = (torch.randn(size, dtype=torch.bfloat16) for size in ((rows, inner), (inner, columns)))
         for _ in range(8):
             started = time.perf_counter()
-            one @ other
+            left @ right
             best = max(best, 2 * rows * inner * columns / (time.perf_counter() - started))
     return best
 
 
 def step_speed(folder: Path, shape: Shape, precision: Precision) -> tuple[float, float]:
-    """Best speed of a pretraining step of 16 real texts on one thread, and of the matrix products around it."""
+    """Return the best speeds of a pretraining step of 16 real texts and of a matrix product, with one thread."""
     extra = draw(0)[2]
     best = peak = 0.0
-    with reproducibly(torch.device("cpu"), 1):
+    with deterministic(torch.device("cpu"), 1):
         model = LanguageModel(folder, torch.device("cpu"))
         model.precision = precision
-        texts = encode(model.tokenizer, extra, model.limit(256))[:16]
+        texts = encode(model.tokenizer, extra, model.context_limit(256))[:16]
         for _ in range(6):
             peak = max(peak, matrix_peak(1))
-            trained = pretrain(model, texts, Pretraining(epochs=1).recipe(model.kind), 0.15, 0)
-            best = max(best, 6 * shape.matrices * trained.num_tokens / trained.seconds)
+            result = pretrain(model, texts, Pretraining(epochs=1).recipe(model.kind), 0.15, 0)
+            best = max(best, 6 * shape.matrices * result.num_tokens / result.seconds)
     return best, peak
 
 
 def measure(shape: Shape, precision: Precision) -> None:
-    """Print one model's figures."""
+    """Print the figures of a model."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / shape.name
         in_process(make_model, shape, folder)
         cores = os.cpu_count() or 1
-        ours = in_process(second_trial, folder, cores, precision)
+        single = in_process(second_trial, folder, cores, precision)
         peak = in_process(matrix_peak, cores)
         with multiprocessing.get_context("spawn").Pool(cores) as pool:
-            each = pool.starmap(second_trial, [(folder, 1, precision)] * cores)
+            parallel = pool.starmap(second_trial, [(folder, 1, precision)] * cores)
         speed, step_peak = in_process(step_speed, folder, shape, precision)
-        theirs = in_process(run_straightforward, folder, 1)
-    at_once = max(figures["trial"] for figures in each) / cores
+        reference = in_process(run_straightforward, folder, 1)
+    seconds = max(figures["trial"] for figures in parallel) / cores
     print(f"{shape.name}, {precision}, {NUM_TRAIN} train and {NUM_TEST} test texts, {cores} cores")
-    print(f"  the straightforward way      {theirs:8.1f} s a trial")
-    print(f"  peekbench, one fit at a time {ours['trial']:8.1f} s a trial  {theirs / ours['trial']:5.1f}x as fast")
-    print(f"  peekbench, one fit a core    {at_once:8.1f} s a trial  {theirs / at_once:5.1f}x as fast")
+    print(f"  reference implementation     {reference:8.1f} s per trial")
+    print(f"  peekbench, one fit at a time {single['trial']:8.1f} s per trial  {reference / single['trial']:5.1f}x")
+    print(f"  peekbench, one fit per core  {seconds:8.1f} s per trial  {reference / seconds:5.1f}x")
     print(f"  a step, one thread: {speed / step_peak:6.0%} of the bf16 matrix peak ({step_peak / 1e9:.0f} G/s)")
-    done = 6 * shape.matrices * ours["tokens"] / ours["training"]
-    print(f"  all training, all threads: {done / peak:6.0%} of {peak / 1e9:.0f} G/s, {ours['tokens']:,.0f} real tokens")
-    print(f"  most memory of a worker      {max(figures['memory'] for figures in each):8.0f} MB", flush=True)
+    training = 6 * shape.matrices * single["tokens"] / single["training"]
+    print(
+        f"  training, all threads: {training / peak:6.0%} of {peak / 1e9:.0f} G/s, {single['tokens']:,.0f} real tokens"
+    )
+    print(f"  peak memory of a worker      {max(figures['memory'] for figures in parallel):8.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

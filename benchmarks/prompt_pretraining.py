@@ -31,12 +31,14 @@ from transformers import (
 from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
-from peekbench_lm import completions, training
-from peekbench_lm.builtin import build_model
-from peekbench_lm.completions import Completion, complete
-from peekbench_lm.devices import reproducibly
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.training import Recipe, derive
+from peekbench_lm.devices import deterministic
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.sources.builtin import build_model
+from peekbench_lm.training import completions
+from peekbench_lm.training import loop as training
+from peekbench_lm.training.completions import Completion, train_completions
 from peekbench_prompting.prompts import PromptEncoder
 from peekbench_prompting.training_options import Training
 
@@ -89,7 +91,7 @@ def train_peekbench(folder: Path, num_texts: int, adapters: Path) -> dict[str, A
         return total
 
     training._backward = backward  # type: ignore[assignment]
-    with reproducibly(CPU, 1):
+    with deterministic(CPU, 1):
         model = LanguageModel(folder, CPU, "frozen")
         model.precision = "bf16"
         for number in (8, num_texts):  # the first round is a warm-up
@@ -103,7 +105,7 @@ def train_peekbench(folder: Path, num_texts: int, adapters: Path) -> dict[str, A
             started = time.perf_counter()
             encoder = PromptEncoder(model.tokenizer, task, CONTEXT)
             sequences = [prompt.ids for prompt in encoder.encode(texts[:number])]
-            complete(model, [[Completion(ids)] for ids in sequences], RECIPE, seed=1)
+            train_completions(model, [[Completion(ids)] for ids in sequences], RECIPE, seed=1)
             seconds = time.perf_counter() - started
     return {"seconds": seconds, "losses": losses, "lengths": list(map(len, sequences))}
 
@@ -149,7 +151,7 @@ def train_transformers(folder: Path, num_texts: int, adapters: Path) -> dict[str
             started = time.perf_counter()
             encoder = PromptEncoder(tokenizer, task, CONTEXT)
             sequences = [prompt.ids for prompt in encoder.encode(texts[:number])]
-            order = np.random.default_rng(derive(1, "order", 0)).permutation(number)
+            order = np.random.default_rng(derive_seed(1, "order", 0)).permutation(number)
             trainer = Trainer(
                 model, arguments, train_dataset=PaddedPrompts(tokenizer, [sequences[row] for row in order])
             )

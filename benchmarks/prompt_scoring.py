@@ -21,9 +21,9 @@ from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import FloatArray, SourceRef
 from peekbench_hf.tasks import TASKS
-from peekbench_lm.builtin import build_model
 from peekbench_lm.devices import choose_device
-from peekbench_lm.model import LanguageModel
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.sources.builtin import build_model
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder
 from peekbench_prompting.scoring import Scorer, softmax
@@ -43,7 +43,7 @@ def sample_texts(number: int) -> list[str]:
 def score_one_by_one(model: LanguageModel, encoder: PromptEncoder, prompts: Sequence[Prompt]) -> FloatArray:
     """Compute class probabilities with one forward pass per text and class name, with the model's own attention."""
     scores = np.empty((len(prompts), encoder.task.num_classes))
-    with model.usual_attention():
+    with model.default_attention():
         model.network.eval()
         for row, prompt in enumerate(prompts):
             for label in range(encoder.task.num_classes):

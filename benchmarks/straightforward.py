@@ -1,7 +1,7 @@
-"""The study's work done the straightforward way, with transformers' Trainer: what peekbench's own engine is held to.
+"""Reference implementation of task-adaptive pretraining with transformers' Trainer.
 
-Every arm loads a model from disk, pads each text to the longest of its set, computes in fp32, and saves the pretrained
-model to load it again with a linear layer. Batches, optimizer, schedule and masking are those of `finetune.tapt`.
+Each arm loads a model from disk, pads all texts to the longest one, computes in fp32, and saves the pretrained model to
+load it again with a linear layer. Batches, optimizer, schedule and masking are those of `finetune.tapt`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import Dataset as TorchDataset
 from transformers import (
@@ -26,19 +27,15 @@ from transformers import (
     TrainingArguments,
 )
 
-from peekbench_finetune.classification import HEAD_SPREAD
-from peekbench_lm.folder import model_kind
-from peekbench_lm.model import quiet
-from peekbench_lm.tokens import context_limit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from peekbench_finetune.options import Classification, Pretraining, Tapt
+from peekbench_finetune.classification import HEAD_STANDARD_DEVIATION
+from peekbench_finetune.options import Classification, Pretraining, Tapt
+from peekbench_lm.models.config import model_kind
+from peekbench_lm.models.loading import quiet_transformers
+from peekbench_lm.models.tokens import context_limit
 
 
 class Texts(TorchDataset[dict[str, Any]]):
-    """Texts padded to the longest of them."""
+    """Texts padded to the longest one."""
 
     def __init__(self, tokenizer: Any, texts: Sequence[str], limit: int, labels: Sequence[int] | None = None) -> None:
         self.encoded = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
@@ -53,13 +50,13 @@ class Texts(TorchDataset[dict[str, Any]]):
 
 
 class Classifier(nn.Module):
-    """A model with a linear layer on the hidden state that stands for a text."""
+    """A model with a linear layer on the hidden state that represents a text."""
 
     def __init__(self, folder: Path, num_classes: int, pooling: str) -> None:
         super().__init__()
         self.body = AutoModel.from_pretrained(folder, dtype=torch.float32)
         self.head = nn.Linear(self.body.config.hidden_size, num_classes)
-        nn.init.normal_(self.head.weight, std=HEAD_SPREAD)
+        nn.init.normal_(self.head.weight, std=HEAD_STANDARD_DEVIATION)
         nn.init.zeros_(self.head.bias)
         self.pooling = pooling
 
@@ -85,12 +82,12 @@ def run_arm(
     options: Tapt,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Class scores of the test texts; (n, num_classes)."""
+    """Run an arm and return the class scores of the test texts; shape (n, num_classes)."""
     kind = model_kind(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     limit = context_limit(tokenizer, folder, options.context_length)
-    with tempfile.TemporaryDirectory() as temporary, quiet():
+    with tempfile.TemporaryDirectory() as temporary, quiet_transformers():
         start = folder
         if unlabeled is not None:
             loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM

@@ -1,1 +1,4 @@
-"""The Hub, as the plugins that download from it ask it. A library: it registers nothing."""
+"""Access to the Hugging Face Hub for plugins that download data or models.
+
+This package is a library. It registers no plugin.
+"""

@@ -1,6 +1,7 @@
-"""Asks the Hub for a repository's commit and files, downloads files of one commit, and puts what goes wrong into words.
+"""Commits, file lists and downloads of Hub repositories, with errors that users can act on.
 
-A file that is named with its commit's full SHA is either the right one or not there, with a network and without.
+Files are always requested with the full SHA of a commit, so a file is either the right one or missing, online or
+offline.
 """
 
 from __future__ import annotations
@@ -20,77 +21,132 @@ from peekbench.errors import UnavailableError
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
-REFUSED = (401, 403)  # what servers answer where somebody is unknown, or may not do a thing
-TIMEOUT = 10.0  # seconds until a server that does not answer counts as unreachable
+REFUSED_STATUS = (401, 403)  # HTTP status: unknown account, or missing permission
+TIMEOUT = 10.0  # seconds until a server that does not respond counts as unreachable
+NO_SPACE_OR_PERMISSION = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 
 
 class NotFoundError(Exception):
-    """A place no longer has what it is said to have; another one may."""
+    """A repository, commit or file that the Hub does not have. Another source may have it."""
 
 
-# What the Hub said is kept in small files: with them, a task is found again without a network, at the same commit, and
-# without importing the client library, which takes its time and some memory in every worker.
+# Answers of the Hub are cached in small files. They give the same commit again without a network, and without an import
+# of the client library, which costs time and memory in every worker.
 
 
-def _memo(cache: Path, kind: RepositoryKind, *key: str) -> Path:
+def _cache_file(cache: Path, kind: RepositoryKind, *key: str) -> Path:
+    """Return the file that caches an answer of the Hub."""
     digest = hashlib.sha256(
         "\n".join((kind, os.environ.get("HF_ENDPOINT", "").rstrip("/"), *key)).encode()
     ).hexdigest()[:16]
     return cache / "hub" / f"{key[-1].replace('/', '@')[:60]}-{digest}.json"
 
 
-def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, sought: str) -> str:
-    """Full SHA of the commit that a branch pointed to when this machine first asked.
+def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, description: str) -> str:
+    """Return the full SHA of the commit that a branch pointed to when this machine first asked.
 
     Parameters
     ----------
+    kind
+        Kind of the repository.
+    repository
+        Id of the repository.
+    branch
+        Branch, tag or commit.
     cache
-        Where the answer is kept, so that the same commit is found the next time, and without a network too.
-    sought
-        What is looked for, in words, for messages.
+        Cache folder, which keeps the answer for later calls, online or offline.
+    description
+        What is requested, for error messages.
 
     Raises
     ------
     NotFoundError
-        Where repository or branch do not exist.
+        If the repository or the branch does not exist.
     DataError
-        Where the Hub cannot be asked, or asks for an account.
+        If the Hub is unavailable or requires an account.
     """
-    memo = _memo(cache, kind, repository, branch)
-    if known := read_cached(memo):
-        return str(known["sha"])
-    from huggingface_hub import HfApi
+    cache_file = _cache_file(cache, kind, repository, branch)
+    if cached := read_cached(cache_file):
+        return str(cached["sha"])
+    from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
 
-    with explained(kind, repository, sought):
+    with translated_errors(kind, repository, description):
         sha = HfApi().repo_info(repository, repo_type=kind, revision=branch, timeout=TIMEOUT).sha
     if sha is None:
         raise NotFoundError(f"{repository}: the Hub names no commit of {branch}")
-    write_cached(memo, {"repository": repository, "branch": branch, "sha": sha})
+    write_cached(cache_file, {"repository": repository, "branch": branch, "sha": sha})
     return sha
 
 
-def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, sought: str) -> list[str]:
-    """Paths of a commit's files; arguments and errors as `resolve`."""
-    memo = _memo(cache, kind, repository, sha)
-    if known := read_cached(memo):
-        return list(known["files"])
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
+def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> list[str]:
+    """Return the paths of the files of a commit.
+
+    Parameters
+    ----------
+    kind
+        Kind of the repository.
+    repository
+        Id of the repository.
+    sha
+        Full SHA of the commit.
+    cache
+        Cache folder, which keeps the answer for later calls, online or offline.
+    description
+        What is requested, for error messages.
+
+    Raises
+    ------
+    NotFoundError
+        If the repository or the commit does not exist.
+    DataError
+        If the Hub is unavailable or requires an account.
+    """
+    cache_file = _cache_file(cache, kind, repository, sha)
+    if cached := read_cached(cache_file):
+        return list(cached["files"])
+    from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
+    from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - not needed if the answer is cached
 
     api = HfApi()
-    with explained(kind, repository, sought):
-        api.repo_info(repository, repo_type=kind, revision=sha, timeout=TIMEOUT)  # fails at once; listing tries on
+    with translated_errors(kind, repository, description):
+        api.repo_info(repository, repo_type=kind, revision=sha, timeout=TIMEOUT)  # fails fast, unlike listing
         tree = api.list_repo_tree(repository, revision=sha, repo_type=kind, recursive=True)
         files = [item.path for item in tree if isinstance(item, RepoFile)]
-    write_cached(memo, {"repository": repository, "sha": sha, "files": files})
+    write_cached(cache_file, {"repository": repository, "sha": sha, "files": files})
     return files
 
 
-def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[str], sought: str) -> list[Path]:
-    """Files of a commit, from the client library's cache where they are there; errors as `resolve`."""
-    from huggingface_hub import hf_hub_download
+def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[str], description: str) -> list[Path]:
+    """Download files of a commit, unless the client library has cached them.
 
-    with explained(kind, repository, sought):
+    Parameters
+    ----------
+    kind
+        Kind of the repository.
+    repository
+        Id of the repository.
+    sha
+        Full SHA of the commit.
+    files
+        Paths in the repository.
+    description
+        What is requested, for error messages.
+
+    Returns
+    -------
+    list of Path
+        Local path of each file.
+
+    Raises
+    ------
+    NotFoundError
+        If the repository, the commit or a file does not exist.
+    DataError
+        If the Hub is unavailable or requires an account.
+    """
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import, and few commands download
+
+    with translated_errors(kind, repository, description):
         return [
             Path(hf_hub_download(repository, file, repo_type=kind, revision=sha, etag_timeout=TIMEOUT))
             for file in files
@@ -98,83 +154,114 @@ def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[st
 
 
 @contextmanager
-def explained(kind: RepositoryKind, repository: str, sought: str) -> Iterator[None]:
-    """Turn what the client library raises into what a user can act on."""
-    import httpx2
-    from huggingface_hub import errors
+def translated_errors(kind: RepositoryKind, repository: str, description: str) -> Iterator[None]:
+    """Turn errors of the client library into errors that users can act on.
+
+    Parameters
+    ----------
+    kind
+        Kind of the repository.
+    repository
+        Id of the repository.
+    description
+        What is requested, for error messages.
+
+    Raises
+    ------
+    NotFoundError
+        If the repository, the commit or a file does not exist.
+    DataError
+        If the Hub is unavailable or requires an account, or the files cannot be saved.
+    """
+    import httpx2  # noqa: PLC0415 - imported by the client library anyway
+    from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - imported by the calling function already
 
     try:
         yield
     except errors.GatedRepoError as error:
         raise DataError(
-            f"{sought}: the repository is gated. Ask for access on its page, {_page(kind, repository)}, then log in "
-            "with `hf auth login` or set HF_TOKEN"
+            f"{description}: the repository is gated. Ask for access on its page, {_page(kind, repository)}, then log "
+            "in with `hf auth login` or set HF_TOKEN"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        from huggingface_hub import is_offline_mode
-
-        if refusal := _refusal(error):  # which the client library takes for a broken connection
-            raise _refused(kind, repository, sought, refusal) from error
-        raise (not_cached(sought) if is_offline_mode() else unreachable(sought, error)) from error
+        if refusal := _find_refusal(error):  # the client library reports it as a connection error
+            raise _refused(kind, repository, description, refusal) from error
+        raise (not_cached(description) if is_offline_mode() else unreachable(description, error)) from error
     except errors.RepositoryNotFoundError as error:
-        raise NotFoundError(f"{sought}: no such repository, or a private one") from error
+        raise NotFoundError(f"{description}: no such repository, or a private one") from error
     except errors.HFValidationError as error:
-        raise NotFoundError(f"{sought}: that is no name of a repository") from error
+        raise NotFoundError(f"{description}: not a valid repository id") from error
     except errors.RevisionNotFoundError as error:
-        raise NotFoundError(f"{sought}: no such commit or branch") from error
+        raise NotFoundError(f"{description}: no such commit or branch") from error
     except errors.RemoteEntryNotFoundError as error:
-        raise NotFoundError(f"{sought}: no such file") from error
+        raise NotFoundError(f"{description}: no such file") from error
     except (OSError, httpx2.HTTPError) as error:
-        if refusal := _refusal(error):
-            raise _refused(kind, repository, sought, refusal) from error
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if refusal := _find_refusal(error):
+            raise _refused(kind, repository, description, refusal) from error
+        if isinstance(error, OSError) and error.errno in NO_SPACE_OR_PERMISSION:
             raise DataError(
-                f"{sought}: cannot be kept: {error}; make room, or set HF_HOME to a folder that can be written"
+                f"{description}: cannot save the files: {error}; free disk space, or set HF_HOME to a writable folder"
             ) from error
-        raise unreachable(sought, error) from error
+        raise unreachable(description, error) from error
 
 
 def _page(kind: RepositoryKind, repository: str) -> str:
+    """Return the web page of a repository."""
     return f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
 
 
-def _refusal(error: BaseException | None) -> Exception | None:
-    """The server's answer that it knows no such account, or does not let it have this, if that lies behind an error."""
-    from huggingface_hub.errors import HfHubHTTPError
+def _find_refusal(error: BaseException | None) -> Exception | None:
+    """Return the cause of an error that says that the server refuses access; None if there is no such cause."""
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - imported already if there is an error
 
     while error is not None:
-        if isinstance(error, HfHubHTTPError) and error.response.status_code in REFUSED:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in REFUSED_STATUS:
             return error
         error = error.__cause__
     return None
 
 
-def _refused(kind: RepositoryKind, repository: str, sought: str, refusal: Exception) -> DataError:
+def _refused(kind: RepositoryKind, repository: str, description: str, refusal: Exception) -> DataError:
     return DataError(
-        f"{sought}: the Hub refuses it to this account ({_first_line(refusal)}). Ask for access on its page, "
-        f"{_page(kind, repository)}, and log in again with `hf auth login`, or set HF_TOKEN, by a token that may read "
-        "gated repositories"
+        f"{description}: the Hub refuses access to this account ({_first_line(refusal)}). Ask for access on its page, "
+        f"{_page(kind, repository)}, and log in again with `hf auth login`, or set HF_TOKEN, with a token that has "
+        "access to gated repositories"
     )
 
 
-def not_cached(sought: str) -> UnavailableError:
-    """The error that something is not here, and that nobody may be asked."""
+def not_cached(description: str) -> UnavailableError:
+    """Return the error for something that is not cached while the Hub must not be asked.
+
+    Parameters
+    ----------
+    description
+        What is requested.
+    """
     return UnavailableError(
-        sought,
-        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` where there is a "
-        "network, or name a local folder",
+        description,
+        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` with a network "
+        "connection, or name a local folder",
     )
 
 
-def unreachable(sought: str, error: Exception) -> UnavailableError:
-    """The error that a server does not answer."""
+def unreachable(description: str, error: Exception) -> UnavailableError:
+    """Return the error for a server that does not respond.
+
+    Parameters
+    ----------
+    description
+        What is requested.
+    error
+        Error of the client library.
+    """
     return UnavailableError(
-        sought,
-        f"cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again; with "
-        "HF_HUB_OFFLINE=1 only what is cached is used",
+        description,
+        f"cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again, or set "
+        "HF_HUB_OFFLINE=1 to use cached files only",
     )
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of an error's message, without the id of the request."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)

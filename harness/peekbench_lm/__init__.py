@@ -1,9 +1,25 @@
-"""What the plugins on language models share: models in memory, texts end to end without padding, the training loop.
+"""Language models for plugins: models in memory, packed texts, training and scoring.
 
-It is a library and registers nothing.
+This package is a library. It registers no plugin. Each module imports only modules that stand above it in this list.
+
+====================  ====================================================================
+Module                Contents
+====================  ====================================================================
+``types``, ``recipe`` types, records and training hyperparameters; no heavy imports
+``options``           options that several methods share; no heavy imports
+``installed``         checks that optional libraries are installed
+``devices``           devices, CPU threads, determinism and memory
+``seeds``             seeds derived from a seed and a purpose
+``packing``           layout of texts in one sequence, attention, dropout and checkpointing
+``models``            tokenizers, networks, adapters, `LanguageModel` and leases
+``training``          training loop, pretraining and training on completions
+``scoring``           log-probabilities of sequences and continuations
+``sources``           model files: folders, the Hub and built-in models
+``provision``         callables that method entries register: pin, prefetch, count tokens
+====================  ====================================================================
 """
 
 import logging
 
-# It warns that it would be quicker with a library that runs code of a hub.
+# bitsandbytes suggests installing a library that would run code from the Hub.
 logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Where models are computed: device, precision, threads, and what happens where memory runs out."""
+"""Devices, CPU threads, determinism and memory."""
 
 from __future__ import annotations
 
@@ -10,70 +10,83 @@ from contextlib import contextmanager
 
 import torch
 
-from peekbench import PeekbenchError
 from peekbench.errors import SpecError
-from peekbench_lm.names import DeviceName
+from peekbench_lm.types import DeviceName
 
-NO_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # numbers in glibc's malloc.h
+OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of glibc's malloc.h
 
 
 def choose_device(name: DeviceName) -> torch.device:
-    """The device of that name; 'auto' is a GPU where there is one.
+    """Return the device of a name.
+
+    Parameters
+    ----------
+    name
+        Name of the device; ``auto`` selects a GPU if there is one.
 
     Raises
     ------
     SpecError
-        Where this machine has no such device.
+        If this machine has no such device.
     """
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        name = "cuda" if there["cuda"] else "mps" if there["mps"] else "cpu"
-    if not there[name]:
+        name = "cuda" if available["cuda"] else "mps" if available["mps"] else "cpu"
+    if not available[name]:
         raise SpecError(
             f"device: {name}: torch finds no such device on this machine; write auto or cpu, or install a "
-            "torch build for it"
+            "torch build that supports it"
         )
     return torch.device(name)
 
 
 @contextmanager
-def reproducibly(device: torch.device, threads: int) -> Iterator[None]:
-    """Compute with a number of CPU threads, always in the same order, and leave torch's own generator as it is."""
-    before = torch.get_num_threads()
-    strict = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+def deterministic(device: torch.device, threads: int) -> Iterator[None]:
+    """Compute reproducibly with a fixed number of CPU threads, and preserve the state of torch's random generator.
+
+    Parameters
+    ----------
+    device
+        Device of the computation.
+    threads
+        Number of CPU threads of torch.
+    """
+    previous_threads = torch.get_num_threads()
+    was_enabled = torch.are_deterministic_algorithms_enabled()
+    was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(threads)
     if device.type == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may vary the order of sums
         torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else [], device_type=device.type):
             yield
     finally:
-        torch.set_num_threads(before)
-        torch.use_deterministic_algorithms(strict[0], warn_only=strict[1])
+        torch.set_num_threads(previous_threads)
+        torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed, for the next step's tensors, which are as large.
+    """Make glibc keep freed memory for the tensors of the next step, which have the same sizes.
 
-    Left to itself it gives large blocks back to the system, and each step then waits for zeroed pages.
+    By default glibc returns large blocks to the operating system, and each step then waits for zeroed pages.
     """
     if sys.platform != "linux":
         return
     library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_MAX, 0):  # no block is mapped by itself, however large
+    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_MAX, 0):  # allocate no block by mmap
         library.mallopt(M_TRIM_THRESHOLD, 2**30)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device, or the machine, has no memory left for a tensor."""
+    """Return whether an error means that a device or the machine is out of memory."""
     text = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or any(said in text for said in NO_MEMORY)
+    return isinstance(error, torch.OutOfMemoryError) or any(message in text for message in OUT_OF_MEMORY_MESSAGES)
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back what torch holds in reserve."""
+    """Release the memory that torch caches for a device."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
     elif device.type == "mps":
@@ -81,44 +94,20 @@ def free_memory(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device) -> float:
-    """Most megabytes held so far: by tensors on a GPU since `reset_peak_memory`, else by this process, ever."""
+    """Return the peak memory in MB.
+
+    On a CUDA device this is the memory of tensors since `reset_peak_memory`; on other devices it is the memory of this
+    process since its start.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    import resource
+    import resource  # noqa: PLC0415 - the module is missing on Windows
 
-    unit = 1 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
+    unit = 1 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes on macOS and in KB on Linux
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Forget how much memory earlier fits took, where the device lets one."""
+    """Reset the peak memory of a CUDA device, so that `peak_memory` ignores earlier fits."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-
-
-class MicroBatch:
-    """How many texts are computed at once; halved for good where they do not fit into memory."""
-
-    def __init__(self) -> None:
-        self.limit: int | None = None
-        """None while whole batches fit."""
-
-    def shrink(self, size: int, device: torch.device, error: RuntimeError) -> None:
-        """Take half as many from now on.
-
-        Raises
-        ------
-        PeekbenchError
-            Where a single text does not fit.
-        """
-        if size == 1:
-            raise PeekbenchError(
-                "a single text does not fit into memory; choose a smaller model or context_length, train by lora, or "
-                "let fewer workers share the device"
-            ) from error
-        self.limit = size // 2
-        free_memory(device)
-
-    def size(self, num_texts: int) -> int:
-        """How many of so many texts to compute at once."""
-        return min(self.limit or num_texts, num_texts)

@@ -1,4 +1,4 @@
-"""Whether the libraries that language models need are there; imports none of them."""
+"""Checks that optional libraries are installed, without importing them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LIBRARIES = ("torch", "transformers", "peft")
 
 
 def check_installed() -> None:
-    """Say what to install, where something is missing.
+    """Check that the libraries for language models are installed.
 
     Raises
     ------
     PeekbenchError
-        Where one of the libraries is not installed.
+        If a library is missing.
     """
     if missing := [library for library in LIBRARIES if find_spec(library) is None]:
         raise PeekbenchError(
@@ -24,26 +24,34 @@ def check_installed() -> None:
         )
 
 
-def check_bitsandbytes(need: str, instead: str) -> None:
-    """Say what to install, where bitsandbytes is missing.
+def check_bitsandbytes(feature: str, alternative: str) -> None:
+    """Check that bitsandbytes is installed.
 
     Parameters
     ----------
-    need, instead
-        What it is needed for, and what may be chosen that needs none.
+    feature
+        Feature that needs bitsandbytes, as a plural noun.
+    alternative
+        Option that avoids bitsandbytes.
 
     Raises
     ------
     PeekbenchError
-        Where it is not installed.
+        If bitsandbytes is not installed.
     """
     if find_spec("bitsandbytes") is None:
         raise PeekbenchError(
-            f"{need} need bitsandbytes: `pip install 'peekbench[qlora]'`, or in a clone "
-            f"`tox run -e run-qlora -- SPEC`; or choose {instead}"
+            f"{feature} need bitsandbytes: `pip install 'peekbench[qlora]'`, or in a clone "
+            f"`tox run -e run-qlora -- SPEC`; or choose {alternative}"
         )
 
 
 def check_four_bits() -> None:
-    """The same for weights in four bits."""
+    """Check that weights can be quantized to four bits.
+
+    Raises
+    ------
+    PeekbenchError
+        If bitsandbytes is not installed.
+    """
     check_bitsandbytes("four-bit weights", "`weights: fp32`")

@@ -1,6 +1,7 @@
-"""What every method that works with a language model registers besides itself: how to pin it, get it, and count tokens.
+"""Callables that entries of language-model methods share: pin a model, prefetch it, and count tokens.
 
-torch and transformers take seconds to import, and are so when one of these is called.
+Entries refer to them by name, such as ``pin="peekbench_lm.provision:pin"``. This module imports neither torch nor
+transformers at its top level, so pinning stays fast and `prefetch` can say which libraries are missing.
 """
 
 from __future__ import annotations
@@ -11,42 +12,87 @@ from typing import Any, Protocol
 from peekbench import Folders
 from peekbench.records import TokenCounts
 from peekbench_lm.installed import check_installed
+from peekbench_lm.models.tokens import context_limit, load_tokenizer
+from peekbench_lm.models.tokens import count_tokens as count_text_tokens
+from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
 
 
-class NamesModel(Protocol):
-    """Options that say which model, and how much of a text it reads."""
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def revision(self) -> str: ...
+class ModelOptions(Protocol):
+    """Options that name a model and the number of tokens it reads of each text."""
 
     @property
-    def context_length(self) -> int: ...
+    def model(self) -> str:
+        """Name of the model, as for `find_model`."""
+
+    @property
+    def revision(self) -> str:
+        """Commit or branch on the Hub."""
+
+    @property
+    def context_length(self) -> int:
+        """Maximum number of tokens that the method reads of each text."""
 
 
-def pin(*, options: NamesModel, folders: Folders) -> Mapping[str, Any]:
-    """The commit of a model on the Hub."""
-    from peekbench_lm.folder import pin_model
+def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
+    """Return the options that fix a model on the Hub to its current commit.
 
+    Parameters
+    ----------
+    options
+        Options of the method.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the commit cannot be determined.
+    """
     return pin_model(options.model, options.revision, folders)
 
 
-def prefetch(*, options: NamesModel, folders: Folders) -> Mapping[str, Any]:
-    """Download the model, or make it, where it is not here yet."""
-    check_installed()
-    from peekbench_lm.folder import describe_model
+def prefetch(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
+    """Download or train the model if it is not on this machine yet, and describe it.
 
+    Parameters
+    ----------
+    options
+        Options of the method.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library for language models is missing.
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    check_installed()
     return describe_model(options.model, options.revision, folders)
 
 
-def count_tokens(texts: Sequence[str], *, options: NamesModel, folders: Folders) -> TokenCounts:
-    """Tokens of each text, special ones included."""
-    check_installed()
-    from peekbench_lm.folder import find_model
-    from peekbench_lm.tokens import context_limit, count, load_tokenizer
+def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:
+    """Return the number of tokens of each text, including special tokens, and the context limit.
 
+    Parameters
+    ----------
+    texts
+        Texts to tokenize.
+    options
+        Options of the method.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library for language models is missing.
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    check_installed()
     folder = find_model(options.model, options.revision, folders).path
     tokenizer = load_tokenizer(folder)
-    return TokenCounts(count(tokenizer, texts), context_limit(tokenizer, folder, options.context_length))
+    limit = context_limit(tokenizer, folder, options.context_length)
+    return TokenCounts(count_text_tokens(tokenizer, texts), limit)

@@ -1,36 +1,36 @@
-"""Task-adaptive pretraining of BERT- and GPT-like language models, and what too much of it does."""
+"""Task-adaptive pretraining of BERT- and GPT-like language models, and pretraining for too many epochs."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from peekbench import MethodEntry, hookimpl
-from peekbench_finetune.methods import overtrain, tapt
 from peekbench_finetune.options import Overtrain, Tapt
-from peekbench_lm.provision import count_tokens, pin, prefetch
 
 
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
+    """Register the methods."""
+    entry = partial(
+        MethodEntry,
+        base="finetuning",
+        pin="peekbench_lm.provision:pin",
+        prefetch="peekbench_lm.provision:prefetch",
+        count_tokens="peekbench_lm.provision:count_tokens",
+    )
     return [
-        MethodEntry(
+        entry(
             name="tapt",
             options=Tapt,
-            method=tapt,
+            method="peekbench_finetune.methods:tapt",
             summary="task-adaptive pretraining of a language model, linear layer, all weights finetuned",
             unlabeled_options=frozenset({"pretraining"}),
-            base="finetuning",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
-        MethodEntry(
+        entry(
             name="overtrain",
             options=Overtrain,
-            method=overtrain,
-            summary="as tapt, with more epochs of pretraining",
+            method="peekbench_finetune.methods:overtrain",
+            summary="tapt with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
-            base="finetuning",
-            pin=pin,
-            prefetch=prefetch,
-            count_tokens=count_tokens,
         ),
     ]

@@ -1,4 +1,4 @@
-"""Trains a language model with a linear layer to classify, and classifies."""
+"""Classification with a language model and a linear layer."""
 
 from __future__ import annotations
 
@@ -10,53 +10,86 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench.records import FloatArray, IntArray
-from peekbench_lm.forward_context import computing
-from peekbench_lm.layout import Part, Step
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.names import Pooling
-from peekbench_lm.training import Batch, Recipe, Trained, derive, fitting, train
-from peekbench_lm.vocabulary import used_rows
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.packing.forward_context import forward_context
+from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.training.embeddings import train_embedding_subset
+from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+from peekbench_lm.types import Pooling
 
-HEAD_SPREAD = 0.02  # standard deviation of the linear layer's first weights, as in BERT and GPT-2
+HEAD_STANDARD_DEVIATION = 0.02  # of the initial weights of the linear layer, as in BERT and GPT-2
 
 
 class Classifier:
-    """A language model without its own head, and a linear layer on the hidden state that stands for a text."""
+    """A language model without its own head, and a linear layer on the hidden state that represents a text.
+
+    Parameters
+    ----------
+    model
+        Language model.
+    num_classes
+        Number of classes.
+    pooling
+        Hidden state that represents a text.
+    seed
+        Seed of the initial weights of the linear layer.
+    """
 
     def __init__(self, model: LanguageModel, num_classes: int, pooling: Pooling, seed: int) -> None:
         self.model = model
         self.pooling = pooling
         self.head = nn.Linear(model.hidden_size, num_classes)
         generator = torch.Generator().manual_seed(seed)
-        nn.init.normal_(self.head.weight, std=HEAD_SPREAD, generator=generator)
+        nn.init.normal_(self.head.weight, std=HEAD_STANDARD_DEVIATION, generator=generator)
         nn.init.zeros_(self.head.bias)
         self.head.to(model.device)
 
     def logits(self, part: Part) -> Tensor:
-        """(num_texts, num_classes)."""
-        hidden = self.model.hidden(part)
+        """Return the logits of the texts of a part; shape (num_texts, num_classes)."""
+        hidden = self.model.hidden(part)  # (num_tokens, hidden_size)
         logits: Tensor = self.head(pool(hidden, part, self.pooling))
         return logits.float()
 
-    def fit(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, recipe: Recipe, seed: int) -> Trained:
-        """Train all that has to be trained on labeled texts."""
+    def fit(
+        self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, recipe: Recipe, seed: int
+    ) -> TrainingResult:
+        """Train all trainable weights on labeled texts.
+
+        Parameters
+        ----------
+        texts
+            Token ids of each text.
+        labels
+            Class of each text; shape (len(texts),).
+        recipe
+            Hyperparameters.
+        seed
+            Seed of order and dropout.
+
+        Raises
+        ------
+        PeekbenchError
+            If a single text does not fit into memory.
+        """
         size = recipe.batch_size
         orders = [
-            np.random.default_rng(derive(seed, "order", epoch)).permutation(len(texts))
+            np.random.default_rng(derive_seed(seed, "order", epoch)).permutation(len(texts))
             for epoch in range(recipe.epochs)
         ]
-        epochs = [
-            [self._batch(texts, labels, order[start : start + size]) for start in range(0, len(order), size)]
+        batches = [
+            [self._make_batch(texts, labels, order[start : start + size]) for start in range(0, len(order), size)]
             for order in orders
         ]
-        num_steps = sum(map(len, epochs))
-        with used_rows(self.model, texts, recipe, num_steps):
-            modules = [self.model.body, self.head, *filter(None, [self.model.words])]
-            return train(self.model, modules, epochs, num_steps, recipe, derive(seed, "dropout"))
+        epochs = Epochs(batches, sum(map(len, batches)))
+        with train_embedding_subset(self.model, texts, recipe, epochs.num_steps):
+            modules = [self.model.body, self.head, *filter(None, [self.model.embedding_override])]
+            return train(self.model, modules, epochs, recipe, derive_seed(seed, "dropout"))
 
-    def _batch(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, rows: IntArray) -> Batch:
+    def _make_batch(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, rows: IntArray) -> Batch:
         step = Step([texts[row] for row in rows])
-        targets = torch.from_numpy(labels[rows[step.order]].astype(np.int64))
+        targets = torch.from_numpy(labels[rows[step.order]].astype(np.int64))  # (len(rows),)
 
         def loss(part: Part) -> Tensor:
             return cross_entropy(self.logits(part), targets[part.texts].to(self.model.device), reduction="sum")
@@ -65,7 +98,20 @@ class Classifier:
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Sequence[int]], batch_size: int) -> FloatArray:
-        """Class probabilities; (len(texts), num_classes)."""
+        """Return class probabilities; shape (len(texts), num_classes).
+
+        Parameters
+        ----------
+        texts
+            Token ids of each text.
+        batch_size
+            Number of texts that are computed at once; fewer if the device is out of memory.
+
+        Raises
+        ------
+        PeekbenchError
+            If a single text does not fit into memory.
+        """
         self.model.network.eval()
         self.head.eval()
         order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
@@ -74,26 +120,36 @@ class Classifier:
         def attempt(parts: Sequence[Part]) -> Tensor:
             logits = []
             for part in parts:
-                with computing(part, 0, "fp32"):
+                with forward_context(part, 0, "fp32"):
                     logits.append(self.logits(part))
             return torch.cat(logits)
 
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
             step = Step([texts[row] for row in rows])
-            logits = fitting(self.model, attempt, step)
+            logits = self.model.run_in_parts(step, attempt)  # (len(rows), num_classes), in the order of the step
             probabilities[[rows[position] for position in step.order]] = logits.double().softmax(-1).cpu().numpy()
         return probabilities
 
 
 def pool(hidden: Tensor, part: Part, pooling: Pooling) -> Tensor:
-    """The hidden states that stand for a part's texts; (num_texts, hidden_size)."""
+    """Return the hidden states that represent the texts of a part; shape (num_texts, hidden_size).
+
+    Parameters
+    ----------
+    hidden
+        Hidden states of the tokens; shape (num_tokens, hidden_size).
+    part
+        Part of a step.
+    pooling
+        Hidden state that represents a text.
+    """
     starts = torch.tensor([start for start, _ in part.spans], device=hidden.device)
     ends = torch.tensor([end for _, end in part.spans], device=hidden.device)
     if pooling == "cls":
         return hidden[starts]
     if pooling == "last":
         return hidden[ends - 1]
-    places = torch.arange(len(hidden), device=hidden.device)
-    inside = (places >= starts[:, None]) & (places < ends[:, None])
-    return (inside / inside.sum(1, keepdim=True)).to(hidden.dtype) @ hidden
+    indices = torch.arange(len(hidden), device=hidden.device)
+    is_inside = (indices >= starts[:, None]) & (indices < ends[:, None])  # (num_texts, num_tokens)
+    return (is_inside / is_inside.sum(1, keepdim=True)).to(hidden.dtype) @ hidden

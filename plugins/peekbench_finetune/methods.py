@@ -1,47 +1,67 @@
-"""The methods as the core calls them. torch and transformers take seconds to import, and are so when one is called."""
+"""Methods of this plugin. Importing this module imports torch; the entries refer to its functions by name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench_lm.installed import check_installed
-
-if TYPE_CHECKING:
-    from peekbench_finetune.options import Overtrain, Tapt
+from peekbench_finetune.fit import fit
+from peekbench_finetune.options import Overtrain, Tapt
 
 
 def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt, context: Context) -> Predictor:
-    """Pretrain on the unlabeled texts, if there are any, then finetune on train.
+    """Pretrain a language model on the unlabeled texts, then finetune it on the train set.
 
     Source: Gururangan et al. (2020), https://arxiv.org/abs/2004.10964, as in arXiv 2410.00179, section 4
 
+    Parameters
+    ----------
+    unlabeled
+        Texts for pretraining; None to skip pretraining.
+    train
+        Labeled texts.
+    task
+        Task of the texts.
+    options
+        Options of the method.
+    context
+        Seed, threads and folders of the fit.
+
     Raises
     ------
-    SpecError, DataError
-        Where there is no such device, or no such model.
+    SpecError
+        If this machine has no such device.
+    DataError
+        If the model does not exist or is unavailable.
     """
-    check_installed()
-    from peekbench_finetune.fit import fit
-
-    return fit(unlabeled, train, task, options, context, overtraining=None)
+    return fit(unlabeled, train, task, options, context)
 
 
 def overtrain(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Overtrain, context: Context
 ) -> Predictor:
-    """The same with more epochs of pretraining.
+    """Pretrain a language model for more epochs than `tapt`, then finetune it on the train set.
 
-    Plain pretraining is done before, for its loss alone, which is `plain_pretraining_loss` among the metrics.
+    The method first pretrains for the usual number of epochs, only to report the metric `plain_pretraining_loss`.
 
     Source: https://arxiv.org/abs/2410.00179, section 8
 
+    Parameters
+    ----------
+    unlabeled
+        Texts for pretraining; None to skip pretraining.
+    train
+        Labeled texts.
+    task
+        Task of the texts.
+    options
+        Options of the method.
+    context
+        Seed, threads and folders of the fit.
+
     Raises
     ------
-    SpecError, DataError
-        As `tapt`.
+    SpecError
+        If this machine has no such device, or `overtraining_epochs` is not greater than the usual number of epochs.
+    DataError
+        If the model does not exist or is unavailable.
     """
-    check_installed()
-    from peekbench_finetune.fit import fit
-
-    return fit(unlabeled, train, task, options, context, overtraining=options.overtraining_epochs or 0)
+    return fit(unlabeled, train, task, options, context)

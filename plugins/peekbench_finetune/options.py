@@ -1,74 +1,81 @@
-"""What a spec may say of task-adaptive pretraining; the defaults are those of arXiv 2410.00179, section 4."""
+"""Options of the methods. The defaults are those of arXiv 2410.00179, section 4."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.names import DeviceName, Kind, Pooling, Precision
 from peekbench_lm.options import Lora, RecipeOptions
-
-if TYPE_CHECKING:
-    from peekbench_lm.training import Recipe
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.types import DeviceName, Kind, Pooling, Precision
 
 
 class Pretraining(RecipeOptions):
-    """How the model is trained on the unlabeled texts."""
+    """Pretraining on the unlabeled texts."""
 
     epochs: int | None = Field(default=None, ge=1)
     """Passes over the unlabeled texts; by default 2 for a masked model and 1 for a causal one."""
     mask_probability: float = Field(default=0.15, gt=0, lt=1)
-    """Share of tokens that a masked model has to guess."""
+    """Fraction of tokens that a masked model predicts."""
 
     def recipe(self, kind: Kind) -> Recipe:
-        """For the training loop."""
+        """Return the hyperparameters for the training loop.
+
+        Parameters
+        ----------
+        kind
+            Training objective of the model.
+        """
         return self.make_recipe(self.epochs or (2 if kind == "masked" else 1))
 
 
 class Classification(RecipeOptions):
-    """How the model, with a linear layer, is trained on the train set."""
+    """Finetuning of the model and a linear layer on the train set."""
 
     epochs: int = Field(default=3, ge=1)
     """Passes over the train set."""
     learning_rate: float = Field(default=5e-5, gt=0)
-    """At the start."""
+    """Initial learning rate."""
     weight_decay: float = Field(default=0.01, ge=0)
-    """Of weight matrices."""
+    """Weight decay of weight matrices."""
     pooling: Pooling | None = None
-    """Hidden state that stands for a text: of its first token (cls), its last (last), or their mean. By default cls for
-    a masked model and last for a causal one."""
+    """Hidden state that represents a text: of the first token (cls), of the last token (last), or the mean (mean). By
+    default cls for a masked model and last for a causal one."""
     prediction_batch_size: int = Field(default=64, ge=1)
-    """Texts that are classified at once; numbers depend on it by rounding alone."""
+    """Texts per batch in prediction. It affects results only by rounding."""
 
     def recipe(self) -> Recipe:
-        """For the training loop."""
+        """Return the hyperparameters for the training loop."""
         return self.make_recipe(self.epochs)
 
 
 class Tapt(Options):
+    """Options of task-adaptive pretraining."""
+
     model: str = Field(min_length=1)
-    """A model's id on the Hub, a folder (`./` in front; relative to the spec), or builtin:bert-nano or
+    """Id of a model on the Hub, a folder (`./` in front; relative to the spec), builtin:bert-nano or
     builtin:gpt2-nano."""
     revision: str = ""
-    """Commit or branch of a model on the Hub; by default the newest."""
+    """Commit or branch of a model on the Hub; by default the newest commit."""
     pretraining: Pretraining = Pretraining()
-    """How it is trained on the unlabeled texts."""
+    """Pretraining on the unlabeled texts."""
     classification: Classification = Classification()
-    """How it is trained on the train set."""
+    """Finetuning on the train set."""
     context_length: int = Field(default=256, ge=8)
-    """Tokens of a text that are read, where the model can read as many."""
+    """Maximum number of tokens of each text; less if the model reads fewer."""
     lora: Lora | None = None
-    """Train adapters instead of all weights."""
+    """Adapters to train instead of all weights."""
     precision: Precision = "bf16"
-    """Of matrix products in training; weights, and what is computed for predictions, are fp32."""
+    """Precision of matrix products in training. Weights and predictions are always fp32."""
     device: DeviceName = "auto"
-    """By default a GPU where there is one."""
+    """Device of the computation; by default a GPU if there is one."""
     threads: int = Field(default=1, ge=1)
-    """CPU threads of a fit. Numbers differ in the last digits with it; more workers are the better use of cores."""
+    """CPU threads of a fit. It affects the last digits of results. More workers use the cores better than more
+    threads."""
 
 
 class Overtrain(Tapt):
+    """Options of pretraining for too many epochs."""
+
     overtraining_epochs: int | None = Field(default=None, ge=2)
-    """Passes over the unlabeled texts in the place of `pretraining.epochs`; by default twice as many."""
+    """Passes over the unlabeled texts instead of `pretraining.epochs`; by default twice as many."""

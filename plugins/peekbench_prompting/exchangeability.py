@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from peekbench import Analysis, Context, DataError, Dataset, Folders
-from peekbench_lm.devices import choose_device, reproducibly
-from peekbench_lm.folder import find_model
-from peekbench_lm.likelihood import log_likelihoods
-from peekbench_lm.model import LanguageModel, borrow
+from peekbench_lm.devices import choose_device, deterministic
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.lease import acquire
+from peekbench_lm.scoring.likelihood import log_likelihoods
+from peekbench_lm.sources.model_files import find_model
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.findings import Finding, report
 from peekbench_prompting.orders import (
@@ -83,7 +84,7 @@ def exchangeability(tasks: Mapping[str, Dataset], *, options: Exchangeability, c
     """
     rows = {name: _select_rows(name, dataset, options, context.seed) for name, dataset in tasks.items()}
     device = choose_device(options.device)
-    with reproducibly(device, options.threads):
+    with deterministic(device, options.threads):
         model = _score_tasks(options.model, options.revision, rows, options, context.folders, device)
         reference: Mapping[str, OrderScores] = {}
         if options.reference:
@@ -161,13 +162,13 @@ def _score_tasks(
     DataError
         If the model is unavailable or not causal.
     """
-    lease = borrow(find_model(model, revision, folders), device, "frozen")
+    lease = acquire(find_model(model, revision, folders), device, "frozen")
     if lease.model.kind != "causal":
         raise DataError(
             f"model {model}: it fills in masked tokens and assigns no likelihood to texts; choose a causal model"
         )
     lease.model.precision = options.precision
-    limit = lease.model.limit(options.context_length)
+    limit = lease.model.context_limit(options.context_length)
     scores, median_tokens = {}, {}
     for name, task in rows.items():
         encoded = lease.model.tokenizer(list(task.formatted), add_special_tokens=False, verbose=False)["input_ids"]

@@ -10,9 +10,10 @@ import numpy as np
 
 from peekbench import Context, Inputs, Predictor, Task
 from peekbench.records import FloatArray
-from peekbench_lm.devices import choose_device, peak_memory, reproducibly, reset_peak_memory
-from peekbench_lm.folder import find_model
-from peekbench_lm.model import LanguageModel, Lease, borrow
+from peekbench_lm.devices import choose_device, deterministic, peak_memory, reset_peak_memory
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.lease import Lease, acquire
+from peekbench_lm.sources.model_files import find_model
 from peekbench_prompting.examples import Example, ExamplePrompts
 from peekbench_prompting.options import Prompting
 from peekbench_prompting.prompts import PromptEncoder
@@ -22,7 +23,7 @@ from peekbench_prompting.scoring import Scorer
 
 @contextmanager
 def load_for_fit(options: Prompting, context: Context, metrics: dict[str, float]) -> Iterator[Lease]:
-    """Load the model for one fit, and compute reproducibly inside the `with` block.
+    """Load the model for one fit, and compute deterministically inside the `with` block.
 
     Parameters
     ----------
@@ -47,9 +48,9 @@ def load_for_fit(options: Prompting, context: Context, metrics: dict[str, float]
     """
     device = choose_device(options.device)
     reset_peak_memory(device)
-    with reproducibly(device, options.threads):
+    with deterministic(device, options.threads):
         started = time.perf_counter()
-        lease = borrow(find_model(options.model, options.revision, context.folders), device, options.held)
+        lease = acquire(find_model(options.model, options.revision, context.folders), device, options.held)
         metrics["loading_seconds"] = time.perf_counter() - started
         check_causal(options.model, lease.model.kind)
         yield lease
@@ -59,7 +60,8 @@ def make_encoder(
     model: LanguageModel, task: Task, options: Prompting, examples: Sequence[Example] = ()
 ) -> PromptEncoder:
     """Return the encoder of a task's prompts for a model."""
-    return PromptEncoder(model.tokenizer, task, model.limit(options.context_length), examples, options.chat_template)
+    limit = model.context_limit(options.context_length)
+    return PromptEncoder(model.tokenizer, task, limit, examples, options.chat_template)
 
 
 def make_predictor(lease: Lease, prompts: ExamplePrompts, options: Prompting, metrics: dict[str, float]) -> Predictor:
@@ -81,7 +83,7 @@ def make_predictor(lease: Lease, prompts: ExamplePrompts, options: Prompting, me
     def predict(inputs: Inputs) -> FloatArray:
         started = time.perf_counter()
         parts, num_cut, num_examples = [], 0, 0
-        with reproducibly(device, options.threads):
+        with deterministic(device, options.threads):
             for batch in prompts.build(list(inputs)):
                 parts.append((batch.rows, scorer.probabilities(batch.encoder, batch.prompts)))
                 num_cut += sum(prompt.is_cut for prompt in batch.prompts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench_lm.training import derive
+from peekbench_lm.seeds import derive_seed
 from peekbench_prompting.examples import ExamplePrompts, choose_examples
 from peekbench_prompting.fit import load_for_fit, make_encoder, make_predictor
 from peekbench_prompting.options import FewShot, ZeroShot
@@ -69,7 +69,7 @@ def few_shot(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: F
     """
     metrics: dict[str, float] = {}
     with load_for_fit(options, context, metrics) as lease:
-        examples = choose_examples(train, task, options.num_examples, derive(context.seed, "examples"))
+        examples = choose_examples(train, task, options.num_examples, derive_seed(context.seed, "examples"))
         prompts = ExamplePrompts(partial(make_encoder, lease.model, task, options), examples)
         metrics["num_examples"] = prompts.num_examples
         return make_predictor(lease, prompts, options, metrics)

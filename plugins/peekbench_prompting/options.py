@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.names import DeviceName, Held, Precision
+from peekbench_lm.types import DeviceName, Precision, WeightMode
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
@@ -55,7 +55,7 @@ class Prompting(Options):
     """CPU threads per fit. Changes results in the last digits. More workers use the cores better than more threads."""
 
     @property
-    def held(self) -> Held:
+    def held(self) -> WeightMode:
         """Weight mode of the model."""
         return "nf4" if self.weights == "nf4" else "frozen"
 

@@ -12,11 +12,13 @@ from peekbench import Folders
 from peekbench.data import PromptFrame
 from peekbench.errors import SpecError
 from peekbench.records import TokenCounts
-from peekbench_lm.folder import describe_model, find_model, model_kind, pin_model
 from peekbench_lm.installed import check_four_bits, check_installed
-from peekbench_lm.names import Kind
+from peekbench_lm.models.config import model_kind
+from peekbench_lm.models.tokens import count_tokens as count_text_tokens
+from peekbench_lm.models.tokens import load_tokenizer
 from peekbench_lm.provision import prefetch as prefetch_model
-from peekbench_lm.tokens import count, load_tokenizer
+from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
+from peekbench_lm.types import Kind
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.options import Prompting
 from peekbench_prompting.training_options import Packed, check_packing
@@ -93,7 +95,7 @@ def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) 
     """
     check_installed()
     tokenizer = load_tokenizer(find_model(options.model, options.revision, folders).path)
-    return TokenCounts(count(tokenizer, [PromptFrame.cut(text) for text in texts]))
+    return TokenCounts(count_text_tokens(tokenizer, [PromptFrame.cut(text) for text in texts]))
 
 
 def pin_models(*, options: Exchangeability, folders: Folders) -> Mapping[str, Any]:

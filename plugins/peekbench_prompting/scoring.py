@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from peekbench.records import FloatArray
-from peekbench_lm.continuations import computes_trees, score_continuations
-from peekbench_lm.model import LanguageModel
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.scoring.continuations import score_continuations, supports_trees
 from peekbench_prompting.answers import AnswerTokens
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder
@@ -79,7 +79,7 @@ class Scorer:
         for answers, rows in rows_of.items():
             stems = [prompts[row].ids[: len(prompts[row].ids) - answers.num_replaced] for row in rows]
             self._num_scored += len(rows)
-            self._num_by_tree += len(rows) * computes_trees(self._model, stems, answers.tokens)
+            self._num_by_tree += len(rows) * supports_trees(self._model, stems, answers.tokens)
             batch_size, precision = self._scoring.batch_size, self._scoring.precision
             scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, precision)
             if self._scoring.normalization == "mean":

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench_lm.completions import Completion, complete
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.training import derive
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.training.completions import Completion, train_completions
 from peekbench_prompting.examples import ExamplePrompts
 from peekbench_prompting.fit import load_for_fit, make_encoder, make_predictor
 from peekbench_prompting.prompts import Prompt, PromptEncoder
@@ -46,7 +46,7 @@ def fit_trained(
             encoded = encoder.encode(list(unlabeled))
             rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in encoded)
             if isinstance(options, Packed):
-                rows = pack(encoder, encoded, lease.model, options, derive(context.seed, "packing"))
+                rows = pack(encoder, encoded, lease.model, options, derive_seed(context.seed, "packing"))
             metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
             _train("pretraining", lease.model, list(rows), options.pretraining, context.seed, metrics)
         if train is not None:
@@ -70,7 +70,7 @@ def _prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
     """Set precision, adapters and gradient checkpointing for training."""
     model.precision = options.precision
     if options.lora is not None:
-        model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive(seed, "adapters"))
+        model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive_seed(seed, "adapters"))
     model.checkpoint_gradients(None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing)
 
 
@@ -82,7 +82,7 @@ def _train(
     seed: int,
     metrics: dict[str, float],
 ) -> None:
-    trained = complete(model, rows, training.recipe(model), derive(seed, stage))
+    trained = train_completions(model, rows, training.recipe(model), derive_seed(seed, stage))
     metrics.update(trained.metrics(stage))
     metrics.update({f"{stage}_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
 
@@ -119,7 +119,7 @@ def pack(
     """
     is_separate = options.attention == "text"
     check_packing(encoder.is_chat, options)
-    limit = options.sequence_length if is_separate else model.limit(options.sequence_length)
+    limit = options.sequence_length if is_separate else model.context_limit(options.sequence_length)
     sequences: list[list[Prompt]] = []
     length = limit
     for position in np.random.default_rng(seed).permutation(len(prompts)):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from peekbench.errors import SpecError
-from peekbench_lm.names import Held, Optimizer, Precision
 from peekbench_lm.options import Lora, RecipeOptions
+from peekbench_lm.types import Optimizer, Precision, WeightMode
 from peekbench_prompting.options import Prompting, Weights
 
 if TYPE_CHECKING:
-    from peekbench_lm.model import LanguageModel
-    from peekbench_lm.training import Recipe
+    from peekbench_lm.models.language_model import LanguageModel
+    from peekbench_lm.recipe import Recipe
 
 Attention: TypeAlias = Literal["sequence", "text"]
 
@@ -42,7 +42,7 @@ class Training(RecipeOptions):
         model
             Its device and weight mode decide which optimizer `auto` selects.
         """
-        default: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.held == "nf4" else "adamw"
+        default: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.weight_mode == "nf4" else "adamw"
         return self.make_recipe(self.epochs, default if self.optimizer == "auto" else self.optimizer)
 
 
@@ -65,7 +65,7 @@ class Adapted(Prompting):
         return self
 
     @property
-    def held(self) -> Held:
+    def held(self) -> WeightMode:
         """Weight mode of the model."""
         return super().held if self.lora else "trained"
 

@@ -1,4 +1,4 @@
-"""What tests of language models have in common: random ones of a few thousand weights, written into folders."""
+"""Fixtures of language-model tests: small random models in folders and in memory."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import pytest
 import torch
 from small_models import KINDS, save_model
 
-from peekbench_lm.model import LanguageModel
+from peekbench_lm.models.language_model import LanguageModel
 
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def any_model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    """Return a model of each architecture."""
     return _load(_save(request, tmp_path_factory))
 
 
 @pytest.fixture(scope="module", params=["bert", "gpt2"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a masked and of a causal model."""
     return _save(request, tmp_path_factory)
 
 
 @pytest.fixture
 def model(folder: Path) -> LanguageModel:
+    """Return a masked and a causal model."""
     return _load(folder)
 
 

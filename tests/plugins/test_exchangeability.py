@@ -23,10 +23,10 @@ from peekbench.cli.app import app
 from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
 from peekbench.testing import check_module_light
-from peekbench_lm.likelihood import log_likelihoods, windows
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.pretraining import pretrain
-from peekbench_lm.training import Recipe
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.scoring.likelihood import log_likelihoods, make_windows
+from peekbench_lm.training.pretraining import pretrain
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.exchangeability import exchangeability
 from peekbench_prompting.findings import INCONCLUSIVE, NO_PREFERENCE, PREFERENCE
@@ -124,7 +124,7 @@ def test_similarity_of_neighbors_by_words_and_labels() -> None:
 
 @pytest.mark.parametrize(("length", "limit", "stride"), [(1, 8, 4), (8, 8, 4), (9, 8, 4), (40, 8, 3), (41, 8, 8)])
 def test_windows_score_each_token_once_after_enough_context(length: int, limit: int, stride: int) -> None:
-    cover = windows(length, limit, stride)
+    cover = make_windows(length, limit, stride)
     scored = [token for window in cover for token in range(window.end - window.num_scored, window.end)]
     assert scored == list(range(length))
     assert all(window.end - window.start == min(limit, length) for window in cover)

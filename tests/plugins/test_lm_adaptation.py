@@ -1,4 +1,4 @@
-"""How a base is held and adapted: shared first tokens, adapters, four bits, gradient checkpointing, optimizers."""
+"""Adaptation of models: shared first tokens, adapters, quantized weights, gradient checkpointing and optimizers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from small_models import SENTENCES, save_model
 from torch import nn
 
 from peekbench import DataError, Folders, PeekbenchError
-from peekbench_lm import attention, completions, installed
-from peekbench_lm.adapters import MARK, put_adapters
-from peekbench_lm.checkpointing import set_checkpointing
-from peekbench_lm.completions import Completion, complete, make_batch
-from peekbench_lm.folder import find_model
-from peekbench_lm.forward_context import computing
-from peekbench_lm.head import summed_loss
-from peekbench_lm.layout import Step, count_shared
-from peekbench_lm.model import LanguageModel, borrow
-from peekbench_lm.names import Held
-from peekbench_lm.quantized import compute_by_precision
-from peekbench_lm.tokens import encode
-from peekbench_lm.training import Recipe, _backward
+from peekbench_lm import installed
+from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters
+from peekbench_lm.models.head_loss import summed_loss
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.lease import acquire
+from peekbench_lm.models.quantized import compute_in_autocast_precision
+from peekbench_lm.models.tokens import encode
+from peekbench_lm.packing import attention
+from peekbench_lm.packing.checkpointing import set_checkpointing
+from peekbench_lm.packing.forward_context import forward_context
+from peekbench_lm.packing.layout import Step, count_shared
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.sources.model_files import find_model
+from peekbench_lm.training import completions
+from peekbench_lm.training.completions import Completion, make_batch, train_completions
+from peekbench_lm.training.loop import _backward
+from peekbench_lm.types import WeightMode
 
 CPU = torch.device("cpu")
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # more threads slow down models of this size
 QUICK = Recipe(2, 4, 1e-2, "linear", 0.0, 1.0)
 needs_bitsandbytes = pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
@@ -40,28 +44,30 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_model(request.param, tmp_path / request.param, dropout=0.2, width=64)
 
 
-def load(folder: Path, held: Held) -> LanguageModel:
-    return LanguageModel(folder, CPU, held)
+def load(folder: Path, weight_mode: WeightMode) -> LanguageModel:
+    return LanguageModel(folder, CPU, weight_mode)
 
 
-def begin_alike(model: LanguageModel) -> list[list[int]]:
+def texts_with_shared_start(model: LanguageModel) -> list[list[int]]:
     return encode(model.tokenizer, [f"The pump plays a melody: {text}" for text in SENTENCES[:40:6]], 60)
 
 
 def train(model: LanguageModel, recipe: Recipe = QUICK, **adapters: Any) -> list[float]:
     model.add_adapters(**{"rank": 4, "alpha": 8, "dropout": 0.2, "seed": 1, **adapters})
-    return complete(model, [[Completion(text)] for text in begin_alike(model)], recipe, seed=1).losses
+    return train_completions(
+        model, [[Completion(text)] for text in texts_with_shared_start(model)], recipe, seed=1
+    ).losses
 
 
 def outputs(model: LanguageModel) -> torch.Tensor:
-    (part,) = Step(begin_alike(model)).parts(99, CPU)
+    (part,) = Step(texts_with_shared_start(model)).parts(99, CPU)
     model.network.eval()
-    with torch.no_grad(), computing(part, 0, "fp32"):
+    with torch.no_grad(), forward_context(part, 0, "fp32"):
         return model.hidden(part).clone()
 
 
 def gradients(model: LanguageModel, rows: list[Completion], limit: int | None = None) -> list[torch.Tensor]:
-    """Of all that is trained; the first is the loss."""
+    """Return the loss, followed by the gradients of all trainable weights."""
     model.micro_batch.limit = limit
     model.network.train()
     weights = [weight for weight in model.network.parameters() if weight.requires_grad]
@@ -69,89 +75,90 @@ def gradients(model: LanguageModel, rows: list[Completion], limit: int | None = 
     return [loss, *(weight.grad.clone() for weight in weights if weight.grad is not None)]
 
 
-def farthest(one: list[torch.Tensor], other: list[torch.Tensor]) -> float:
-    return max(((a - b).abs().max() / b.abs().max().clamp(min=1e-3)).item() for a, b in zip(one, other, strict=True))
+def max_relative_difference(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
+    pairs = zip(actual, expected, strict=True)
+    return max(((a - b).abs().max() / b.abs().max().clamp(min=1e-3)).item() for a, b in pairs)
 
 
-# First tokens that texts share
+# Shared first tokens
 
 
-def test_shared_tokens_are_those_that_all_texts_begin_with() -> None:
+def test_shared_tokens_are_the_common_prefix_of_all_texts() -> None:
     assert count_shared([[1, 2, 3, 4], [1, 2, 4], [1, 2, 3, 5]]) == 2
-    assert count_shared([[1, 2], [1, 2, 3]]) == 1, "each keeps one of its own"
+    assert count_shared([[1, 2], [1, 2, 3]]) == 1, "each text keeps a token of its own"
     assert count_shared([[1, 2, 3]]) == count_shared([[1], [2]]) == 0
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "llama", "mistral"])
-def test_what_texts_share_is_computed_once_and_counts_for_each(
+def test_shared_tokens_are_computed_once_and_counted_for_each_text(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = LanguageModel(save_model(name, tmp_path, dropout=0), CPU)
-    texts = begin_alike(model)
-    rows = [Completion(text, 1 if place % 2 else 9) for place, text in enumerate(texts)]
+    texts = texts_with_shared_start(model)
+    rows = [Completion(text, 1 if row % 2 else 9) for row, text in enumerate(texts)]
     batch = make_batch(model, rows)
     assert batch.step.num_shared > 5
-    assert batch.step.num_placed == batch.step.num_tokens - (len(texts) - 1) * batch.step.num_shared
+    assert batch.step.num_packed == batch.step.num_tokens - (len(texts) - 1) * batch.step.num_shared
     assert batch.num_targets == sum(len(row.ids) - row.start for row in rows)
     shared = gradients(model, rows)
     monkeypatch.setattr(completions, "count_shared", lambda texts: 0)
-    assert farthest(shared, gradients(model, rows)) < 1e-4
+    assert max_relative_difference(shared, gradients(model, rows)) < 1e-4
 
 
-def test_shared_tokens_have_the_same_masks_however_many_texts_fit_into_memory(folder: Path) -> None:
+def test_dropout_of_shared_tokens_does_not_depend_on_the_micro_batch_size(folder: Path) -> None:
     model = load(folder, "trained")
-    rows = [Completion(text) for text in begin_alike(model)]
-    assert farthest(gradients(model, rows, 2), gradients(model, rows)) < 1e-4
+    rows = [Completion(text) for text in texts_with_shared_start(model)]
+    assert max_relative_difference(gradients(model, rows, 2), gradients(model, rows)) < 1e-4
 
 
-def test_hidden_states_behind_shared_tokens_are_those_of_each_text_alone(folder: Path) -> None:
+def test_hidden_states_after_shared_tokens_equal_those_of_each_text_alone(folder: Path) -> None:
     model = load(folder, "trained")
-    texts = begin_alike(model)
+    texts = texts_with_shared_start(model)
     step = Step(texts, count_shared(texts))
     (part,) = step.parts(99, CPU)
     model.network.eval()
     with torch.no_grad():
-        with computing(part, 0, "fp32"):
+        with forward_context(part, 0, "fp32"):
             hidden = model.hidden(part)
         for (start, end), ids in zip(part.spans, step.texts, strict=True):
             (alone,) = Step([ids]).parts(1, CPU)
-            with computing(alone, 0, "fp32"):
-                wanted = model.hidden(alone)
-            torch.testing.assert_close(hidden[start:end], wanted[step.num_shared :], atol=1e-5, rtol=1e-4)
-            torch.testing.assert_close(hidden[: step.num_shared], wanted[: step.num_shared], atol=1e-5, rtol=1e-4)
+            with forward_context(alone, 0, "fp32"):
+                expected = model.hidden(alone)
+            torch.testing.assert_close(hidden[start:end], expected[step.num_shared :], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(hidden[: step.num_shared], expected[: step.num_shared], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("num_shared", [True, False])
-def test_wide_texts_are_computed_without_a_matrix_of_attention_and_come_to_the_same(
+def test_attention_without_matrices_gives_the_same_gradients_for_wide_texts(
     num_shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = LanguageModel(save_model("mistral", tmp_path, dropout=0), CPU)
     if not num_shared:
         monkeypatch.setattr(completions, "count_shared", lambda texts: 0)
-    rows = [Completion(text) for text in begin_alike(model)]
+    rows = [Completion(text) for text in texts_with_shared_start(model)]
     plain = gradients(model, rows)
-    monkeypatch.setattr(attention, "PLAIN_WIDTH", 4)
-    monkeypatch.setattr(attention, "_attend_plainly", None)
-    assert farthest(gradients(model, rows), plain) < 1e-4
+    monkeypatch.setattr(attention, "MAX_MATRIX_WIDTH", 4)
+    monkeypatch.setattr(attention, "_attend_with_matrices", None)
+    assert max_relative_difference(gradients(model, rows), plain) < 1e-4
 
 
-def test_a_loss_that_counts_twice_is_that_of_two() -> None:
+def test_weighted_loss_equals_the_loss_of_repeated_tokens() -> None:
     torch.manual_seed(3)
     head, hidden, targets = nn.Linear(16, 30), torch.randn(100, 16, requires_grad=True), torch.randint(30, (100,))
     counts = torch.arange(100) % 3
     repeated = summed_loss(head, hidden.repeat_interleave(counts, 0), targets.repeat_interleave(counts))
     counted = summed_loss(head, hidden, targets, counts.float())
     assert counted.item() == pytest.approx(repeated.item(), rel=1e-5)
-    wanted = [torch.autograd.grad(loss, [hidden, head.weight]) for loss in (counted, repeated)]
-    for one, other in zip(*wanted, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    gradients = [torch.autograd.grad(loss, [hidden, head.weight]) for loss in (counted, repeated)]
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
 # Adapters
 
 
-def test_adapters_of_mistrals_shape_have_as_many_weights_as_in_the_study() -> None:
-    """arXiv 2410.00179, section 9: rank 16 on every linear layer of Mistral-7B-v0.3; no weights are made for this."""
+def test_adapters_of_mistral_have_as_many_weights_as_in_the_paper() -> None:
+    """Check rank 16 on every linear layer of Mistral-7B-v0.3 (arXiv 2410.00179, section 9) on the meta device."""
     from transformers import MistralConfig, MistralForCausalLM
 
     with torch.device("meta"):
@@ -161,16 +168,16 @@ def test_adapters_of_mistrals_shape_have_as_many_weights_as_in_the_study() -> No
                 num_attention_heads=32, num_key_value_heads=8, sliding_window=None,
             )
         )  # fmt: skip
-        put_adapters(network.base_model, 16, 32, 0.05)
-    adapters = {name: weight.numel() for name, weight in network.named_parameters() if MARK in name}
+        add_adapters(network.base_model, 16, 32, 0.05)
+    adapters = {name: weight.numel() for name, weight in network.named_parameters() if ADAPTER_MARK in name}
     assert sum(adapters.values()) == 41_943_040
     assert not any("lm_head" in name for name in adapters)
 
 
-@pytest.mark.parametrize("held", ["trained", "frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
-def test_a_base_is_as_before_once_adapters_are_taken_out(held: Held, folder: Path) -> None:
-    """Predictions come first: what they might change in how weights are held must not harm training."""
-    model = load(folder, held)
+@pytest.mark.parametrize("weight_mode", ["trained", "frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
+def test_restore_removes_adapters_and_restores_weights(weight_mode: WeightMode, folder: Path) -> None:
+    """Predict first, because predictions may change the memory layout of quantized weights."""
+    model = load(folder, weight_mode)
     names = [name for name, _ in model.network.named_modules()]
     before = outputs(model)
     losses = []
@@ -184,65 +191,67 @@ def test_a_base_is_as_before_once_adapters_are_taken_out(held: Held, folder: Pat
     assert losses[0] == losses[2]
     assert losses[0][-1] < losses[0][0] - 0.05
     assert [name for name, _ in model.network.named_modules()] == names
-    assert all(weight.requires_grad == (held == "trained") for weight in model.network.parameters())
+    assert all(weight.requires_grad == (weight_mode == "trained") for weight in model.network.parameters())
 
 
-@pytest.mark.parametrize("held", ["frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
-def test_a_base_that_stays_is_in_memory_once(held: Held, folder: Path) -> None:
-    found = find_model(str(folder), "", Folders(folder, folder))
-    first = borrow(found, CPU, held)
-    second = borrow(found, CPU, held)
+@pytest.mark.parametrize("weight_mode", ["frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
+def test_frozen_weights_are_in_memory_once(weight_mode: WeightMode, folder: Path) -> None:
+    model_folder = find_model(str(folder), "", Folders(folder, folder))
+    first = acquire(model_folder, CPU, weight_mode)
+    second = acquire(model_folder, CPU, weight_mode)
     assert first.model is not second.model
     assert not first.model._weights
-    places = [{weight.data_ptr() for weight in loan.model.network.parameters()} for loan in (first, second)]
-    assert places[0] == places[1]
+    first_pointers, second_pointers = (
+        {weight.data_ptr() for weight in lease.model.network.parameters()} for lease in (first, second)
+    )
+    assert first_pointers == second_pointers
     before = outputs(second.model)
     train(first.model)
     assert torch.equal(outputs(second.model), before)
     assert not torch.equal(outputs(first.model), before)
 
 
-# Four bits
+# Quantized weights
 
 
 @needs_bitsandbytes
-def test_linear_layers_are_held_in_four_bits_and_compute_as_precisely_as_asked(folder: Path) -> None:
-    whole, small = load(folder, "frozen"), load(folder, "nf4")
-    packed = [weight for weight in small.network.parameters() if weight.dtype == torch.uint8]
+def test_quantized_layers_take_four_bits_and_compute_in_the_requested_precision(folder: Path) -> None:
+    whole, quantized = load(folder, "frozen"), load(folder, "nf4")
+    packed = [weight for weight in quantized.network.parameters() if weight.dtype == torch.uint8]
     linear = [weight for name, weight in whole.network.named_parameters() if weight.ndim == 2 and ".layers." in name]
     linear += [weight for name, weight in whole.network.named_parameters() if weight.ndim == 2 and ".h." in name]
     assert sum(weight.numel() for weight in packed) == sum(weight.numel() for weight in linear) / 2
-    assert small.network.get_output_embeddings().weight.dtype == torch.float32
-    one, other = outputs(small), outputs(whole)
-    assert 0.01 < ((one - other).norm() / other.norm()).item() < 0.3, "close, but four bits are four bits"
-    (part,) = Step(begin_alike(small)).parts(99, CPU)
-    with torch.no_grad(), computing(part, 0, "bf16"):
-        rounded = small.hidden(part)
-    assert 1e-4 < (rounded - one).abs().max().item() < 0.2
+    assert quantized.network.get_output_embeddings().weight.dtype == torch.float32
+    actual, exact = outputs(quantized), outputs(whole)
+    assert 0.01 < ((actual - exact).norm() / exact.norm()).item() < 0.3, "close, but rounded to four bits"
+    (part,) = Step(texts_with_shared_start(quantized)).parts(99, CPU)
+    with torch.no_grad(), forward_context(part, 0, "bf16"):
+        rounded = quantized.hidden(part)
+    assert 1e-4 < (rounded - actual).abs().max().item() < 0.2
 
 
-def test_a_network_without_linear_layers_is_refused() -> None:
+def test_quantizing_a_network_without_linear_layers_is_an_error() -> None:
     pytest.importorskip("bitsandbytes")
-    with pytest.raises(DataError, match="none of its layers can be held in four bits"):
-        compute_by_precision(nn.Embedding(3, 3), Path("here"))
+    with pytest.raises(DataError, match="here: the model has no linear layers"):
+        compute_in_autocast_precision(nn.Embedding(3, 3), Path("here"))
 
 
-@pytest.mark.parametrize(("held", "optimizer"), [("nf4", "adamw"), ("frozen", "adamw_8bit")])
-def test_without_bitsandbytes_the_error_says_what_to_install(
-    held: Held, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("weight_mode", "optimizer"), [("nf4", "adamw"), ("frozen", "adamw_8bit")])
+def test_missing_bitsandbytes_is_an_error_that_names_the_extra(
+    weight_mode: WeightMode, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installed, "find_spec", lambda name: None)
     with pytest.raises(PeekbenchError, match=r"need bitsandbytes: `pip install 'peekbench\[qlora\]'`"):
-        train(load(folder, held), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
+        train(load(folder, weight_mode), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
 
 
 @needs_bitsandbytes
-def test_eight_bit_adamw_learns_almost_as_the_other_does(folder: Path) -> None:
+def test_eight_bit_adamw_learns_almost_like_adamw(folder: Path) -> None:
     model = load(folder, "frozen")
     losses = []
     for optimizer in ("adamw", "adamw_8bit"):
-        eight: Any = optimizer
-        losses.append(train(model, Recipe(6, 4, 1e-2, "linear", 0.0, 1.0, optimizer=eight), rank=64, dropout=0.0))
+        name: Any = optimizer
+        losses.append(train(model, Recipe(6, 4, 1e-2, "linear", 0.0, 1.0, optimizer=name), rank=64, dropout=0.0))
         model.restore()
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
     assert losses[1] != losses[0]
@@ -252,10 +261,10 @@ def test_eight_bit_adamw_learns_almost_as_the_other_does(folder: Path) -> None:
 # Gradient checkpointing
 
 
-def test_layers_computed_again_draw_the_same_masks(folder: Path) -> None:
+def test_recomputed_layers_draw_the_same_dropout_masks(folder: Path) -> None:
     model = load(folder, "frozen")
     model.add_adapters(4, 8, 0.3, seed=1)
-    rows = [Completion(text) for text in begin_alike(model)]
+    rows = [Completion(text) for text in texts_with_shared_start(model)]
     layer = next(module for module in model.network.modules() if hasattr(module, "lora_A"))
     calls: list[int] = []
     layer.register_forward_hook(lambda *_: calls.append(1))
@@ -265,15 +274,15 @@ def test_layers_computed_again_draw_the_same_masks(folder: Path) -> None:
                 weight.normal_()
     plain = gradients(model, rows)
     model.checkpoint_gradients(True)
-    again = gradients(model, rows)
-    assert len(calls) == 3, "once, and then twice"
-    assert all(torch.equal(one, other) for one, other in zip(plain, again, strict=True))
-    assert farthest(gradients(model, rows, 2), plain) < 1e-4
+    recomputed = gradients(model, rows)
+    assert len(calls) == 3, "one call without checkpointing, and two with it"
+    assert all(torch.equal(actual, expected) for actual, expected in zip(recomputed, plain, strict=True))
+    assert max_relative_difference(gradients(model, rows, 2), plain) < 1e-4
     model.restore()
     assert not any(getattr(module, "gradient_checkpointing", False) for module in model.network.modules())
 
 
-def test_checkpointing_that_a_model_does_not_know_is_an_error_where_it_is_asked_for(
+def test_unsupported_checkpointing_is_an_error_if_requested_explicitly(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not set_checkpointing(nn.Linear(2, 2), True)
@@ -284,10 +293,10 @@ def test_checkpointing_that_a_model_does_not_know_is_an_error_where_it_is_asked_
         model.checkpoint_gradients(True)
 
 
-def test_a_step_that_does_not_fit_is_done_in_parts_with_checkpointing_too(folder: Path) -> None:
+def test_steps_that_do_not_fit_into_memory_are_split_with_checkpointing_too(folder: Path) -> None:
     model = load(folder, "frozen")
     model.checkpoint_gradients(True)
-    roomy = train(model)
+    expected = train(model)
     model.restore()
     model.checkpoint_gradients(True)
 
@@ -296,6 +305,6 @@ def test_a_step_that_does_not_fit_is_done_in_parts_with_checkpointing_too(folder
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     with model.body.register_forward_pre_hook(refuse, with_kwargs=True):
-        assert train(model) == pytest.approx(roomy, rel=1e-4)
+        assert train(model) == pytest.approx(expected, rel=1e-4)
     assert model.micro_batch.limit in (1, 2)
     assert np.isfinite(outputs(model).numpy()).all()

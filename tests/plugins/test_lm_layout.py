@@ -1,4 +1,4 @@
-"""Texts end to end: how they are laid out, and that models of many builds give what they give text by text."""
+"""Layout of packed texts, and equality of packed and separate computation for many architectures."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_models import PACKED, SENTENCES, farthest, save_model, some_texts, weights
+from small_models import PACKED, SENTENCES, max_difference, save_model, some_texts, weights
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError
-from peekbench_lm import builtin
-from peekbench_lm.forward_context import computing
-from peekbench_lm.layout import GROUP_COST, Step, group_lengths
-from peekbench_lm.model import LanguageModel
-from peekbench_lm.names import Kind
-from peekbench_lm.pretraining import pretrain
-from peekbench_lm.training import Recipe
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.packing.forward_context import forward_context
+from peekbench_lm.packing.layout import GROUP_COST, Step, group_lengths
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.sources.tokenizer_training import train_tokenizer
+from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.types import Kind
 
 CPU = torch.device("cpu")
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # more threads slow down models of this size
 RECIPE = Recipe(2, 8, 1e-3, "linear", 0.01, 1.0)
 
 
 # Layout
 
 
-def test_groups_cost_as_little_as_any_cut_into_neighbors() -> None:
+def test_groups_have_the_minimal_cost_of_all_partitions() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         lengths = sorted(generator.integers(1, 300, size=8).tolist())
@@ -40,15 +40,15 @@ def test_groups_cost_as_little_as_any_cut_into_neighbors() -> None:
         assert all(group.width == lengths[group.end - 1] for group in groups)
         cost = sum(group.num_cells + GROUP_COST for group in groups)
         for cuts in product((False, True), repeat=7):
-            ends = [place for place, cut in enumerate(cuts, start=1) if cut] + [8]
+            ends = [end for end, cut in enumerate(cuts, start=1) if cut] + [8]
             starts = [0, *ends[:-1]]
-            other = sum(
+            alternative = sum(
                 (end - start) * lengths[end - 1] ** 2 + GROUP_COST for start, end in zip(starts, ends, strict=True)
             )
-            assert cost <= other
+            assert cost <= alternative
 
 
-def test_parts_of_a_step_hold_each_token_once() -> None:
+def test_each_token_of_a_step_is_in_one_part() -> None:
     texts = [[row] * length for row, length in enumerate((7, 2, 5, 5, 1, 9, 3))]
     step = Step(texts)
     assert step.num_tokens == 32
@@ -57,55 +57,55 @@ def test_parts_of_a_step_hold_each_token_once() -> None:
         assert torch.cat([part.ids for part in parts]).tolist() == [token for row in step.order for token in texts[row]]
         for part in parts:
             assert [end - start for start, end in part.spans] == part.lengths
-            assert part.positions.tolist() == [place for length in part.lengths for place in range(length)]
+            assert part.positions.tolist() == [position for length in part.lengths for position in range(length)]
             assert sum(block.num_texts for block in part.blocks) == len(part.lengths) <= size
 
 
-# Texts end to end
+# Packed texts
 
 
-def test_packed_models_compute_what_they_compute_text_by_text(any_model: LanguageModel) -> None:
+def test_packed_texts_give_the_same_results_as_separate_texts(any_model: LanguageModel) -> None:
     name = any_model.network.config.model_type
     assert any_model.is_packed == (name in PACKED)
     texts = some_texts(any_model, 9)
     (part,) = Step(texts).parts(9, CPU)
     any_model.network.eval()
     with torch.no_grad():
-        with computing(part, 0, "fp32"):
+        with forward_context(part, 0, "fp32"):
             hidden = any_model.hidden(part)
-        with computing(part, 0, "fp32"):
+        with forward_context(part, 0, "fp32"):
             logits = any_model.logits(part, torch.arange(0, len(hidden), 3))
         plain = type(any_model.network).from_pretrained(any_model.folder).eval()
-        alone = [plain(part.ids[None, start:end], output_hidden_states=True) for start, end in part.spans]
-    expected = torch.cat([output.logits[0] for output in alone])
+        outputs = [plain(part.ids[None, start:end], output_hidden_states=True) for start, end in part.spans]
+    expected = torch.cat([output.logits[0] for output in outputs])
     torch.testing.assert_close(logits, expected[::3], atol=2e-5, rtol=1e-4)
     assert hidden.shape == (part.step.num_tokens, any_model.hidden_size)
 
 
-def test_training_does_not_depend_on_how_many_texts_fit_into_memory(model: LanguageModel) -> None:
+def test_training_does_not_depend_on_the_micro_batch_size(model: LanguageModel) -> None:
     texts = some_texts(model)
     outcomes = []
     for limit in (None, 5, 1):
         model.restore()
         model.micro_batch.limit = limit
-        trained = pretrain(model, texts, RECIPE, 0.15, seed=3)
-        outcomes.append((trained.losses, weights(model)))
-    (losses, whole), *others = outcomes
-    for other_losses, other in others:
+        result = pretrain(model, texts, RECIPE, 0.15, seed=3)
+        outcomes.append((result.losses, weights(model)))
+    (losses, expected), *others = outcomes
+    for other_losses, actual in others:
         assert other_losses == pytest.approx(losses, rel=1e-5)
-        assert farthest(whole, other) < 2e-5
+        assert max_difference(actual, expected) < 2e-5
     model.restore()
     model.micro_batch.limit = None
     assert pretrain(model, texts, RECIPE, 0.15, seed=4).losses != pytest.approx(losses, rel=1e-5)
 
 
-def test_dropout_drops_its_share_and_keeps_the_mean(tmp_path: Path) -> None:
+def test_dropout_drops_the_requested_fraction_and_preserves_the_mean(tmp_path: Path) -> None:
     model = LanguageModel(save_model("bert", tmp_path, dropout=0.3), CPU)
     (part,) = Step([[5] * 60] * 40).parts(40, CPU)
     dropout = model.network.bert.embeddings.dropout.train()
-    with computing(part, 1, "fp32"):
+    with forward_context(part, 1, "fp32"):
         first, second = (dropout(torch.ones(1, 2400, 32)) for _ in range(2))
-    with computing(part, 1, "fp32"):
+    with forward_context(part, 1, "fp32"):
         again = dropout(torch.ones(1, 2400, 32))
     assert torch.equal(first, again)
     assert not torch.equal(first, second)
@@ -114,14 +114,14 @@ def test_dropout_drops_its_share_and_keeps_the_mean(tmp_path: Path) -> None:
     assert torch.equal(dropout.eval()(torch.ones(1, 3, 32)), torch.ones(1, 3, 32))
 
 
-# Models of other builds
+# Other architectures
 
 
 @pytest.mark.parametrize("name", ["opt", "xlnet", "convbert", "modernbert"])
-def test_models_of_other_builds_are_computed_right_or_refused(name: str, tmp_path: Path) -> None:
-    """OPT passes its body by, XLNet sees the tokens behind, ConvBERT padding; ModernBERT looks at neighbors only."""
+def test_other_architectures_give_correct_results_or_an_error(name: str, tmp_path: Path) -> None:
+    """OPT bypasses its body, XLNet attends to later tokens, ConvBERT to padding; ModernBERT has local attention."""
     kind: Kind = "masked" if name in ("convbert", "modernbert") else "causal"
-    tokenizer = builtin.train_tokenizer(kind, SENTENCES, 400)
+    tokenizer = train_tokenizer(kind, SENTENCES, 400)
     tokenizer.save_pretrained(tmp_path)
     sizes = {
         "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "d_model": 32,
@@ -143,15 +143,15 @@ def test_models_of_other_builds_are_computed_right_or_refused(name: str, tmp_pat
     texts = some_texts(model, 9)
     (part,) = Step(texts).parts(9, CPU)
     model.network.eval()
-    with torch.no_grad(), computing(part, 0, "fp32"):
+    with torch.no_grad(), forward_context(part, 0, "fp32"):
         hidden = model.hidden(part)
-        alone = [model.body(part.ids[None, start:end]).last_hidden_state[0] for start, end in part.spans]
-    torch.testing.assert_close(hidden, torch.cat(alone), atol=1e-4, rtol=1e-3)
+        separate = [model.body(part.ids[None, start:end]).last_hidden_state[0] for start, end in part.spans]
+    torch.testing.assert_close(hidden, torch.cat(separate), atol=1e-4, rtol=1e-3)
 
 
-def test_a_model_that_is_causal_by_name_only_is_refused(tmp_path: Path) -> None:
+def test_a_masked_model_declared_as_causal_is_an_error(tmp_path: Path) -> None:
     folder = save_model("bert", tmp_path)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertLMHeadModel"]}))
-    with pytest.raises(DataError, match="it sees the tokens behind"):
+    with pytest.raises(DataError, match="its tokens attend to later"):
         LanguageModel(folder, CPU)

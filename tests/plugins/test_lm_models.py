@@ -1,8 +1,9 @@
-"""Language models as they are lent to fits: from folders, from the Hub, or built in."""
+"""Leases of models, and models from folders, from the Hub and built in."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,24 @@ from typing import Any
 import pytest
 import torch
 from loopback_hub import LoopbackHub
-from small_models import farthest, some_texts, weights
+from safetensors.torch import load_file, save_file
+from small_models import max_difference, some_texts, weights
 
 from peekbench import DataError, Folders
 from peekbench.errors import SpecError
-from peekbench_lm import builtin, corpus
-from peekbench_lm.devices import choose_device, reproducibly
-from peekbench_lm.folder import describe_model, find_model, pin_model
-from peekbench_lm.model import LanguageModel, borrow
-from peekbench_lm.pretraining import pretrain
-from peekbench_lm.tokens import encode
-from peekbench_lm.training import Recipe
+from peekbench_docstrings.recipes import RECIPES
+from peekbench_lm.devices import choose_device, deterministic
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.lease import acquire
+from peekbench_lm.models.tokens import encode
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.sources import builtin_training, corpus
+from peekbench_lm.sources.builtin import BUILTIN_MODELS
+from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
+from peekbench_lm.training.pretraining import pretrain
 
 CPU = torch.device("cpu")
-torch.set_num_threads(1)  # models this small are slower with more
+torch.set_num_threads(1)  # more threads slow down models of this size
 RECIPE = Recipe(2, 8, 1e-3, "linear", 0.01, 1.0)
 
 
@@ -35,26 +40,26 @@ def folders(tmp_path: Path) -> Folders:
 # Models in memory
 
 
-def test_a_model_is_lent_as_loaded_and_to_one_at_a_time(folder: Path, folders: Folders) -> None:
-    found = find_model(str(folder), "", folders)
-    loan = borrow(found, CPU)
-    first, fresh = loan.model, weights(loan.model)
+def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: Folders) -> None:
+    model_folder = find_model(str(folder), "", folders)
+    lease = acquire(model_folder, CPU)
+    first, fresh = lease.model, weights(lease.model)
     pretrain(first, some_texts(first), RECIPE, 0.15, seed=1)
     trained = weights(first)
-    other = borrow(found, CPU)
+    other = acquire(model_folder, CPU)
     assert other.model is not first
-    assert farthest(weights(other.model), fresh) == 0
+    assert max_difference(weights(other.model), fresh) == 0
     pretrain(other.model, some_texts(first), RECIPE, 0.15, seed=2)
-    assert farthest(weights(first), trained) == 0, "it is nobody else's while it is lent"
+    assert max_difference(weights(first), trained) == 0, "a leased model is used by one fit only"
     first.micro_batch.limit = 2
-    del loan
-    again = borrow(found, CPU)
+    del lease
+    again = acquire(model_folder, CPU)
     assert again.model is first
     assert first.micro_batch.limit is None
-    assert farthest(weights(first), fresh) == 0
+    assert max_difference(weights(first), fresh) == 0
 
 
-def test_adapters_alone_are_trained_and_leave_nothing_behind(folder: Path) -> None:
+def test_only_adapters_are_trained_and_restore_removes_them(folder: Path) -> None:
     model = LanguageModel(folder, CPU)
     before = weights(model)
     model.add_adapters(4, 8, 0.1, seed=1)
@@ -65,36 +70,36 @@ def test_adapters_alone_are_trained_and_leave_nothing_behind(folder: Path) -> No
     adapted = weights(model)
     assert any(weight.abs().sum() > 0 for name, weight in adapted.items() if "lora_B" in name)
     kept = {name.replace(".base_layer", ""): weight for name, weight in adapted.items() if "lora_" not in name}
-    assert farthest(kept, before) == 0
+    assert max_difference(kept, before) == 0
     model.restore()
-    assert farthest(weights(model), before) == 0
+    assert max_difference(weights(model), before) == 0
     assert all(weight.requires_grad for weight in model.network.parameters())
 
 
-def test_the_generator_of_torch_stays_as_it_was(model: LanguageModel) -> None:
+def test_training_preserves_the_state_of_torchs_random_generator(model: LanguageModel) -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    with reproducibly(CPU, 1):
+    with deterministic(CPU, 1):
         pretrain(model, some_texts(model), RECIPE, 0.15, seed=1)
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_texts_become_tokens_whatever_they_are(model: LanguageModel) -> None:
+def test_every_text_has_at_least_one_token_and_at_most_the_limit(model: LanguageModel) -> None:
     encoded = encode(model.tokenizer, ["The engine follows", " ", "x " * 500], 16)
     assert [bool(ids) for ids in encoded] == [True] * 3
     assert max(map(len, encoded)) == 16
-    assert model.limit(1000) == 64 if model.kind == "causal" else model.limit(1000) <= 64
+    assert model.context_limit(1000) == 64 if model.kind == "causal" else model.context_limit(1000) <= 64
 
 
-def test_a_device_that_is_not_there_is_an_error() -> None:
+def test_an_unavailable_device_is_an_error() -> None:
     assert choose_device("cpu") == CPU
     if not torch.cuda.is_available():
         with pytest.raises(SpecError, match="device: cuda: torch finds no such device"):
             choose_device("cuda")
 
 
-# Where models are from
+# Sources of models
 
 
 def break_config(folder: Path) -> None:
@@ -107,8 +112,6 @@ def break_architecture(folder: Path) -> None:
 
 
 def break_weights(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     kept = load_file(folder / "model.safetensors")
     name = sorted(name for name in kept if "layer.1" in name or "h.1." in name)[0]
     del kept[name]
@@ -116,14 +119,12 @@ def break_weights(folder: Path) -> None:
 
 
 def pickle_weights(folder: Path) -> None:
-    from safetensors.torch import load_file
-
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("damage", "message"),
     [
         (break_config, r"config\.json: Expecting"),
         (break_architecture, "T5Model is neither a masked nor a causal language model"),
@@ -131,109 +132,110 @@ def pickle_weights(folder: Path) -> None:
         (pickle_weights, "give a model whose weights are in safetensors"),
     ],
 )
-def test_a_folder_that_is_no_model_is_an_error(
-    folder: Path, tmp_path: Path, spoil: Callable[[Path], None], message: str
+def test_a_damaged_model_folder_is_an_error(
+    folder: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
-    import shutil
-
-    shutil.copytree(folder, tmp_path / "spoilt")
-    spoil(tmp_path / "spoilt")
+    shutil.copytree(folder, tmp_path / "damaged")
+    damage(tmp_path / "damaged")
     with pytest.raises(DataError, match=message):
-        LanguageModel(tmp_path / "spoilt", CPU)
+        LanguageModel(tmp_path / "damaged", CPU)
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("./nothing", "there is no folder .*nothing; a model's id on the Hub has no"),
-        ("builtin:bert-huge", "there are builtin:bert-nano, builtin:gpt2-nano, builtin:gpt2-nano-512"),
+        ("./nothing", "model ./nothing: there is no folder .*nothing"),
+        ("builtin:bert-huge", "builtin:bert-huge: .*builtin:bert-nano, builtin:gpt2-nano, builtin:gpt2-nano-512"),
     ],
 )
-def test_a_model_that_is_not_there_is_an_error(folders: Folders, model: str, message: str) -> None:
+def test_an_unknown_model_is_an_error(folders: Folders, model: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         find_model(model, "", folders)
 
 
-FIND = """
+DESCRIBE = """
 import json, sys
 from pathlib import Path
 from peekbench import Folders, PeekbenchError
 from peekbench.cache import cache_folder
-from peekbench_lm.folder import describe_model, pin_model
+from peekbench_lm.sources.builtin import BUILTIN_MODELS
+from peekbench_lm.sources.model_files import describe_model, pin_model
 folders = Folders(Path.cwd(), cache_folder())
 try:
-    said = {**describe_model(*json.loads(sys.argv[1]), folders), **pin_model(*json.loads(sys.argv[1]), folders)}
+    answer = {**describe_model(*json.loads(sys.argv[1]), folders), **pin_model(*json.loads(sys.argv[1]), folders)}
 except PeekbenchError as error:
-    said = {"error": str(error)}
-print(json.dumps(said))
+    answer = {"error": str(error)}
+print(json.dumps(answer))
 """
 
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
-    with LoopbackHub(tmp_path / "hub") as served:
-        yield served
+    with LoopbackHub(tmp_path / "hub") as hub:
+        yield hub
 
 
-def find(hub: LoopbackHub, home: Path, *asked: str, **more: str) -> Any:
-    done = hub.python(FIND, home, json.dumps(asked), **more)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def describe(hub: LoopbackHub, home: Path, model: str, revision: str = "", **variables: str) -> Any:
+    """Return the description and the pin of a model, or the error, from a process that uses a loopback Hub."""
+    process = hub.python(DESCRIBE, home, json.dumps([model, revision]), **variables)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
-def test_a_model_comes_from_the_hub_at_one_commit_without_anything_that_may_hold_code(
+def test_a_model_of_the_hub_is_downloaded_at_one_commit_without_files_that_may_contain_code(
     folder: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
-    import shutil
-
-    served = hub.branch("somebody/small")
-    shutil.copytree(folder, served)
-    (served / "modeling.py").write_text("raise SystemExit('code of a hub was run')")
-    (served / "pytorch_model.bin").write_bytes(b"a pickle")
-    commit = hub.keep("somebody/small")
-    said = find(hub, tmp_path, "somebody/small", "")
-    assert said["commit"] == said["revision"] == commit
+    branch = hub.branch("some/model")
+    shutil.copytree(folder, branch)
+    (branch / "modeling.py").write_text("raise SystemExit('code from the Hub was run')")
+    (branch / "pytorch_model.bin").write_bytes(b"a pickle")
+    commit = hub.keep("some/model")
+    answer = describe(hub, tmp_path, "some/model")
+    assert answer["commit"] == answer["revision"] == commit
     assert {"config.json", "model.safetensors"} <= set(hub.downloads())
     assert not {"modeling.py", "pytorch_model.bin"} & set(hub.downloads())
-    assert said["sha256"] == describe_model(str(folder), "", Folders(tmp_path, tmp_path))["sha256"]
-    (served / "README.md").write_text("The branch has moved.")
-    assert find(hub, tmp_path, "somebody/small", "")["commit"] == commit, "what was resolved once stays"
-    assert "no such repository" in find(hub, tmp_path, "somebody/none", "")["error"]
-    hub.gated.add("somebody/closed")
-    assert "page, huggingface.co/somebody/closed, then log in" in find(hub, tmp_path, "somebody/closed", "")["error"]
+    assert answer["sha256"] == describe_model(str(folder), "", Folders(tmp_path, tmp_path))["sha256"]
+    (branch / "README.md").write_text("The branch has moved.")
+    assert describe(hub, tmp_path, "some/model")["commit"] == commit, "the first answer is cached"
+    assert "no such repository" in describe(hub, tmp_path, "some/unknown")["error"]
+    hub.gated.add("some/gated")
+    assert "huggingface.co/some/gated" in describe(hub, tmp_path, "some/gated")["error"]
     hub.stop()
-    assert find(hub, tmp_path, "somebody/small", "", HF_HUB_OFFLINE="1") == said
-    assert "not in this machine's cache" in find(hub, tmp_path, "somebody/other", "", HF_HUB_OFFLINE="1")["error"]
+    assert describe(hub, tmp_path, "some/model", HF_HUB_OFFLINE="1") == answer
+    assert "not in this machine's cache" in describe(hub, tmp_path, "some/other", HF_HUB_OFFLINE="1")["error"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("refusal", "message"),
     [
         (
             (401, "GatedRepo", "Access is restricted."),
             "is gated. Ask for access on its page, huggingface.co/some/model",
         ),
         ((403, "GatedRepo", "You are not on the list."), "then log in with `hf auth login` or set HF_TOKEN"),
-        ((403, "", "Enable gated repositories in your token."), "refuses it to this account (403 Forbidden: Enable"),
+        (
+            (403, "", "Enable gated repositories in your token."),
+            "refuses access to this account (403 Forbidden",
+        ),
         (
             (401, "", "Invalid credentials in Authorization header"),
             "log in again with `hf auth login`, or set HF_TOKEN",
         ),
     ],
 )
-def test_whoever_may_not_have_a_model_is_told_how_to_get_it(
-    answer: tuple[int, str, str], said: str, hub: LoopbackHub, tmp_path: Path
+def test_errors_about_gated_models_say_how_to_get_access(
+    refusal: tuple[int, str, str], message: str, hub: LoopbackHub, tmp_path: Path
 ) -> None:
-    """The Hub tells everybody what a gated model consists of, and refuses its files."""
+    """The Hub lists the files of a gated model for everybody and refuses the downloads."""
     put_model(hub, "config.json", "model.safetensors")
-    hub.closed["some/model"] = answer
-    assert said in find(hub, tmp_path, "some/model", "")["error"]
+    hub.closed["some/model"] = refusal
+    assert message in describe(hub, tmp_path, "some/model")["error"]
 
 
-def test_a_models_weights_are_downloaded_once(hub: LoopbackHub, tmp_path: Path) -> None:
-    """Some repositories have them a second time, in their makers' own layout."""
+def test_duplicate_weights_are_not_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:
+    """Some repositories repeat the weights in the format of their authors."""
     put_model(hub, "config.json", "consolidated.safetensors", "model.safetensors")
-    assert set(find(hub, tmp_path, "some/model", "")["sha256"]) == {"model.safetensors"}
+    assert set(describe(hub, tmp_path, "some/model")["sha256"]) == {"model.safetensors"}
     assert "consolidated.safetensors" not in hub.downloads()
 
 
@@ -243,39 +245,39 @@ def put_model(hub: LoopbackHub, *files: str) -> None:
         (hub.branch("some/model") / file).write_text("{}")
 
 
-def test_a_model_of_the_hub_without_safetensors_is_refused(folder: Path, hub: LoopbackHub, tmp_path: Path) -> None:
-    import shutil
-
-    shutil.copytree(folder, hub.branch("somebody/pickled"))
-    pickle_weights(hub.branch("somebody/pickled"))
-    assert "no weights in safetensors" in find(hub, tmp_path, "somebody/pickled", "")["error"]
+def test_a_model_of_the_hub_without_safetensors_is_an_error(folder: Path, hub: LoopbackHub, tmp_path: Path) -> None:
+    shutil.copytree(folder, hub.branch("some/pickled"))
+    pickle_weights(hub.branch("some/pickled"))
+    assert "no weights in safetensors" in describe(hub, tmp_path, "some/pickled")["error"]
     assert not hub.downloads()
 
 
 def test_folders_and_built_in_models_need_no_pin(folders: Folders) -> None:
     assert pin_model("./here", "", folders) == pin_model("builtin:bert-nano", "", folders) == {}
-    assert pin_model("somebody/small", "a" * 40, folders) == {}
+    assert pin_model("some/model", "a" * 40, folders) == {}
 
 
 # Built-in models
 
 
-@pytest.mark.parametrize("name", builtin.NANOS)
-def test_a_built_in_model_is_made_once_and_learns(name: str, folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they are made, but on one small package."""
+@pytest.mark.parametrize("name", BUILTIN_MODELS)
+def test_a_built_in_model_is_trained_once_and_learns(
+    name: str, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Train the models on one small package."""
     monkeypatch.setattr(corpus, "PACKAGES", {"fsspec": "fsspec"})
-    monkeypatch.setattr(builtin, "HELD_OUT", 100)
+    monkeypatch.setattr(builtin_training, "NUM_HELD_OUT", 100)
     path = find_model(f"builtin:{name}", "", folders).path
-    about = describe_model(f"builtin:{name}", "", folders)
-    assert about["corpus"].keys() == {"fsspec"}
-    assert about["paragraphs"] > 200
-    assert about["held_out_loss"] < about["loss_of_guessing"] - 0.1
-    made = (path / "model.safetensors").stat().st_mtime_ns
+    description = describe_model(f"builtin:{name}", "", folders)
+    assert description["corpus"].keys() == {"fsspec"}
+    assert description["paragraphs"] > 200
+    assert description["held_out_loss"] < description["uniform_guess_loss"] - 0.1
+    modified = (path / "model.safetensors").stat().st_mtime_ns
     assert find_model(f"builtin:{name}", "", folders).path == path
-    assert (path / "model.safetensors").stat().st_mtime_ns == made
+    assert (path / "model.safetensors").stat().st_mtime_ns == modified
     model = LanguageModel(path, CPU)
     assert model.is_packed
-    assert model.limit(1000) == builtin.NANOS[name].num_tokens
+    assert model.context_limit(1000) == builtin_training.TRAINING_OPTIONS[name].context_length
     assert (
         model.tokenizer.decode(encode(model.tokenizer, ["a file system"], 99)[0]).strip("[CLSEP] ") == "a file system"
     )
@@ -283,12 +285,10 @@ def test_a_built_in_model_is_made_once_and_learns(name: str, folders: Folders, m
     assert corpus.fingerprint() not in str(path)
 
 
-def test_the_corpus_is_running_text_of_packages_that_no_task_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    from peekbench_docstrings.recipes import RECIPES
-
+def test_the_corpus_is_prose_of_packages_that_no_task_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not set(corpus.PACKAGES.values()) & {recipe.package for recipe in RECIPES}
     monkeypatch.setattr(corpus, "PACKAGES", {"huggingface_hub": "huggingface_hub"})
-    found = corpus.paragraphs()
-    assert len(found) > 500
-    assert len(set(found)) == len(found)
-    assert all(len(text.split()) >= corpus.MIN_WORDS and "\n" not in text and ">>>" not in text for text in found)
+    paragraphs = corpus.load_paragraphs()
+    assert len(paragraphs) > 500
+    assert len(set(paragraphs)) == len(paragraphs)
+    assert all(len(text.split()) >= corpus.MIN_WORDS and "\n" not in text and ">>>" not in text for text in paragraphs)

@@ -21,7 +21,7 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench_lm.model import LanguageModel
+from peekbench_lm.models.language_model import LanguageModel
 from peekbench_prompting.examples import ExamplePrompts, choose_examples
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.prompts import PromptEncoder
@@ -258,6 +258,6 @@ def test_scoring_restores_the_attention_implementation(gpt2: Path) -> None:
     """Scoring temporarily replaces the model's attention."""
     model = LanguageModel(gpt2, torch.device("cpu"))
     before = model.network.config._attn_implementation
-    with model.usual_attention():
+    with model.default_attention():
         assert model.network.config._attn_implementation != before
     assert model.network.config._attn_implementation == before

@@ -22,10 +22,11 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench_lm import completions, installed
-from peekbench_lm.completions import Completion, make_batch
-from peekbench_lm.forward_context import computing
-from peekbench_lm.model import LanguageModel
+from peekbench_lm import installed
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.packing.forward_context import forward_context
+from peekbench_lm.training import completions
+from peekbench_lm.training.completions import Completion, make_batch
 from peekbench_prompting import training
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.fit import make_encoder
@@ -122,13 +123,13 @@ def test_the_base_arm_is_zero_shot_and_shared(folder: Path, tmp_path: Path) -> N
 def record_training_data(case: Case, monkeypatch: pytest.MonkeyPatch, unlabeled: Any) -> list[list[list[Completion]]]:
     """Fit, and return the training data of each stage."""
     stages: list[list[list[Completion]]] = []
-    original = completions.complete
+    original = completions.train_completions
 
-    def complete(model: Any, rows: Any, *arguments: Any) -> Any:
+    def train_completions(model: Any, rows: Any, *arguments: Any) -> Any:
         stages.append(rows)
         return original(model, rows, *arguments)
 
-    monkeypatch.setattr(training, "complete", complete)
+    monkeypatch.setattr(training, "train_completions", train_completions)
     case.fit(unlabeled)
     return stages
 
@@ -204,11 +205,11 @@ def test_packed_texts_with_separate_attention_match_single_prompts(folder: Path)
     model.network.eval()
     (part,) = batch.step.parts(99, CPU)
     with torch.no_grad():
-        with computing(part, 0, "fp32"):
+        with forward_context(part, 0, "fp32"):
             hidden = model.hidden(part)
         for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
             (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
-            with computing(single, 0, "fp32"):
+            with forward_context(single, 0, "fp32"):
                 expected = model.hidden(single)
             torch.testing.assert_close(hidden[start:end], expected[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
 

@@ -1,4 +1,7 @@
-"""Running text that every installation has: paragraphs of docstrings of installed packages, read, not imported."""
+"""Training texts that every installation has: paragraphs of the docstrings of installed packages.
+
+The source files are parsed and never imported.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,16 @@ PACKAGES = {
     "torch": "torch",
     "transformers": "transformers",
 }
-"""Distributions and their packages: what peekbench's language models need brings all of them along, and none is one
-that a docstrings task is made of."""
-SKIPPED = frozenset({"test", "tests", "testing", "_numpy"})  # the last repeats NumPy's documentation
-MIN_WORDS = 8
+"""Distributions and their packages. The language-model libraries depend on all of them, and no task of the docstrings
+plugin uses one."""
+SKIPPED_FOLDERS = frozenset({"test", "tests", "testing", "_numpy"})  # the last one repeats NumPy's documentation
+MIN_WORDS = 8  # per paragraph
 CODE = re.compile(r"^\s*(?:>>>|\.\.\. |```|\$ |\||[=+-]{3,}|\.\. |:\w+ )", re.MULTILINE)
-MIN_LETTERS = 0.7  # of a paragraph's characters
+MIN_LETTERS = 0.7  # fraction of the characters of a paragraph
 
 
 def fingerprint() -> str:
-    """Identifies the packages' sources, by the digests that were written down when they were installed."""
+    """Return a hash that identifies the source files, from the digests that the installer recorded."""
     digest = hashlib.sha256()
     for distribution in sorted(PACKAGES):
         record = metadata.distribution(distribution).read_text("RECORD") or metadata.version(distribution)
@@ -41,23 +44,28 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def paragraphs() -> list[str]:
-    """Every paragraph of running text, each once, in the order of files."""
-    found: dict[str, None] = {}
+def load_paragraphs() -> list[str]:
+    """Return all different paragraphs of prose, in the order of the files."""
+    paragraphs: dict[str, None] = {}
     for distribution, package in sorted(PACKAGES.items()):
         root = Path(str(metadata.distribution(distribution).locate_file(package)))
         for path in sorted(root.rglob("*.py")):
-            if SKIPPED.isdisjoint(path.relative_to(root).parts):
-                found.update(dict.fromkeys(_of_file(path)))
-    return list(found)
+            if SKIPPED_FOLDERS.isdisjoint(path.relative_to(root).parts):
+                paragraphs.update(dict.fromkeys(_paragraphs_of_file(path)))
+    return list(paragraphs)
 
 
-def _of_file(path: Path) -> Iterator[str]:
+def version(distribution: str) -> str:
+    """Return the installed version of a distribution."""
+    return metadata.version(distribution)
+
+
+def _paragraphs_of_file(path: Path) -> Iterator[str]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escape sequences, which are the package's own business
+        warnings.simplefilter("ignore")  # about invalid escape sequences in the packages
         try:
             tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):  # a template, say; there is enough without it
+        except (SyntaxError, ValueError):  # such as a template; the other files are enough
             return
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -67,17 +75,12 @@ def _of_file(path: Path) -> Iterator[str]:
                 and isinstance(first.value, ast.Constant)
                 and isinstance(first.value.value, str)
             ):
-                yield from _of_docstring(first.value.value)
+                yield from _paragraphs_of_docstring(first.value.value)
 
 
-def _of_docstring(docstring: str) -> Iterator[str]:
+def _paragraphs_of_docstring(docstring: str) -> Iterator[str]:
     for block in re.split(r"\n\s*\n", cleandoc(docstring)):
         text = " ".join(block.split())
-        letters = sum(character.isalpha() or character == " " for character in text)
-        if len(text.split()) >= MIN_WORDS and not CODE.search(block) and letters > MIN_LETTERS * len(text):
+        num_letters = sum(character.isalpha() or character == " " for character in text)
+        if len(text.split()) >= MIN_WORDS and not CODE.search(block) and num_letters > MIN_LETTERS * len(text):
             yield text.replace("`", "")
-
-
-def version(distribution: str) -> str:
-    """The installed version."""
-    return metadata.version(distribution)

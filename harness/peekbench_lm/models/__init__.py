@@ -1,0 +1,1 @@
+"""Language models in memory: tokenizer, network, weights and adapters."""

@@ -1,0 +1,101 @@
+"""Loss of a language-model head, with a single table of scores in memory.
+
+Computed layer by layer, five tables of tokens by vocabulary would be in memory: the scores, their copy in fp32, the log
+probabilities, and two gradients. With the 50,257 words of GPT-2 they take most of the memory of a step. Here the
+gradient overwrites the scores, some rows at a time (as in Hsu et al. 2024, arXiv 2410.10989).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+ROWS_PER_CHUNK = 64
+"""Tokens per chunk, few enough for the cache of a processor."""
+ROWS_PER_CHUNK_WITHOUT_GRADIENT = 1024
+"""Tokens per chunk if no gradient is needed."""
+
+
+class _SummedLoss(torch.autograd.Function):
+    """Sum of the cross-entropies of (n, size) hidden states under a head with a (vocabulary, size) weight."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
+    ) -> Tensor:
+        scores = linear(hidden, weight, bias)  # (n, vocabulary)
+        total = torch.zeros((), device=hidden.device)
+        for start in range(0, len(scores), ROWS_PER_CHUNK):
+            chunk = scores[start : start + ROWS_PER_CHUNK]  # (rows, vocabulary)
+            chunk_targets = targets[start : start + ROWS_PER_CHUNK, None]  # (rows, 1)
+            table = chunk.float().log_softmax(-1)
+            log_probabilities = table.gather(1, chunk_targets)
+            table.exp_()
+            table.scatter_add_(1, chunk_targets, table.new_full((len(chunk_targets), 1), -1.0))
+            if counts is not None:
+                chunk_counts = counts[start : start + ROWS_PER_CHUNK, None]
+                log_probabilities, table = log_probabilities * chunk_counts, table.mul_(chunk_counts)
+            total -= log_probabilities.sum()
+            chunk.copy_(table)
+        ctx.save_for_backward(hidden, weight, scores)
+        ctx.has_bias = bias is not None
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, scores = ctx.saved_tensors
+        scale = gradients[0]
+        needs_hidden, needs_weight, needs_bias, _, _ = ctx.needs_input_grad
+        return (
+            (scores @ weight) * scale.to(scores.dtype) if needs_hidden else None,
+            scores.T @ (hidden * scale.to(hidden.dtype)) if needs_weight else None,
+            scores.sum(0, dtype=torch.float32).mul_(scale).to(scores.dtype) if needs_bias and ctx.has_bias else None,
+            None,
+            None,
+        )
+
+
+def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
+    """Return the sum of the cross-entropies of tokens, in the precision of the current autocast region.
+
+    Parameters
+    ----------
+    head
+        Layer that maps hidden states to a score for each word of the vocabulary.
+    hidden
+        Hidden states; shape (n, size).
+    targets
+        Token ids to predict; shape (n,).
+    counts
+        Weight of each token as a float, by default 1; shape (n,).
+    """
+    device_type = hidden.device.type
+    dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else torch.float32
+    bias: Tensor | None = head.bias
+    bias = bias if bias is None else bias.to(dtype)
+    arguments = hidden.to(dtype), head.weight.to(dtype), bias, targets, counts
+    total: Tensor = _SummedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
+    return total
+
+
+def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Return natural logarithms of the probabilities of tokens, computed in fp32; shape (n,).
+
+    Parameters
+    ----------
+    head
+        Layer that maps hidden states to a score for each word of the vocabulary.
+    hidden
+        Hidden states; shape (n, size).
+    targets
+        Token ids; shape (n,).
+    """
+    chunks = []
+    size = ROWS_PER_CHUNK_WITHOUT_GRADIENT
+    for chunk, chunk_targets in zip(torch.split(hidden, size), torch.split(targets, size), strict=True):
+        scores = head(chunk).float()  # (rows, vocabulary)
+        chunks.append(scores.gather(1, chunk_targets[:, None])[:, 0] - scores.logsumexp(-1))
+    return torch.cat(chunks)

@@ -1,0 +1,1 @@
+"""Computation of several texts in one sequence, without padding."""

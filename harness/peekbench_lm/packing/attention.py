@@ -1,0 +1,217 @@
+"""Attention within each text of a packed sequence, for models that use transformers' attention registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from peekbench_lm.packing.forward_context import current_context
+from peekbench_lm.packing.layout import Block, Part
+
+ATTENTION_NAME = "peekbench_packed"
+MAX_MATRIX_WIDTH = 256  # if possible, attention to wider texts does not store its matrices
+UNSUPPORTED_ARGUMENTS = ("softcap", "s_aux", "position_bias")  # attention variants of some models
+
+
+def register_attention() -> None:
+    """Register packed attention with transformers under `ATTENTION_NAME`."""
+    AttentionInterface.register(ATTENTION_NAME, packed_attention)
+    AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
+
+
+def _no_mask(*args: Any, **kwargs: Any) -> None:
+    """Return no mask; the layout determines which tokens a token attends to."""
+
+
+class _Pad(torch.autograd.Function):
+    """Map (heads, num_tokens, size) to (heads, num_texts * width, size).
+
+    Padding repeats a token. It is masked as a key and dropped as a query, so its gradient is zero.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, block: Block) -> Tensor:
+        ctx.block = block
+        return packed.index_select(1, block.sources)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0].index_select(1, ctx.block.indices), None
+
+
+class _Unpad(torch.autograd.Function):
+    """Map (heads, num_texts * width, size) to (heads, num_tokens, size)."""
+
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, block: Block) -> Tensor:
+        ctx.block = block
+        ctx.shape = padded.shape
+        return padded.index_select(1, block.indices)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0].new_zeros(ctx.shape).index_copy_(1, ctx.block.indices, gradients[0]), None
+
+
+class _Repeat(torch.autograd.Function):
+    """Map (heads, num_packed, size) to the cells of all blocks of a part whose texts share tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, part: Part) -> Tensor:
+        ctx.part = part
+        return packed.index_select(1, part.sources)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = gradients
+        part = ctx.part
+        total = gradient.new_zeros((len(gradient), len(part.ids), gradient.shape[-1]), dtype=torch.float32)
+        return total.index_add_(1, part.sources, gradient.float()).to(gradient.dtype), None
+
+
+@dataclass(frozen=True, slots=True)
+class _AttentionOptions:
+    """Options of one attention layer."""
+
+    is_causal: bool
+    window: float
+    """Number of tokens that a token attends to, itself included; infinite for no limit."""
+    scale: float
+    """Factor of the attention scores."""
+    dropout: float
+    """Dropout probability of attention weights."""
+    keep: Tensor | None
+    """Flat dropout mask of all attention matrices of the step; None if dropout keeps all cells."""
+
+
+def packed_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend within each text.
+
+    Transformers defines the signature.
+
+    Parameters
+    ----------
+    module
+        Attention layer.
+    query, key, value
+        Projections of shape (1, num_heads, num_tokens, head_size); keys and values may have fewer heads.
+    attention_mask
+        Ignored, because the layout determines which tokens a token attends to.
+    dropout
+        Dropout probability of attention weights.
+    scaling
+        Factor of the attention scores; by default 1 / sqrt(head_size).
+    is_causal
+        Whether tokens attend only to themselves and earlier tokens; by default an attribute of the layer.
+    kwargs
+        Other arguments of the model.
+
+    Returns
+    -------
+    tuple of Tensor and None
+        Outputs of shape (1, num_tokens, num_heads, head_size), without attention weights.
+
+    Raises
+    ------
+    ValueError
+        If the model needs a kind of attention that this function does not support.
+    """
+    if any(kwargs.get(name) is not None for name in UNSUPPORTED_ARGUMENTS):
+        raise ValueError(f"packed attention does not support {', '.join(UNSUPPORTED_ARGUMENTS)}")
+    context = current_context()
+    part = context.part
+    causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
+    window = kwargs.get("sliding_window") or math.inf
+    if not causal and max(part.lengths) > window:
+        raise ValueError("packed attention supports sliding windows for causal attention only")
+    scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
+    if part.step.num_shared and not causal:
+        raise ValueError("packed attention supports shared tokens for causal attention only")
+    options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
+    padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
+    outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
+    return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
+
+
+def _attend(block: Block, projections: Sequence[Tensor], options: _AttentionOptions) -> Tensor:
+    """Attend within the texts of a block.
+
+    Parameters
+    ----------
+    block
+        Texts of the projections.
+    projections
+        Query, key and value; each of shape (heads, num_texts, width, size).
+    options
+        Options of the layer.
+
+    Returns
+    -------
+    Tensor
+        Outputs of the tokens of the block; shape (heads, num_tokens, size).
+    """
+    query, key, value = projections
+    num_heads = len(query)
+    if len(key) != num_heads:
+        key, value = (heads.repeat_interleave(num_heads // len(heads), dim=0) for heads in (key, value))
+    if options.is_causal and options.keep is None and MAX_MATRIX_WIDTH < block.width <= options.window:
+        # Padding follows the tokens of a text, which therefore do not attend to it.
+        output = scaled_dot_product_attention(query, key, value, is_causal=True, scale=options.scale).flatten(1, 2)
+    else:
+        output = _attend_with_matrices(block, (query, key, value), options)
+    return _Unpad.apply(output, block) if len(block.indices) < output.shape[1] else output  # type: ignore[no-untyped-call]
+
+
+def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: _AttentionOptions) -> Tensor:
+    """Attend with explicit attention matrices; return outputs of shape (heads, num_texts * width, size)."""
+    query, key, value = projections
+    scores = (query * options.scale) @ key.transpose(-1, -2)  # (heads, num_texts, width, width)
+    if block.is_ragged:
+        scores = scores.masked_fill(block.padding, -math.inf)
+    if options.is_causal:
+        scores = scores.masked_fill(block.later, -math.inf)
+        if block.width > options.window:
+            scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(options.window)), -math.inf)
+    weights = scores.softmax(-1)
+    if options.keep is not None:
+        cells = options.keep[block.offset * len(query) :][: block.group.num_cells * len(query)]
+        cells = cells.view(len(query), -1, block.width, block.width)[:, block.rows]
+        weights, value = weights * cells, value / (1 - options.dropout)
+    return (weights @ value).flatten(1, 2)
+
+
+def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
+    """Map (heads, num_packed, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
+    if part.step.num_shared:
+        packed = _Repeat.apply(packed, part)  # type: ignore[no-untyped-call]
+        sizes = [block.num_texts * block.width for block in part.blocks]
+    else:
+        sizes = [block.num_tokens for block in part.blocks]
+    # One split, because the gradient of each slice would be as large as the whole tensor.
+    split = list(torch.split(packed, sizes, dim=1))
+    if not part.step.num_shared:
+        split = [
+            _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]
+            for tokens, block in zip(split, part.blocks, strict=True)
+        ]
+    return [
+        tokens.reshape(len(tokens), block.num_texts, block.width, tokens.shape[-1])
+        for tokens, block in zip(split, part.blocks, strict=True)
+    ]

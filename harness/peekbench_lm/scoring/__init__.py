@@ -1,0 +1,1 @@
+"""Log-probabilities of sequences and of continuations under causal language models."""

@@ -1,0 +1,134 @@
+"""Training of built-in models on the docstrings of installed packages."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+
+from peekbench_lm.devices import deterministic
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.loading import quiet_transformers
+from peekbench_lm.models.tokens import encode
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.sources import corpus
+from peekbench_lm.sources.tokenizer_training import train_tokenizer
+from peekbench_lm.training.pretraining import mean_loss, pretrain
+from peekbench_lm.types import Kind
+
+VOCABULARY_SIZE = 8192
+NUM_PARAGRAPHS = 30_000  # training takes two or three minutes
+NUM_HELD_OUT = 1000  # paragraphs for evaluation
+SEPARATOR = "\n\n"  # between joined paragraphs
+EPOCHS = 1
+NUM_LAYERS, WIDTH, NUM_HEADS = 2, 128, 2
+LEARNING_RATE = 2e-3
+MASK_PROBABILITY = 0.15
+THREADS = 2  # fixed, because the number of threads affects rounding
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """Options in which built-in models differ."""
+
+    kind: Kind
+    """Training objective."""
+    context_length: int = 128
+    """Number of tokens that the model reads at once."""
+    batch_size: int = 64
+    """Texts per optimizer step."""
+    joins_paragraphs: bool = False
+    """Whether consecutive paragraphs form one text, so that all positions are trained."""
+
+
+TRAINING_OPTIONS = {
+    "bert-nano": TrainingOptions("masked"),
+    "gpt2-nano": TrainingOptions("causal"),
+    "gpt2-nano-512": TrainingOptions("causal", 512, batch_size=4, joins_paragraphs=True),  # for few-shot prompts
+}
+"""Options of each built-in model."""
+
+
+def train_builtin_model(name: str, folder: Path) -> dict[str, Any]:
+    """Train a built-in model and save it in the format of transformers.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    folder
+        Folder for the files.
+
+    Returns
+    -------
+    dict
+        Description of the model: versions of the packages, numbers of paragraphs and tokens, losses in nats per token,
+        and the duration in seconds.
+    """
+    options = TRAINING_OPTIONS[name]
+    started = time.perf_counter()
+    texts = corpus.load_paragraphs()
+    order = np.random.default_rng(0).permutation(len(texts))
+    parts = np.split(order, [NUM_HELD_OUT, NUM_HELD_OUT + NUM_PARAGRAPHS])
+    held_out, training = ([texts[row] for row in rows] for rows in parts[:2])
+    kind, context_length, num_paragraphs = options.kind, options.context_length, len(training)
+    device = torch.device("cpu")
+    with deterministic(device, THREADS), quiet_transformers():
+        torch.manual_seed(0)
+        tokenizer = train_tokenizer(kind, training, VOCABULARY_SIZE, context_length)
+        tokenizer.save_pretrained(folder)
+        _make_network(kind, tokenizer, context_length).save_pretrained(folder)
+        model = LanguageModel(folder, device)
+        if options.joins_paragraphs:
+            held_out, training = (
+                [*_join_paragraphs([texts[row] for row in sorted(rows)], context_length)] for rows in parts[:2]
+            )
+        recipe = Recipe(EPOCHS, options.batch_size, LEARNING_RATE, "linear", 0.01, 1.0, warmup=0.05)
+        result = pretrain(model, encode(tokenizer, training, context_length), recipe, MASK_PROBABILITY, seed=0)
+        loss = mean_loss(model, encode(tokenizer, held_out, context_length), MASK_PROBABILITY, seed=0)
+        model.network.save_pretrained(folder)
+    return {
+        "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
+        "paragraphs": num_paragraphs,
+        "tokens": result.num_tokens // EPOCHS,
+        "epochs": EPOCHS,
+        "vocabulary": len(tokenizer),
+        "held_out_loss": round(loss, 3),
+        "uniform_guess_loss": round(math.log(len(tokenizer)), 3),
+        "seconds": round(time.perf_counter() - started),
+    }
+
+
+def _join_paragraphs(paragraphs: Sequence[str], context_length: int) -> Iterator[str]:
+    """Join consecutive paragraphs to texts of at least `context_length` words, which have about as many tokens."""
+    text: list[str] = []
+    for paragraph in paragraphs:
+        text.append(paragraph)
+        if sum(len(part.split()) for part in text) >= context_length:
+            yield SEPARATOR.join(text)
+            text = []
+
+
+def _make_network(kind: Kind, tokenizer: Any, context_length: int) -> Any:
+    """Return a network with random weights."""
+    if kind == "causal":
+        return GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=len(tokenizer), n_positions=context_length, n_embd=WIDTH, n_layer=NUM_LAYERS,
+                n_head=NUM_HEADS, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+            )
+        )  # fmt: skip
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=len(tokenizer), max_position_embeddings=context_length, hidden_size=WIDTH,
+            num_hidden_layers=NUM_LAYERS, num_attention_heads=NUM_HEADS, intermediate_size=4 * WIDTH,
+            type_vocab_size=1, pad_token_id=tokenizer.pad_token_id,
+        )
+    )  # fmt: skip

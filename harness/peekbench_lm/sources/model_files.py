@@ -1,0 +1,134 @@
+"""Files of models: in a folder, on the Hub at one commit, or built in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from peekbench import DataError, Folders
+from peekbench_hub.client import FULL_SHA, NotFoundError, download, list_files, resolve
+from peekbench_lm.sources.builtin import BUILTIN_PREFIX, DESCRIPTION, build_model
+from peekbench_lm.types import ModelFolder
+
+DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
+DUPLICATE_PREFIX = "consolidated"  # of files that repeat the weights in the format of their authors
+
+
+def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
+    """Return the files of a model. Download or train it if it is not on this machine yet.
+
+    Parameters
+    ----------
+    model
+        ``builtin:`` and a name; a path that begins with ``.``, ``/`` or ``~``; or the id of a model on the Hub.
+    revision
+        Commit or branch on the Hub; empty for the branch ``main``.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    if model.startswith(BUILTIN_PREFIX):
+        path = build_model(model.removeprefix(BUILTIN_PREFIX), folders.cache)
+    elif _is_path(model):
+        path = folders.spec / Path(model).expanduser()
+        if not path.is_dir():
+            raise DataError(
+                f"model {model}: there is no folder {path}; correct the path, or remove `./` from the id of a model "
+                "on the Hub"
+            )
+    else:
+        path = _download(model, _find_commit(model, revision, folders.cache), folders.cache)
+    if not (path / "config.json").is_file():
+        raise DataError(
+            f"model {model}: {path} has no config.json; give a folder in the format that transformers saves"
+        )
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    return ModelFolder(path, repr([(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]))
+
+
+def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
+    """Return the option that fixes a model on the Hub to its current commit; empty for other models.
+
+    Parameters
+    ----------
+    model, revision, folders
+        Model, revision and folders, as for `find_model`.
+
+    Raises
+    ------
+    DataError
+        If the commit cannot be determined.
+    """
+    if model.startswith(BUILTIN_PREFIX) or _is_path(model) or FULL_SHA.fullmatch(revision):
+        return {}
+    return {"revision": _find_commit(model, revision, folders.cache)}
+
+
+def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
+    """Return the provenance of a model: digests of its weights, and its commit or its training.
+
+    Download or train the model if it is not on this machine yet.
+
+    Parameters
+    ----------
+    model, revision, folders
+        Model, revision and folders, as for `find_model`.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    folder = find_model(model, revision, folders)
+    digests = {}
+    for file in sorted(folder.path.glob("*.safetensors")):
+        with file.open("rb") as stream:
+            digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    description: dict[str, Any] = {"model": model, "sha256": digests}
+    if model.startswith(BUILTIN_PREFIX):
+        description |= json.loads((folder.path / DESCRIPTION).read_text(encoding="utf-8"))
+    elif not _is_path(model):
+        description["commit"] = _find_commit(model, revision, folders.cache)
+    return description
+
+
+def _is_path(model: str) -> bool:
+    return model.startswith((".", "/", "~"))
+
+
+def _find_commit(model: str, revision: str, cache: Path) -> str:
+    """Return the full SHA of a revision on the Hub."""
+    if FULL_SHA.fullmatch(revision):
+        return revision
+    try:
+        return resolve("model", model, revision or "main", cache, f"the model {model}")
+    except NotFoundError as error:
+        raise _unknown_model_error(model, error) from error
+
+
+def _download(model: str, sha: str, cache: Path) -> Path:
+    """Download the configuration, the tokenizer and the safetensors weights of a model; return their folder."""
+    description = f"the model {model}, commit {sha}"
+    try:
+        available = list_files("model", model, sha, cache, description)
+        files = [file for file in available if "/" not in file and not file.startswith(DUPLICATE_PREFIX)]
+        if not any(file.endswith(".safetensors") for file in files):
+            raise DataError(
+                f"{description}: it has no weights in safetensors, and peekbench does not load other formats, which "
+                "may contain code; choose another model, or convert it and give the folder"
+            )
+        selected = [file for file in files if file.endswith(DOWNLOADED_SUFFIXES)]
+        paths = download("model", model, sha, selected, description)
+    except NotFoundError as error:
+        raise _unknown_model_error(model, error) from error
+    return paths[0].parent
+
+
+def _unknown_model_error(model: str, error: NotFoundError) -> DataError:
+    return DataError(f"{error}; correct the model's id, or write ./{model} for a folder next to the spec")

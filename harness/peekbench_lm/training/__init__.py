@@ -1,0 +1,1 @@
+"""Training of language models: the loop, optimizers and objectives."""

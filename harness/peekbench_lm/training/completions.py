@@ -1,0 +1,121 @@
+"""Training of a causal model to complete texts. Tokens at the start that all texts share are computed once.
+
+The prompts of a task begin with the same instruction. Its tokens occur once in a step, and their losses are weighted by
+the number of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.packing.layout import Part, Step, count_shared
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.training.embeddings import train_tied_embedding
+from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A text whose last tokens the model learns to predict."""
+
+    ids: Sequence[int]
+    """Token ids of the whole text."""
+    start: int = 1
+    """Position of the first token to predict; at least 1, because a prediction needs a preceding token."""
+
+
+def train_completions(
+    model: LanguageModel, rows: Sequence[Sequence[Completion]], recipe: Recipe, seed: int
+) -> TrainingResult:
+    """Train on completions.
+
+    Parameters
+    ----------
+    model
+        Model to train.
+    rows
+        Texts that stay in the same optimizer step. A step has `recipe.batch_size` rows. Each epoch draws a new order.
+    recipe
+        Hyperparameters.
+    seed
+        Seed of order and dropout.
+
+    Raises
+    ------
+    PeekbenchError
+        If a single text does not fit into memory, or the optimizer needs bitsandbytes, which is not installed.
+    """
+    size = recipe.batch_size
+    orders = [
+        np.random.default_rng(derive_seed(seed, "order", epoch)).permutation(len(rows))
+        for epoch in range(recipe.epochs)
+    ]
+    batches = (
+        [
+            make_batch(model, list(chain.from_iterable(rows[row] for row in order[start : start + size])))
+            for start in range(0, len(order), size)
+        ]
+        for order in orders
+    )
+    epochs = Epochs(batches, recipe.epochs * -(-len(rows) // size))
+    with train_tied_embedding(model):
+        return train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
+
+
+def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch:
+    """Return an optimizer step on completions.
+
+    Parameters
+    ----------
+    model
+        Model to train.
+    completions
+        Texts of the step.
+    """
+    texts = [completion.ids for completion in completions]
+    step = Step(texts, count_shared(texts) if model.is_packed else 0)
+    starts = [completions[position].start for position in step.order]
+
+    def loss(part: Part) -> Tensor:
+        indices, targets, counts = _find_targets(part, starts[part.texts])
+        if not len(indices):
+            return model.hidden(part).sum() * 0.0
+        return model.loss(part, indices.to(model.device), part.ids[targets.to(model.device)], counts.to(model.device))
+
+    num_targets = sum(max(0, len(completion.ids) - completion.start) for completion in completions)
+    return Batch(step, num_targets, loss)
+
+
+def _find_targets(part: Part, starts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the tokens to predict in a part.
+
+    Parameters
+    ----------
+    part
+        Part of a step.
+    starts
+        Position of the first token to predict in each text of the part.
+
+    Returns
+    -------
+    indices, targets, counts
+        Indices of the tokens that predict, indices of the tokens to predict, and weights; all of shape (n,).
+    """
+    shared = part.step.num_shared
+    shared_indices = torch.arange(1, max(1, shared))
+    counts = (torch.tensor(starts)[:, None] <= shared_indices).sum(0)
+    indices, targets = [(shared_indices - 1)[counts > 0]], [shared_indices[counts > 0]]
+    for (first, end), start in zip(part.spans, starts, strict=True):
+        own = torch.arange(first + max(start, shared, 1) - shared, end)
+        targets.append(own)
+        indices.append(torch.where(own > first, own - 1, shared - 1))
+    num_own = sum(map(len, targets[1:]))
+    return torch.cat(indices), torch.cat(targets), torch.cat([counts[counts > 0].float(), torch.ones(num_own)])

@@ -1,0 +1,131 @@
+"""Training loop in plain torch, which uses smaller micro-batches if a device is out of memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.packing.forward_context import forward_context
+from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.recipe import Recipe
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.training.optimizers import make_optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts and loss of one optimizer step."""
+
+    step: Step
+    """Texts of the step."""
+    num_targets: int
+    """Number of tokens or texts to predict."""
+    loss: Callable[[Part], Tensor]
+    """Function that returns the sum of the losses of the targets of a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """Batches of all epochs."""
+
+    batches: Iterable[Sequence[Batch]]
+    """Batches of each epoch."""
+    num_steps: int
+    """Number of batches of all epochs."""
+
+
+@dataclass(slots=True)
+class TrainingResult:
+    """Losses and duration of a training stage."""
+
+    losses: list[float] = field(default_factory=list)
+    """Mean loss per target, for each epoch."""
+    num_tokens: int = 0
+    """Number of tokens of all steps."""
+    num_steps: int = 0
+    """Number of optimizer steps."""
+    seconds: float = 0.0
+    """Duration in seconds."""
+
+    def metrics(self, stage: str) -> dict[str, float]:
+        """Return the metrics of a fit for this stage.
+
+        Parameters
+        ----------
+        stage
+            Name of the stage, which begins the names of the metrics.
+        """
+        return {
+            f"{stage}_tokens": self.num_tokens,
+            f"{stage}_seconds": self.seconds,
+            f"{stage}_tokens_per_second": self.num_tokens / self.seconds,
+        }
+
+
+def train(
+    model: LanguageModel, modules: Sequence[nn.Module], epochs: Epochs, recipe: Recipe, seed: int
+) -> TrainingResult:
+    """Train the trainable weights of some modules.
+
+    Parameters
+    ----------
+    model
+        Model that computes the losses.
+    modules
+        Modules with the weights to train.
+    epochs
+        Batches of all epochs.
+    recipe
+        Hyperparameters.
+    seed
+        Seed of the dropout masks.
+
+    Raises
+    ------
+    PeekbenchError
+        If a single text does not fit into memory, or the optimizer needs bitsandbytes, which is not installed.
+    """
+    weights = [weight for module in modules for weight in module.parameters() if weight.requires_grad]
+    optimizer = make_optimizer(weights, recipe)
+    for module in modules:
+        module.train()
+    result = TrainingResult()
+    started = time.perf_counter()
+    for batches in epochs.batches:
+        total = torch.zeros((), device=model.device)  # scalar, so that only the end of an epoch waits for a GPU
+        for batch in batches:
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.rate(result.num_steps / epochs.num_steps)
+            total += _backward(model, batch, derive_seed(seed, result.num_steps), weights)
+            if recipe.max_gradient_norm:
+                nn.utils.clip_grad_norm_(weights, recipe.max_gradient_norm)
+            optimizer.step()
+            result.num_steps += 1
+            result.num_tokens += batch.step.num_tokens
+        result.losses.append(total.item() / max(1, sum(batch.num_targets for batch in batches)))
+    for weight in weights:
+        weight.grad = None
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def _backward(model: LanguageModel, batch: Batch, seed: int, weights: Sequence[nn.Parameter]) -> Tensor:
+    """Compute the gradient of the mean loss of a batch; return the sum of its losses, a scalar."""
+
+    def attempt(parts: Sequence[Part]) -> Tensor:
+        total = torch.zeros((), device=model.device)
+        for weight in weights:
+            weight.grad = None
+        for part in parts:
+            with forward_context(part, seed, model.precision):
+                loss = batch.loss(part)  # scalar
+            (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        return total
+
+    return model.run_in_parts(batch.step, attempt)
