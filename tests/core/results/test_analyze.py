@@ -1,3 +1,5 @@
+"""Analyses of results tables, and the check for missing trials."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,17 +29,17 @@ def test_default_analyses_on_a_complete_table(simulate: Simulate) -> None:
     assert all(analysis.warnings == () for analysis in analyses)
 
 
-def test_analyses_by_name_and_by_spec(simulate: Simulate) -> None:
+def test_analyses_are_chosen_by_name_or_component(simulate: Simulate) -> None:
     (count,) = analyze(simulate(0.02), ["toy.count"])
     assert count.tables[0].rows == ((600,),)
-    (named,) = analyze(simulate(0.02), [make_component(AnalysisSpec, "toy.count", {"heading": "how many"})])
-    assert named.tables[0].columns[0].name == "how many"
+    (named,) = analyze(simulate(0.02), [make_component(AnalysisSpec, "toy.count", {"heading": "number"})])
+    assert named.tables[0].columns[0].name == "number"
 
 
-def test_controls_go_only_to_analyses_that_ask_for_them(simulate: Simulate) -> None:
+def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simulate) -> None:
     table = pd.concat([simulate(0.02), simulate(0.1, method="leak").assign(control="positive")], ignore_index=True)
     (count,) = analyze(table, ["toy.count"])
-    assert count.tables[0].rows == ((600,),), "the control's 600 rows are left out"
+    assert count.tables[0].rows == ((600,),), "the 600 rows of the control are dropped"
     (summary,) = analyze(table, ["summary"])
     assert [verdict.method for verdict in summary.verdicts] == ["method", "leak"]
     (count,) = analyze(table.assign(control="positive"), ["toy.count"])
@@ -45,7 +47,7 @@ def test_controls_go_only_to_analyses_that_ask_for_them(simulate: Simulate) -> N
     assert count.warnings == ("toy.count did not run: all methods are controls",)
 
 
-def test_a_table_that_lacks_columns_is_refused(simulate: Simulate) -> None:
+def test_a_table_with_missing_columns_is_refused(simulate: Simulate) -> None:
     with pytest.raises(ResultsError, match="lacks the columns control, majority"):
         analyze(simulate(0.02).drop(columns=["control", "majority"]))
 
@@ -70,16 +72,16 @@ def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
         ),
     ],
 )
-def test_a_design_with_holes_is_refused(remove: Any, message: str, simulate: Simulate) -> None:
+def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simulate: Simulate) -> None:
     table = simulate(0.02)
-    holed = table[~remove(table)]
+    incomplete = table[~remove(table)]
     with pytest.raises(ResultsError, match=message):
-        analyze(holed)
-    for analysis in analyze(holed, allow_incomplete=True):
+        analyze(incomplete)
+    for analysis in analyze(incomplete, allow_incomplete=True):
         assert "only complete trials were analyzed" in analysis.warnings[0]
 
 
-def test_a_task_that_one_method_lacks_is_a_hole(simulate: Simulate) -> None:
+def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
     assert find_gaps(table) == [
         "task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing (0, 1, 2, 3, 4, ...)"
@@ -91,43 +93,43 @@ def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> N
     assert find_gaps(table) == []
 
 
-def test_incomplete_trials_are_left_out_not_filled(simulate: Simulate) -> None:
+def test_incomplete_trials_are_dropped(simulate: Simulate) -> None:
     table = simulate(0.02)
-    lost = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
-    (count,) = analyze(table[~lost], ["toy.count"], allow_incomplete=True)
+    is_dropped = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
+    (count,) = analyze(table[~is_dropped], ["toy.count"], allow_incomplete=True)
     assert count.tables[0].rows == ((597,),)
 
 
-def test_nothing_complete_is_an_error_even_when_told_to_go_on(simulate: Simulate) -> None:
+def test_a_table_without_complete_trials_is_refused_even_if_incomplete_ones_are_allowed(simulate: Simulate) -> None:
     table = simulate(0.0, tasks=1, subsamples=2)
-    gone = ((table["subsample"] == 0) & (table["arm"] == "test")) | (
+    is_dropped = ((table["subsample"] == 0) & (table["arm"] == "test")) | (
         (table["subsample"] == 1) & (table["arm"] == "base")
     )
     with pytest.raises(ResultsError, match="no trial is complete"):
-        analyze(table[~gone], allow_incomplete=True)
+        analyze(table[~is_dropped], allow_incomplete=True)
 
 
-def test_planned_trials_that_are_missing_are_holes(make_spec: Callable[..., Any]) -> None:
+def test_missing_planned_trials_are_gaps(make_spec: Callable[..., Any]) -> None:
     results = load_results(run(make_spec()).store)
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5})
     assert find_gaps(results, list(make_trials(make_spec()))) == []
-    holes = find_gaps(results, list(make_trials(larger)))
-    assert len(holes) == 4
-    assert holes[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
+    gaps = find_gaps(results, list(make_trials(larger)))
+    assert len(gaps) == 4
+    assert gaps[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
 
 
-def test_a_store_knows_what_was_planned(make_spec: Callable[..., Any]) -> None:
-    """Whatever is missing from every task and method alike would otherwise go unnoticed."""
+def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) -> None:
+    """Otherwise trials missing from all tasks and methods would not be noticed."""
     path = run(make_spec()).store
     assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
     Store.for_run(path, larger, describe_tasks(larger)).close()
     with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing \(3\)"):
         analyze(path)
-    assert analyze(load_results(path))  # a table without a store is only compared with itself
+    assert analyze(load_results(path))  # the planned trials of a table are unknown
 
 
-def test_what_an_analyzer_raises_says_which_one(simulate: Simulate) -> None:
+def test_errors_of_an_analyzer_name_it(simulate: Simulate) -> None:
     table = simulate(0.02).assign(score="none")
     with pytest.raises(TypeError) as caught:
         analyze(table)
@@ -138,12 +140,12 @@ def test_published_accuracies_are_complete(published: Any) -> None:
     assert find_gaps(load_results(published / "few_shot")) == []
 
 
-def test_an_analyzer_that_returns_something_else_is_named(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_dict(results: Any, *, options: Any) -> Any:
+def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def return_dict(results: Any, *, options: Any) -> Any:
         return {"rows": 3}
 
     spec = make_component(AnalysisSpec, "toy.count")
-    entry = replace(spec.entry, analyze=give_dict)
+    entry = replace(spec.entry, analyze=return_dict)
     monkeypatch.setattr(AnalysisSpec, "entry", entry)
     with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
         analyze(simulate(0.02), [spec])

@@ -1,3 +1,5 @@
+"""Loading and checking of results tables, and the pairing of arms."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,29 +26,29 @@ def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
     return path
 
 
-def test_one_row_a_subsample(tmp_path: Path) -> None:
+def test_files_may_have_one_row_for_each_subsample(tmp_path: Path) -> None:
     table = load_results(write(tmp_path, WIDE))
     assert list(table.columns) == list(COLUMN_NAMES)
     assert len(table) == 9
-    one = table[(table["task"] == "a") & (table["subsample"] == 1)].set_index("arm")
-    assert one["score"].to_dict() == {"base": 0.5, "extra": 0.5, "test": 0.6}
+    trial = table[(table["task"] == "a") & (table["subsample"] == 1)].set_index("arm")
+    assert trial["score"].to_dict() == {"base": 0.5, "extra": 0.5, "test": 0.6}
     assert set(table["method"]) == {"method"}
     assert set(table["model"]) == {""}
     assert table["num_train"].isna().all()
 
 
-def test_counts_are_rounded_not_cut_off(tmp_path: Path) -> None:
-    assert int(0.29 * 100) == 28  # what must not happen
+def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
+    assert int(0.29 * 100) == 28  # the wrong result
     table = load_results(write(tmp_path, WIDE))
     assert table.loc[table["score"] == 0.29, "num_correct"].tolist() == [29]
     assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
-def test_one_row_an_arm_in_csv_tsv_and_parquet(tmp_path: Path) -> None:
+def test_files_may_have_one_row_for_each_arm_in_csv_tsv_and_parquet(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
             "task": "a", "method": "m", "model": "bert", "num_train": 50, "num_test": 200, "subsample": [3, 3, 7, 7],
-            "arm": ["extra", "test"] * 2, "accuracy": [0.5, 0.515, 0.6, 0.58], "remark": "left alone",
+            "arm": ["extra", "test"] * 2, "accuracy": [0.5, 0.515, 0.6, 0.58], "remark": "ignored",
         }
     )  # fmt: skip
     frame.to_csv(tmp_path / "a.csv", index=False)
@@ -60,13 +62,13 @@ def test_one_row_an_arm_in_csv_tsv_and_parquet(tmp_path: Path) -> None:
     assert tables[0]["num_train"].tolist() == [50] * 4
 
 
-def test_scores_follow_from_counts(tmp_path: Path) -> None:
+def test_scores_are_computed_from_counts(tmp_path: Path) -> None:
     text = "task,arm,num_correct,num_test\na,extra,3,4\na,test,4,4\n"
     assert load_results(write(tmp_path, text))["score"].tolist() == [0.75, 1.0]
 
 
 @pytest.mark.parametrize("name", ["null", "NA", "None", "007"])
-def test_names_are_texts_whatever_they_look_like(name: str, tmp_path: Path) -> None:
+def test_names_that_look_like_missing_numbers_are_texts(name: str, tmp_path: Path) -> None:
     text = f"task,method,num_train,extra,test\n{name},{name},NA,0.1,0.2\n{name},x,,0.1,0.3\n"
     table = load_results(write(tmp_path, text))
     assert set(table["method"]) == {name, "x"}
@@ -74,7 +76,7 @@ def test_names_are_texts_whatever_they_look_like(name: str, tmp_path: Path) -> N
     assert table["num_train"].isna().all()
 
 
-def test_other_columns_are_left_alone(tmp_path: Path) -> None:
+def test_other_columns_are_ignored(tmp_path: Path) -> None:
     plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\n"))
     text = "task,extra,test,seed,num_rows,remark\na,0.1,0.2,7,100,model\n"
     pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
@@ -129,7 +131,7 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_malformed_tables_are_refused_with_place_and_remedy(text: str, message: str, tmp_path: Path) -> None:
+def test_errors_about_malformed_tables_name_file_row_and_column(text: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ResultsError) as caught:
         load_results(path)
@@ -162,7 +164,7 @@ def make_tree(root: Path) -> None:
         )
 
 
-def test_the_studys_folder_tree_from_any_root(tmp_path: Path) -> None:
+def test_the_folder_tree_of_the_study_is_read_from_any_root(tmp_path: Path) -> None:
     make_tree(tmp_path)
     whole = load_results(tmp_path)
     assert len(whole) == 18
@@ -175,34 +177,36 @@ def test_the_studys_folder_tree_from_any_root(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(part, whole[whole["model"] == "gpt2"].reset_index(drop=True))
 
 
-def test_a_tree_of_another_shape_is_refused(tmp_path: Path) -> None:
+def test_other_folder_trees_are_refused(tmp_path: Path) -> None:
     (tmp_path / "some" / "where").mkdir(parents=True)
     write(tmp_path / "some" / "where", WIDE, "accuracies.csv")
     with pytest.raises(ResultsError, match="not mM/nN/MODEL/TASK"):
         load_results(tmp_path)
 
 
-def test_published_accuracies(published: Path) -> None:
+def test_published_accuracies_are_read_exactly(published: Path) -> None:
     table = load_results(published)
     assert len(table) == 3 * (25 * 2 * 270 + 25 * 20)
     exact = table["score"] * table["num_test"].astype(float)
     assert (exact - table["num_correct"].astype(float)).abs().max() < 1e-6
-    cut_off = np.floor(table["score"].to_numpy() * table["num_test"].to_numpy(dtype=float))
-    assert (cut_off != table["num_correct"].to_numpy(dtype=float)).sum() > 1000  # rounding matters in real data
+    truncated = np.floor(table["score"].to_numpy() * table["num_test"].to_numpy(dtype=float))
+    assert (truncated != table["num_correct"].to_numpy(dtype=float)).sum() > 1000  # real data need rounding
 
 
-def test_controls_are_told_by_a_store_and_by_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
+def test_stores_and_files_contain_controls(make_spec: Callable[..., Any], tmp_path: Path) -> None:
     table = load_results(run(make_spec(methods=["toy.vote", "controls.null"])).store)
-    known = dict(zip(table["method"], table["control"], strict=True))
-    assert known == {"toy.vote": "", "controls.null": "negative"}
-    found = configurations(table)
-    assert [one.cells[0] for one in found.without_controls().configurations] == ["toy.vote"]
-    assert [(one.cells[0], one.control) for one in found.controls().configurations] == [("controls.null", "negative")]
+    controls = dict(zip(table["method"], table["control"], strict=True))
+    assert controls == {"toy.vote": "", "controls.null": "negative"}
+    analyzed = configurations(table)
+    (method,) = analyzed.without_controls().configurations
+    (control,) = analyzed.controls().configurations
+    assert (method.cells[0], method.control) == ("toy.vote", "")
+    assert (control.cells[0], control.control) == ("controls.null", "negative")
     table.to_csv(tmp_path / "scores.csv", index=False)
     pd.testing.assert_series_equal(load_results(tmp_path / "scores.csv")["control"], table["control"])
 
 
-def test_a_store_gives_the_same_table_as_its_scores_in_a_file(make_spec: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_store_and_a_file_of_its_scores_give_the_same_table(make_spec: Callable[..., Any], tmp_path: Path) -> None:
     summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}]))
     table = load_results(summary.store)
     assert list(table.columns) == list(COLUMN_NAMES)
@@ -222,25 +226,25 @@ def test_paired_scores_are_differences_within_a_trial() -> None:
         "here",
     )
     wide = paired_scores(table)
-    assert wide["task"].tolist() == ["z", "a"]  # as they first occur, not sorted
+    assert wide["task"].tolist() == ["z", "a"]  # in order of first occurrence
     assert wide["boost"].tolist() == pytest.approx([0.2, 0.0])
     assert wide["bias"].tolist() == pytest.approx([-0.1, 0.3])
     assert wide["mix-0.5 - extra"].tolist() == pytest.approx([0.1, 0.2])
 
 
-def test_configurations_keep_sizes_that_are_missing_apart_from_none() -> None:
+def test_configurations_may_lack_sizes() -> None:
     table = tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.1, 0.2], "test": [0.2, 0.2]}), "here")
-    found = configurations(table)
-    assert found.fixed == ""
-    assert found.effects == ("bias",)
-    assert found.configurations[0].cells == ("method",)
-    assert found.configurations[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
+    analyzed = configurations(table)
+    assert analyzed.fixed == ""
+    assert analyzed.effects == ("bias",)
+    assert analyzed.configurations[0].cells == ("method",)
+    assert analyzed.configurations[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
 
 
-def test_what_belongs_to_one_arm_is_not_spread_over_all_of_a_row() -> None:
+def test_measures_of_one_arm_are_ignored_in_rows_with_several_arms() -> None:
     wide = pd.DataFrame(
         {"task": ["a"], "num_test": [10], "extra": [0.5], "test": [0.6], "log_loss": [1.2], "majority": [0.3]}
     )
     table = tidy(wide, "wide")
     assert table["log_loss"].isna().all()
-    assert (table["majority"] == 0.3).all()  # of the draw, not of an arm
+    assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm

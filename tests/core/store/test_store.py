@@ -1,3 +1,5 @@
+"""The store: saving, resuming, changes of a spec, and damaged files."""
+
 from __future__ import annotations
 
 import math
@@ -45,13 +47,13 @@ def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extr
 
 
 def content(path: Path) -> dict[str, list[Any]]:
-    """Results without the times."""
+    """Return the results without times."""
     with Store.open(path) as store:
         columns = store.result_columns()
     return {name: values for name, values in columns.items() if not name.endswith("seconds")}
 
 
-def test_a_trial_comes_back_as_it_went_in(make_spec: MakeSpec) -> None:
+def test_a_stored_trial_is_read_back_unchanged(make_spec: MakeSpec) -> None:
     with open_for(make_spec()) as store:
         result = make_result()
         store.save(result)
@@ -69,19 +71,19 @@ def test_a_trial_comes_back_as_it_went_in(make_spec: MakeSpec) -> None:
         assert store.metrics() == {"toy.vote": {arm: {"loss": 2.0} for arm in ("base", "extra", "test")}}
 
 
-def test_trials_that_come_together_are_stored_together_or_none_of_them(make_spec: MakeSpec) -> None:
-    good, other = make_result(), make_result("toy.constant")
-    broken = TrialResult(other.trial, other.test_labels, (*other.arms[:2], "no arm"))  # type: ignore[arg-type]
+def test_trials_saved_together_are_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
+    first, second = make_result(), make_result("toy.constant")
+    broken = TrialResult(second.trial, second.test_labels, (*second.arms[:2], "not an arm"))  # type: ignore[arg-type]
     with open_for(make_spec()) as store:
         with pytest.raises(AttributeError):
-            store.save(good, broken)
+            store.save(first, broken)
         assert store.done() == set()
-        store.save(good, other, TrialFailure(Trial(Draw("b", 12, 30, 0), "toy.vote"), "ValueError: no", "Traceback"))
-        assert store.done() == {good.trial, other.trial}
+        store.save(first, second, TrialFailure(Trial(Draw("b", 12, 30, 0), "toy.vote"), "ValueError: no", "Traceback"))
+        assert store.done() == {first.trial, second.trial}
         assert len(store.failures()) == 1
 
 
-def test_labels_are_kept_whether_a_draw_begins_with_a_failure_or_not(make_spec: MakeSpec) -> None:
+def test_labels_of_a_draw_are_stored_also_after_a_failure(make_spec: MakeSpec) -> None:
     with open_for(make_spec()) as store:
         store.save(TrialFailure(Trial(DRAW, "toy.constant"), "ValueError: no", "Traceback ..."))
         store.save(make_result())
@@ -90,19 +92,19 @@ def test_labels_are_kept_whether_a_draw_begins_with_a_failure_or_not(make_spec: 
     assert np.frombuffer(labels, "<i4").tolist() == [row % 3 for row in range(30)]
 
 
-def test_a_trial_is_stored_whole_or_not_at_all(make_spec: MakeSpec) -> None:
+def test_a_trial_is_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
     with open_for(make_spec()) as store:
-        good = make_result()
-        broken = TrialResult(good.trial, good.test_labels, (*good.arms[:2], "no arm"))  # type: ignore[arg-type]
+        complete = make_result()
+        broken = TrialResult(complete.trial, complete.test_labels, (*complete.arms[:2], "not an arm"))  # type: ignore[arg-type]
         with pytest.raises(AttributeError):
             store.save(broken)
         assert store.done() == set()
         assert store.result_columns()["arm"] == []
-        store.save(good)
-        assert store.done() == {good.trial}
+        store.save(complete)
+        assert store.done() == {complete.trial}
 
 
-def test_a_shared_base_arm_is_stored_once_and_found_by_each_method(make_spec: MakeSpec) -> None:
+def test_a_shared_base_arm_is_stored_once_and_read_for_each_method(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
     run(spec)
     connection = sqlite3.connect("runs/small.sqlite")
@@ -115,7 +117,7 @@ def test_a_shared_base_arm_is_stored_once_and_found_by_each_method(make_spec: Ma
     assert np.array_equal(base[0], base[1])
 
 
-def test_a_later_method_finds_the_base_arm_of_an_earlier_one(make_spec: MakeSpec) -> None:
+def test_a_method_added_later_uses_the_stored_base_arm(make_spec: MakeSpec) -> None:
     run(make_spec(methods=["toy.vote"]))
     run(make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}]))
     grown = content(Path("runs/small.sqlite"))
@@ -134,7 +136,7 @@ def test_a_failure_is_replaced_by_a_later_success(make_spec: MakeSpec) -> None:
         assert store.done() == {trial}
 
 
-def test_running_again_does_nothing_and_growing_does_only_what_is_new(make_spec: MakeSpec) -> None:
+def test_a_second_run_computes_only_new_trials(make_spec: MakeSpec) -> None:
     first = run(make_spec())
     assert (first.planned, first.resumed, first.finished) == (12, 0, 12)
     before = content(first.store)
@@ -153,19 +155,19 @@ def test_running_again_does_nothing_and_growing_does_only_what_is_new(make_spec:
 
 
 @pytest.mark.parametrize("option", ["boldness", "trust"])
-def test_exceptions_for_new_tasks_may_be_added_with_them(option: str, make_spec: MakeSpec) -> None:
-    """`boldness` has no effect on base arms, `trust` has; two methods share their base arms in the old tasks."""
-    exception = {option: 3}
+def test_options_for_new_tasks_may_be_added_with_the_tasks(option: str, make_spec: MakeSpec) -> None:
+    """The option `trust` changes base arms, `boldness` does not; two methods share base arms in the old tasks."""
+    task_options = {option: 3}
     methods = [{"use": "toy.vote"}, {"use": "toy.vote", "name": "bold", "options": {"boldness": 2}}, "toy.constant"]
     first = run(make_spec(methods=methods))
     tasks = [*make_spec().model_dump(mode="json")["tasks"], {"use": "toy.words", "name": "c", "options": {"seed": 2}}]
-    grown = [{"use": "toy.vote", "by_task": {"c": exception}}, *methods[1:]]
+    grown = [{"use": "toy.vote", "by_task": {"c": task_options}}, *methods[1:]]
     more = run(make_spec(methods=grown, tasks=tasks))
     assert (more.resumed, more.finished) == (first.planned, 9)
     run(make_spec(name="whole", methods=grown, tasks=tasks))
     assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
-    both = [{**method, "by_task": {"d": exception}} for method in grown[:2] if isinstance(method, dict)]
-    both[0]["by_task"]["c"] = exception
+    both = [{**method, "by_task": {"d": task_options}} for method in grown[:2] if isinstance(method, dict)]
+    both[0]["by_task"]["c"] = task_options
     last = {"use": "toy.words", "name": "d", "options": {"seed": 3}}
     run(make_spec(methods=[*both, methods[2]], tasks=[*tasks, last]))
     run(make_spec(name="all", methods=[*both, methods[2]], tasks=[*tasks, last]))
@@ -178,13 +180,13 @@ def test_exceptions_for_new_tasks_may_be_added_with_them(option: str, make_spec:
             }
 
 
-def test_exceptions_for_tasks_that_are_there_are_a_change(make_spec: MakeSpec) -> None:
+def test_new_options_for_stored_tasks_are_a_change(make_spec: MakeSpec) -> None:
     run(make_spec())
     with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task.b: null before, {.boldness.: 3} now"):
         run(make_spec(methods=[{"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}, "toy.constant"]))
 
 
-def test_changed_code_of_a_method_is_told_by_the_run_and_by_the_report(
+def test_run_and_report_mention_changed_code_of_a_method(
     make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = run(make_spec())
@@ -192,7 +194,7 @@ def test_changed_code_of_a_method_is_told_by_the_run_and_by_the_report(
     edited = tmp_path / "peekbench_toy.py"
     edited.write_text(Path(str(peekbench_toy.__file__)).read_text() + "# edited")
     monkeypatch.setattr(peekbench_toy, "__file__", str(edited))
-    assert run(make_spec()).changed_code == ("toy",), "nothing to do, and what is stored is of the old code"
+    assert run(make_spec()).changed_code == ("toy",), "the stored trials were made by the old code"
     assert not any("code of the plugin" in warning for warning in report_of_run(first.store).warnings)
     more = run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
     assert more.finished > 0
@@ -201,7 +203,7 @@ def test_changed_code_of_a_method_is_told_by_the_run_and_by_the_report(
     assert "under another name" in warning
 
 
-def test_each_trial_belongs_to_the_session_that_made_it(make_spec: MakeSpec) -> None:
+def test_each_trial_belongs_to_the_session_that_computed_it(make_spec: MakeSpec) -> None:
     summary = run(make_spec())
     run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
     with Store.open(summary.store) as store:
@@ -220,7 +222,7 @@ def test_analyses_executor_and_report_may_change(make_spec: MakeSpec) -> None:
     assert run(changed).finished == 0
 
 
-def test_an_option_that_is_no_number_stays_what_it_was(make_spec: MakeSpec) -> None:
+def test_an_option_that_is_nan_is_not_a_change(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=[{"use": "toy.vote", "options": {"boldness": math.nan}}])
     assert run(spec).planned == run(spec).planned
 
@@ -246,7 +248,7 @@ def test_an_option_that_is_no_number_stays_what_it_was(make_spec: MakeSpec) -> N
         ),
     ],
 )
-def test_any_other_change_is_an_error_that_lists_it(parts: dict[str, Any], line: str, make_spec: MakeSpec) -> None:
+def test_other_changes_are_an_error_that_lists_them(parts: dict[str, Any], line: str, make_spec: MakeSpec) -> None:
     summary = run(make_spec())
     before = content(summary.store)
     with pytest.raises(StoreError) as caught:
@@ -257,9 +259,7 @@ def test_any_other_change_is_an_error_that_lists_it(parts: dict[str, Any], line:
     assert run(make_spec()).finished == 0
 
 
-def test_a_plugin_that_shares_its_base_otherwise_is_a_change(
-    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_base_key_of_a_plugin_is_a_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     run(make_spec())
     monkeypatch.setattr(MethodSpec, "base_key", lambda method, tasks=None: f"other {method.name}")
     with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
@@ -275,8 +275,8 @@ def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.Monk
         run(make_spec())
 
 
-def test_files_that_are_no_store(make_spec: MakeSpec, tmp_path: Path) -> None:
-    (tmp_path / "text.sqlite").write_text("this is no database, but a text that is long enough to be looked at" * 20)
+def test_files_that_are_not_stores_are_refused(make_spec: MakeSpec, tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("This is not a database but a text of sufficient length." * 20)
     connection = sqlite3.connect(tmp_path / "other.sqlite")
     connection.execute("CREATE TABLE t (x)")
     connection.commit()
@@ -294,7 +294,7 @@ def test_files_that_are_no_store(make_spec: MakeSpec, tmp_path: Path) -> None:
         Store.open(tmp_path / "none.sqlite")
 
 
-def test_a_run_that_was_killed_before_it_began(make_spec: MakeSpec, tmp_path: Path) -> None:
+def test_a_run_killed_before_its_first_transaction_can_be_resumed(make_spec: MakeSpec, tmp_path: Path) -> None:
     for name in ("no_bytes.sqlite", "no_tables.sqlite"):
         connection = sqlite3.connect(tmp_path / name)
         if name == "no_tables.sqlite":
@@ -305,18 +305,18 @@ def test_a_run_that_was_killed_before_it_began(make_spec: MakeSpec, tmp_path: Pa
         assert run(make_spec(), store=tmp_path / name).finished == 12
 
 
-def test_a_store_of_another_version(make_spec: MakeSpec) -> None:
+def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     path = run(make_spec()).store
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    for act in (lambda: run(make_spec()), lambda: Store.open(path)):
+    for access in (lambda: run(make_spec()), lambda: Store.open(path)):
         with pytest.raises(StoreError, match="has version 99, this peekbench reads version 4"):
-            act()
+            access()
 
 
 @pytest.mark.parametrize("part", ["start", "middle", "cut"])
-def test_a_damaged_store_is_a_clear_error_and_left_alone(part: str, make_spec: MakeSpec) -> None:
+def test_a_damaged_store_is_refused_and_not_modified(part: str, make_spec: MakeSpec) -> None:
     path = run(make_spec()).store
     damaged = bytearray(path.read_bytes())
     if part == "start":
@@ -331,7 +331,7 @@ def test_a_damaged_store_is_a_clear_error_and_left_alone(part: str, make_spec: M
     assert path.read_bytes() == bytes(damaged)
 
 
-def test_a_store_in_use_is_not_shared(make_spec: MakeSpec) -> None:
+def test_a_store_in_use_is_refused(make_spec: MakeSpec) -> None:
     with open_for(make_spec()), pytest.raises(StoreError, match="in use by another run"):
         run(make_spec())
     assert run(make_spec()).finished == 12
@@ -343,15 +343,15 @@ def test_a_store_can_be_read_while_it_is_written(make_spec: MakeSpec) -> None:
         assert content(store.path)["arm"] == ["base", "extra", "test"]
 
 
-def test_places_that_cannot_be_written(make_spec: MakeSpec, tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written_are_refused(make_spec: MakeSpec, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for place in ("/proc/peekbench/x.sqlite", str(tmp_path / "file" / "x.sqlite")):
+    for path in ("/proc/peekbench/x.sqlite", str(tmp_path / "file" / "x.sqlite")):
         with pytest.raises(StoreError, match="make the folder writable"):
-            run(make_spec(), store=place)
+            run(make_spec(), store=path)
 
 
-def test_a_full_disk_loses_nothing(make_spec: MakeSpec) -> None:
-    """SQLite's own limit on pages gives the very error of a full disk."""
+def test_a_full_disk_loses_no_stored_trial(make_spec: MakeSpec) -> None:
+    """SQLite's limit on pages causes the same error as a full disk."""
     spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 40})
     with open_for(spec) as store:
         pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -373,16 +373,16 @@ def test_a_full_disk_loses_nothing(make_spec: MakeSpec) -> None:
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True).returncode:
+    """Mount a file system of 1 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True).returncode:
         pytest.skip("mounting a small file system is not permitted here")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_disk_that_is_really_full(make_spec: MakeSpec, tiny_disk: Path) -> None:
+def test_a_run_resumes_after_a_full_disk(make_spec: MakeSpec, tiny_disk: Path) -> None:
     spec = make_spec(design={"num_train": 12, "num_test": 150, "num_subsamples": 100})
     with pytest.raises(StoreError, match="free some disk space"):
         run(spec, store=tiny_disk / "x.sqlite")
@@ -393,14 +393,14 @@ def test_a_disk_that_is_really_full(make_spec: MakeSpec, tiny_disk: Path) -> Non
     assert run(spec, store=tiny_disk / "x.sqlite").finished == 400 - done
 
 
-def test_the_planned_size_is_the_size(make_spec: MakeSpec) -> None:
+def test_the_planned_size_is_close_to_the_real_size(make_spec: MakeSpec) -> None:
     spec = make_spec(design={"num_train": 12, "num_test": 100, "num_subsamples": 100})
     path = run(spec).store
     planned = measure(spec, {"a": 3, "b": 3}).bytes
     assert planned == pytest.approx(path.stat().st_size, rel=0.15)
 
 
-def test_the_planned_size_is_the_size_for_regression_too(make_spec: MakeSpec) -> None:
+def test_the_planned_size_is_close_to_the_real_size_for_regression(make_spec: MakeSpec) -> None:
     design = {"num_train": 12, "num_test": 120, "num_subsamples": 200}
     spec = make_spec(tasks=[{"use": "toy.numbers", "name": "a"}], methods=["tabular.standardize"], design=design)
     path = run(spec).store

@@ -1,4 +1,4 @@
-"""Runs as separate processes that are interrupted, killed and resumed."""
+"""Runs in separate processes that are interrupted, killed and resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
 from peekbench.store.writer import Store
 
-WAITING = 60.0
+TIMEOUT = 60.0
 
 
 def write_spec(name: str, **parts: Any) -> Path:
@@ -49,7 +49,7 @@ def start(spec: Path, workers: int) -> subprocess.Popen[str]:
 
 def finish(spec: Path, workers: int = 1) -> subprocess.CompletedProcess[str]:
     process = start(spec, workers)
-    out, err = process.communicate(timeout=WAITING)
+    out, err = process.communicate(timeout=TIMEOUT)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
@@ -64,7 +64,7 @@ def done(name: str) -> set[Trial]:
 
 
 def numbers(name: str) -> tuple[dict[str, list[Any]], list[bytes]]:
-    """Everything that a run found, but for times: the results table, and every prediction."""
+    """Return all results of a run except times: the results table, and every prediction."""
     with Store.open(f"runs/{name}.sqlite") as store:
         columns = {key: values for key, values in store.result_columns().items() if not key.endswith("seconds")}
         trials = sorted(store.done(), key=str)
@@ -73,9 +73,9 @@ def numbers(name: str) -> tuple[dict[str, list[Any]], list[bytes]]:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAITING
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"timed out waiting for {what}"
         time.sleep(0.02)
 
 
@@ -87,32 +87,32 @@ def children(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def wait_for_trials(name: str, number: int, process: subprocess.Popen[str]) -> None:
-    """Until so many are stored, or the run is over."""
+    """Wait until a number of trials is stored, or the run has completed."""
     wait_for(lambda: len(done(name)) >= number or process.poll() is not None, f"{number} trials")
 
 
 def wait_for_end(processes: list[psutil.Process]) -> None:
-    wait_for(lambda: gone(processes), "workers to end")
+    wait_for(lambda: have_ended(processes), "workers to end")
 
 
-def gone(processes: list[psutil.Process]) -> bool:
+def have_ended(processes: list[psutil.Process]) -> bool:
     return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
-def test_any_number_of_workers_gives_the_same_numbers() -> None:
-    found = []
+def test_results_do_not_depend_on_the_number_of_workers() -> None:
+    results = []
     for workers in (1, 2, 3):
         methods = ["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}, "classic.lsa"]
         design = {"num_train": 12, "num_test": 30, "num_subsamples": 4}
         spec = write_spec(f"workers{workers}", methods=methods, design=design)
         assert finish(spec, workers).returncode == 0
-        found.append(numbers(f"workers{workers}"))
-    assert len(found[0][0]["task"]) == 2 * 3 * 4 * 3
-    assert found[0] == found[1] == found[2]
+        results.append(numbers(f"workers{workers}"))
+    assert len(results[0][0]["task"]) == 2 * 3 * 4 * 3
+    assert results[0] == results[1] == results[2]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_kills_at_random_moments_lose_only_trials_in_flight(workers: int) -> None:
+def test_a_run_killed_at_random_times_loses_only_running_trials(workers: int) -> None:
     assert finish(write_spec("whole"), 1).returncode == 0
     rng = random.Random(workers)
     spec = write_spec("killed")
@@ -126,59 +126,59 @@ def test_kills_at_random_moments_lose_only_trials_in_flight(workers: int) -> Non
         process.kill()
         process.communicate()
         after = done("killed")
-        assert before <= after  # what was stored stays
+        assert before <= after  # stored trials are kept
         before = after
         wait_for_end(orphans)
     resumed = finish(spec, workers)
     assert resumed.returncode == 0
-    assert f"{len(before):,} done before" in resumed.stdout
+    assert f"{len(before):,} already done" in resumed.stdout
     assert numbers("killed") == numbers("whole")
 
 
 @pytest.mark.parametrize(("workers", "sign"), [(1, signal.SIGINT), (2, signal.SIGINT), (2, signal.SIGTERM)])
-def test_an_interrupted_run_keeps_what_is_done_and_says_how_to_go_on(workers: int, sign: signal.Signals) -> None:
+def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers: int, sign: signal.Signals) -> None:
     spec = write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60})
     process = start(spec, workers)
     wait_for(lambda: len(done("cut")) > 5, "the first trials")
-    helpers = children(process)
+    workers_before = children(process)
     if sign is signal.SIGINT:
-        os.killpg(process.pid, sign)  # as a terminal does: to all processes of the run
+        os.killpg(process.pid, sign)  # like a terminal, to all processes of the run
     else:
         process.send_signal(sign)
-    out, err = process.communicate(timeout=WAITING)
+    out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130, (out, err)
-    assert "interrupted; what is done is in runs/cut.sqlite. To go on: peekbench run cut.yaml" in err
+    assert "runs/cut.sqlite. To resume the run: peekbench run cut.yaml" in err
     assert "Traceback" not in err
-    kept = done("cut")
-    assert 5 < len(kept) < 360
-    wait_for_end(helpers)
+    stored = done("cut")
+    assert 5 < len(stored) < 360
+    wait_for_end(workers_before)
     again = finish(write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60}), 2)
     assert again.returncode == 0
-    assert f"{len(kept):,} done before" in again.stdout
+    assert f"{len(stored):,} already done" in again.stdout
 
 
-def test_a_worker_that_is_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
+def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
     dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "marker": str(tmp_path / "died")}}
-    ended = finish(write_spec("once", methods=["toy.vote", dies]), 2)
+    completed = finish(write_spec("once", methods=["toy.vote", dies]), 2)
     assert (tmp_path / "died").exists()
-    assert ended.returncode == 0, ended.stderr
+    assert completed.returncode == 0, completed.stderr
     assert len(done("once")) == 48
 
 
-def test_a_trial_that_always_kills_its_worker_is_recorded_and_the_others_go_on() -> None:
+def test_a_trial_that_always_kills_its_worker_fails_and_others_continue() -> None:
     dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "share": 0.2}}
-    ended = finish(write_spec("always", methods=["toy.vote", dies]), 2)
-    assert ended.returncode == 3, ended.stderr
+    completed = finish(write_spec("always", methods=["toy.vote", dies]), 2)
+    assert completed.returncode == 3, completed.stderr
     with Store.open("runs/always.sqlite") as store:
         failures = store.failures()
     assert len(done("always")) + len(failures) == 48
     assert 0 < len(failures) < 24
     assert all(failure.trial.method == "dies" for failure in failures)
     assert all("worker process died (signal 9) 3 times" in failure.error for failure in failures)
-    assert f"{len(failures)} trials failed" in ended.stdout
+    assert f"{len(failures)} trials failed" in completed.stdout
 
 
-def test_workers_killed_from_outside_at_random_are_replaced() -> None:
+def test_workers_killed_at_random_are_replaced() -> None:
     assert finish(write_spec("calm"), 1).returncode == 0
     process = start(write_spec("attacked", executor={"use": "local", "options": {"retries": 20}}), 2)
     rng = random.Random(3)
@@ -187,17 +187,17 @@ def test_workers_killed_from_outside_at_random_are_replaced() -> None:
         workers = [child for child in children(process) if "spawn_main" in " ".join(child.cmdline())]
         if workers:
             rng.choice(workers).kill()
-    out, err = process.communicate(timeout=WAITING)
+    out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, (out, err)
     assert numbers("attacked") == numbers("calm")
 
 
 @pytest.mark.parametrize("fault", ["raise", "exit", "surrogate", "nan", "shape", "sum", "type"])
-def test_faulty_trials_are_stored_the_others_go_on_and_the_report_says_so(fault: str) -> None:
+def test_failures_are_stored_and_reported_and_other_trials_continue(fault: str) -> None:
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"fault": fault, "share": 0.5}}
     spec = write_spec(f"faulty-{fault}", methods=["toy.vote", faulty], analyses=["summary", "permutation"])
-    ended = finish(spec, 1)
-    assert ended.returncode == 3, ended.stderr
+    completed = finish(spec, 1)
+    assert completed.returncode == 3, completed.stderr
     with Store.open(f"runs/faulty-{fault}.sqlite") as store:
         failures = store.failures()
         assert len(store.done()) + len(failures) == 48
@@ -207,35 +207,33 @@ def test_faulty_trials_are_stored_the_others_go_on_and_the_report_says_so(fault:
     assert f"{len(failures)} trials failed" in report
     assert "The design has missing trials" in report
     assert "subsamples missing" in report
-    assert f"{len(failures)} trials failed" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert f"{len(failures)} trials failed" in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
-def test_failed_trials_are_tried_again(tmp_path: Path) -> None:
-    marker = tmp_path / "mended"
+def test_failed_trials_are_repeated_by_the_next_run(tmp_path: Path) -> None:
+    marker = tmp_path / "fixed"
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(marker)}}
-    spec = write_spec("mended", methods=["toy.vote", faulty])
+    spec = write_spec("fixed", methods=["toy.vote", faulty])
     assert finish(spec).returncode == 3
     assert marker.exists()
-    assert len(done("mended")) == 47
-    ended = finish(spec)
-    assert ended.returncode == 0
-    assert "47 done before" in ended.stdout
-    assert len(done("mended")) == 48
+    assert len(done("fixed")) == 47
+    completed = finish(spec)
+    assert completed.returncode == 0
+    assert "47 already done" in completed.stdout
+    assert len(done("fixed")) == 48
 
 
-def test_methods_may_start_processes_and_none_outlives_a_worker_that_is_killed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_processes_started_by_methods_end_with_a_killed_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PEEKBENCH_TEST_OF", str(tmp_path))
     parts = {"tasks": ["toy.words"], "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3}}
-    ended = finish(write_spec("family", methods=["toy.family"], **parts), 2)
-    assert ended.returncode == 0, ended.stderr
+    completed = finish(write_spec("family", methods=["toy.family"], **parts), 2)
+    assert completed.returncode == 0, completed.stderr
     leaves = {"use": "toy.family", "name": "leaves", "options": {"orphan": 600}}
     executor = {"use": "local", "options": {"retries": 0}}
-    ended = finish(write_spec("orphans", methods=["toy.constant", leaves], executor=executor, **parts), 2)
-    assert ended.returncode == 3, ended.stderr
-    assert "worker process died (signal 9) 1 times" in ended.stdout
+    completed = finish(write_spec("orphans", methods=["toy.constant", leaves], executor=executor, **parts), 2)
+    assert completed.returncode == 3, completed.stderr
+    assert "worker process died (signal 9) 1 times" in completed.stdout
     assert len(done("orphans")) == 3
     assert [process for process in psutil.process_iter() if _belongs_to(process, tmp_path)] == []
 

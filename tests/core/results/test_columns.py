@@ -1,0 +1,78 @@
+"""The columns of the results table, and the one table of scores from which they follow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from peekbench.records.scores import SCORES
+from peekbench.results import COLUMNS, describe_columns, load_results, results_schema
+
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "results-table.md"
+
+# Patches the table of scores before any other module reads it, as an edit of that table would.
+ADD_A_SCORE = """
+import json, sys
+from pathlib import Path
+from peekbench.records import scores
+
+def error_rate(data):
+    return 1 - scores.accuracy(data)
+
+scores.SCORES += (
+    scores.Score("error_rate", "error rate", "share of wrong answers", "fraction", {"classification": error_rate}),
+)
+from peekbench.execution.runner import run
+from peekbench.results import describe_columns, load_results, results_schema
+from peekbench.spec.experiment import make_spec
+from peekbench.store.writer import Store
+
+path = run(make_spec(json.loads(sys.argv[1]), folder=Path())).store
+with Store.open(path) as store:
+    stored = store.result_columns()["error_rate"]
+results = load_results(path)
+print(json.dumps({
+    "stored": stored,
+    "results": results["error_rate"].tolist(),
+    "accuracy": results["score"].tolist(),
+    "documentation": describe_columns(),
+    "schema": results_schema(),
+}))
+"""
+
+
+def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) -> None:
+    raw = json.dumps(make_raw(methods=["toy.vote"]))
+    done = subprocess.run([sys.executable, "-c", ADD_A_SCORE, raw], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["stored"] == seen["results"] == [1 - accuracy for accuracy in seen["accuracy"]]
+    assert "| `error_rate` | number | share of wrong answers | missing |" in seen["documentation"]
+    assert seen["schema"]["properties"]["error_rate"] == {
+        "description": "share of wrong answers",
+        "type": ["number", "null"],
+        "minimum": 0.0,
+        "maximum": 1.0,
+    }
+
+
+def test_every_score_is_a_column() -> None:
+    names = [column.name for column in COLUMNS]
+    start = names.index(SCORES[0].name)
+    assert names[start : start + len(SCORES)] == [score.name for score in SCORES]
+
+
+def test_the_documentation_contains_the_table_of_columns() -> None:
+    documented = DOCUMENTATION.read_text(encoding="utf-8")
+    missing = [line for line in describe_columns().splitlines() if line not in documented]
+    assert not missing, "copy the output of peekbench.results.describe_columns() to docs/results-table.md"
+
+
+def test_the_schema_has_the_columns_of_a_results_table(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("task,extra,test\na,0.5,0.6\n")
+    assert list(results_schema()["properties"]) == list(load_results(path).columns)
