@@ -1,59 +1,61 @@
-"""Lines with bands, in one or several panels that share both axes where they can."""
+"""Lays out curves with bands, in one or several panels that share both axes if possible."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from peekbench_figures.around import Headings, name_below
-from peekbench_figures.page import MARGIN, WIDTH, Page, balance, fold, line_height, text_width
+import numpy as np
+from matplotlib.axes import Axes
+
+from peekbench.figures import Curve, Curves
+from peekbench_figures.labels import Headings, write_axis_name
+from peekbench_figures.page import MARGIN, WIDTH, Page, line_height, text_width, wrap, wrap_balanced
 from peekbench_figures.scale import (
-    centerd,
+    axis_name,
+    centered_limits,
+    explain_shading,
     factor,
-    have_own,
-    in_words,
+    have_own_scale,
     limits,
-    name_of,
     set_up_x,
     set_up_y,
-    shared,
+    shared_limits,
     ticks,
 )
-from peekbench_figures.style import FAINT, INK, SMALL, TEXT, Look, look
+from peekbench_figures.style import FAINT, INK, SMALL, TEXT, LineStyle, line_style
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from peekbench.figures import Curve, Curves
-
-MOST_ACROSS = 4
+MAX_ACROSS = 4  # panels side by side
 PANEL_HEIGHT = {1: 2.7, 2: 2.1, 3: 1.7, 4: 1.6}  # inches, by the number of panels side by side
-BETWEEN = 0.2
-SWATCH = 0.34  # inches of line in the key
+GAP = 0.2  # inches between panels
+SWATCH = 0.34  # inches of line in the legend
 LINE: Mapping[str, Any] = {"lw": 1.5, "ms": 3.8, "mew": 0}
-MOST_MARKERS = 12  # points of a line that are marked
+MAX_MARKERS = 12  # points of a line that have a marker
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where the panels stand, in inches, and what their axes span."""
+    """Positions of the panels in inches, and the limits of their axes."""
 
     x_ends: tuple[float, float]
     y_ends: tuple[tuple[float, float], ...]
-    """Of each panel."""
+    """Limits of each panel."""
     across: int
     """Panels side by side."""
     label: list[str]
-    """Of the vertical axis, in lines."""
-    numbers: float
-    """Width of the numbers at the vertical axis."""
+    """Name of the vertical axis, in lines."""
+    tick_width: float
+    """Width of the tick labels of the vertical axis."""
     left: float
-    between: float
-    """Panels."""
+    """Left edge of the first panel."""
+    gap: float
+    """Space between panels."""
     width: float
+    """Width of a panel."""
     height: float
+    """Height of a panel."""
 
     @property
     def is_shared(self) -> bool:
@@ -61,37 +63,45 @@ class Frame:
         return len(set(self.y_ends)) == 1
 
     @property
-    def are_own(self) -> list[bool]:
-        """Whether a panel's vertical axis is longer or shorter than those of most."""
-        return have_own(self.y_ends)
+    def have_own_scale(self) -> list[bool]:
+        """Whether each panel's vertical axis is longer or shorter than most of them."""
+        return have_own_scale(self.y_ends)
 
     @property
     def is_moved(self) -> bool:
-        """Whether vertical axes of one length begin elsewhere."""
-        return len({ends for ends, is_own in zip(self.y_ends, self.are_own, strict=True) if not is_own}) > 1
+        """Whether vertical axes of the same length begin at different values."""
+        return len({ends for ends, is_own in zip(self.y_ends, self.have_own_scale, strict=True) if not is_own}) > 1
 
 
-def curves(figure: Curves, *, is_alone: bool) -> Page:
-    """Panels, up to four side by side, each line in the same color, dash and mark everywhere."""
+def lay_out_curves(figure: Curves, *, is_alone: bool) -> Page:
+    """Lay out panels, up to four side by side; a line has the same color, dash and marker in all panels.
+
+    Parameters
+    ----------
+    figure
+        Figure to lay out.
+    is_alone
+        Whether to add title and note.
+    """
     page = Page()
     if is_alone:
         page.title(figure.title)
     labels = list(dict.fromkeys(curve.label for _, panel in figure.panels for curve in panel))
-    looks = {label: look(number) for number, label in enumerate(labels)}
+    styles = {label: line_style(number) for number, label in enumerate(labels)}
     if len(labels) > 1:
-        _draw_key(page, looks)
+        _draw_legend(page, styles)
     frame = _frame(figure)
     for start in range(0, len(figure.panels), frame.across):
-        _draw_row(page, figure, frame, start, looks)
+        _draw_row(page, figure, frame, start, styles)
     page.bottom += 0.06
     has_band = any(curve.low for _, panel in figure.panels for curve in panel)
-    key = (
+    explanations = (
         "Bands: intervals." if has_band else "",
-        "Straight line: what it should be." if figure.is_diagonal_drawn else "",
-        "Vertical scales are equally long, but begin at different values." if frame.is_moved else "",
-        in_words(figure.y),
+        "Straight line: ideal values." if figure.is_diagonal_drawn else "",
+        "Vertical scales have the same length but begin at different values." if frame.is_moved else "",
+        explain_shading(figure.y),
     )
-    page.note(" ".join(filter(None, key)), figure.note if is_alone else "")
+    page.note(" ".join(filter(None, explanations)), figure.note if is_alone else "")
     return page
 
 
@@ -102,85 +112,83 @@ def _frame(figure: Curves) -> Frame:
     ]
     y_values = [value for values in by_panel for value in values]
     x_ends = limits(x_values, figure.x)
-    y_ends = shared(by_panel, figure.y)
+    y_ends = shared_limits(by_panel, figure.y)
     if figure.is_diagonal_drawn:
         x_ends = limits([*x_values, *y_values], figure.x)
         y_ends = [x_ends] * len(by_panel)
     elif figure.is_centered:
-        y_ends = centerd(by_panel, figure.y)
-    across = math.ceil(len(figure.panels) / (math.ceil(len(figure.panels) / MOST_ACROSS) or 1)) or 1
+        y_ends = centered_limits(by_panel, figure.y)
+    across = math.ceil(len(figure.panels) / (math.ceil(len(figure.panels) / MAX_ACROSS) or 1)) or 1
     height = PANEL_HEIGHT[across]
-    shown = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
-    numbers = max((text_width(text, SMALL) for text in shown), default=0.2) + 0.08
-    label = balance(name_of(figure.y), height + 0.1, TEXT, most=3)
-    left = MARGIN + len(label) * line_height(TEXT) + numbers + 0.04
-    between = BETWEEN + (numbers if len(set(y_ends)) > 1 else 0.0)
-    width = (WIDTH - MARGIN - 0.05 - left - between * (across - 1)) / across
-    return Frame(x_ends, tuple(y_ends), across, label, numbers, left, between, width, height)
+    tick_labels = [text for ends in set(y_ends) for text in ticks(figure.y, ends, height, is_upright=True).values()]
+    tick_width = max((text_width(text, SMALL) for text in tick_labels), default=0.2) + 0.08
+    label = wrap_balanced(axis_name(figure.y), height + 0.1, TEXT, max_lines=3)
+    left = MARGIN + len(label) * line_height(TEXT) + tick_width + 0.04
+    gap = GAP + (tick_width if len(set(y_ends)) > 1 else 0.0)
+    width = (WIDTH - MARGIN - 0.05 - left - gap * (across - 1)) / across
+    return Frame(x_ends, tuple(y_ends), across, label, tick_width, left, gap, width, height)
 
 
-def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, looks: dict[str, Look]) -> None:
-    """Panels side by side with their headings above."""
+def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, styles: dict[str, LineStyle]) -> None:
+    """Draw panels side by side with their headings above, beginning with panel number `start`."""
     row = figure.panels[start : start + frame.across]
     width, height = frame.width, frame.height
     x_values = sorted({value for _, panel in figure.panels for curve in panel for value in curve.x})
-    here = slice(start, start + frame.across)
-    headings = Headings([heading for heading, _ in row], width, frame.are_own[here])
+    have_own = frame.have_own_scale[start : start + frame.across]
+    headings = Headings([heading for heading, _ in row], width, have_own)
     top = page.bottom + (headings.height or 0.04)
-    below = [top + height + 0.24]
+    bottoms = [top + height + 0.24]
     for number, (_, panel) in enumerate(row):
-        x = frame.left + number * (width + frame.between)
+        x = frame.left + number * (width + frame.gap)
         headings.draw(page, number, x + width / 2, top)
         axes = page.axes(x, top, width, height)
         set_up_x(axes, figure.x, frame.x_ends, width, x_values)
-        is_numbered = number == 0 or not frame.is_shared
-        set_up_y(axes, figure.y, frame.y_ends[start + number], height, are_numbers_shown=is_numbered)
+        is_labeled = number == 0 or not frame.is_shared
+        set_up_y(axes, figure.y, frame.y_ends[start + number], height, is_labeled=is_labeled)
         if figure.is_diagonal_drawn:
             axes.plot(frame.x_ends, frame.x_ends, color=INK, alpha=FAINT * 2, lw=0.8, zorder=1)
         for curve in panel:
-            _draw_curve(axes, curve, figure, looks[curve.label], list(looks).index(curve.label))
+            _draw_curve(axes, curve, figure, styles[curve.label], list(styles).index(curve.label))
         if start + number + frame.across >= len(figure.panels):
-            below.append(name_below(page, figure.x, x + width / 2, top + height, width + frame.between / 2))
+            bottoms.append(write_axis_name(page, figure.x, x + width / 2, top + height, width + frame.gap / 2))
     for line, text in enumerate(frame.label):
         page.text(MARGIN + (line + 0.5) * line_height(TEXT), top + height / 2, text, rotation=90, ha="center")
-    page.bottom = max(below) if start + frame.across >= len(figure.panels) else below[0]
+    page.bottom = max(bottoms) if start + frame.across >= len(figure.panels) else bottoms[0]
 
 
-def _draw_curve(axes: Axes, curve: Curve, figure: Curves, how: Look, number: int) -> None:
-    import numpy as np
-
+def _draw_curve(axes: Axes, curve: Curve, figure: Curves, style: LineStyle, number: int) -> None:
     x, y = np.array(curve.x) * factor(figure.x), np.array(curve.y) * factor(figure.y)
     if curve.low:
         low, high = np.array(curve.low) * factor(figure.y), np.array(curve.high) * factor(figure.y)
-        axes.fill_between(x, low, high, color=how.color, alpha=0.18, lw=0, zorder=1.5)
-        for edge in (low, high):  # to tell bands apart without colors
-            axes.plot(x, edge, color=how.color, ls=how.dash, lw=0.6, alpha=0.7, zorder=1.6)
-    every = max(1, math.ceil(len(x) / MOST_MARKERS))
-    marked = (number % every, every)  # lines that lie upon each other show both marks
-    axes.plot(x, y, color=how.color, ls=how.dash, marker=how.marker, markevery=marked, zorder=3, **LINE)
+        axes.fill_between(x, low, high, color=style.color, alpha=0.18, lw=0, zorder=1.5)
+        for edge in (low, high):  # tells bands apart without colors
+            axes.plot(x, edge, color=style.color, ls=style.dash, lw=0.6, alpha=0.7, zorder=1.6)
+    every = max(1, math.ceil(len(x) / MAX_MARKERS))
+    marked = (number % every, every)  # so that lines that coincide both show their markers
+    axes.plot(x, y, color=style.color, ls=style.dash, marker=style.marker, markevery=marked, zorder=3, **LINE)
 
 
-def _draw_key(page: Page, looks: dict[str, Look]) -> None:
-    """Swatches with labels, from left to right in as many lines as it takes."""
-    entries: list[list[tuple[float, str, Look]]] = [[]]
+def _draw_legend(page: Page, styles: dict[str, LineStyle]) -> None:
+    """Draw swatches with labels from left to right, in as many lines as needed."""
+    lines: list[list[tuple[float, str, LineStyle]]] = [[]]
     x = MARGIN
     room = WIDTH - 2 * MARGIN
-    for label, how in looks.items():
-        text = fold(label, room - SWATCH - 0.1, TEXT, most=1)[0]
+    for label, style in styles.items():
+        text = wrap(label, room - SWATCH - 0.1, TEXT, max_lines=1)[0]
         width = SWATCH + 0.06 + text_width(text, TEXT) + 0.22
-        if entries[-1] and x + width > WIDTH:
-            entries.append([])
+        if lines[-1] and x + width > WIDTH:
+            lines.append([])
             x = MARGIN
-        entries[-1].append((x, text, how))
+        lines[-1].append((x, text, style))
         x += width
-    for line in entries:
+    for line in lines:
         axes = page.axes(MARGIN, page.bottom, room, line_height(TEXT))
         axes.axis("off")
         axes.set_xlim(MARGIN, MARGIN + room)
         axes.set_ylim(-1, 1)
-        for at, text, how in line:
-            places = [at, at + SWATCH / 2, at + SWATCH]
-            axes.plot(places, [0, 0, 0], color=how.color, ls=how.dash, marker=how.marker, markevery=[1], **LINE)
-            page.text(at + SWATCH + 0.06, page.bottom + line_height(TEXT) / 2, text)
+        for left, text, style in line:
+            points = [left, left + SWATCH / 2, left + SWATCH]
+            axes.plot(points, [0, 0, 0], color=style.color, ls=style.dash, marker=style.marker, markevery=[1], **LINE)
+            page.text(left + SWATCH + 0.06, page.bottom + line_height(TEXT) / 2, text)
         page.bottom += line_height(TEXT) + 0.03
     page.bottom += 0.05

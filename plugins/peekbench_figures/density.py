@@ -1,66 +1,70 @@
-"""The outline of a distribution: a kernel density that tapers off, smooth where values are multiples of 1/n too."""
+"""Kernel density estimates that taper off at both ends and stay smooth for scores that are multiples of 1/n."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from peekbench.records import FloatArray
+import numpy as np
+from arviz_stats.base import array
 
-FEWEST = 10  # values of which a density is drawn; fewer are dots
-REACH = 3.0  # bandwidths beyond the outermost values that are looked at
-NEGLIGIBLE = 0.03  # of the highest density: ends that are lower are not drawn
-LEAST_STEPS = 0.6  # bandwidth, in steps between scores: Gaussian kernels that wide add up to less than 1% of ripples
-FINE = 4  # points computed for one drawn
-FEWEST_POINTS, MOST_POINTS = 40, 160
+from peekbench.records import FloatArray
+
+MIN_VALUES = 10  # for a density; fewer values are drawn as dots
+REACH = 3.0  # bandwidths beyond the outermost values at which the density is evaluated
+MIN_HEIGHT = 0.03  # share of the highest density below which ends are not drawn
+MIN_BANDWIDTH = 0.6  # in steps between scores: Gaussian kernels of this width add up to ripples of less than 1%
+POINTS_PER_DRAWN_POINT = 4  # at which the density is evaluated
+MIN_POINTS, MAX_POINTS = 40, 160
 
 
-def density(values: Sequence[float], *, is_signed: bool = True) -> tuple[FloatArray, FloatArray] | None:
-    """Places and a Gaussian kernel density scaled to 1 at its highest; None where values are too few, or all alike.
+def estimate_density(values: Sequence[float], *, is_signed: bool = True) -> tuple[FloatArray, FloatArray] | None:
+    """Estimate a density with Gaussian kernels.
 
     Parameters
     ----------
+    values
+        Sample, of any length.
     is_signed
-        Whether values may be negative; else a density that reaches zero ends there and is reflected.
-    """
-    import numpy as np
-    from arviz_stats.base import array
+        Whether values may be negative. A density of values that cannot be negative is reflected at zero.
 
-    found = np.asarray(values, dtype=float)
-    if len(found) < FEWEST or math.isclose(found.min(), found.max(), abs_tol=1e-11):
+    Returns
+    -------
+    tuple[FloatArray, FloatArray] | None
+        Positions and heights, (n_points,) each, with a highest point of 1; None if the values are too few or all equal.
+    """
+    sample = np.asarray(values, dtype=float)
+    if len(sample) < MIN_VALUES or math.isclose(sample.min(), sample.max(), abs_tol=1e-11):
         return None
-    width = _bandwidth(found)
-    low, high = found.min() - REACH * width, found.max() + REACH * width
+    bandwidth = _bandwidth(sample)
+    low, high = sample.min() - REACH * bandwidth, sample.max() + REACH * bandwidth
     if not is_signed:
         low = max(0.0, low)
-    points = min(max(math.ceil(2 * (high - low) / width), FEWEST_POINTS), MOST_POINTS)
-    kde: Any = array.array_stats.kde  # which has no types
+    num_points = min(max(math.ceil(2 * (high - low) / bandwidth), MIN_POINTS), MAX_POINTS)
+    kde: Any = array.array_stats.kde  # untyped
     x, height, _ = kde(
-        found,
-        grid_len=FINE * points + 1,
-        bw=width,
+        sample,
+        grid_len=POINTS_PER_DRAWN_POINT * num_points + 1,
+        bw=bandwidth,
         custom_lims=(low, high),
         bound_correction=not is_signed and low == 0,
     )
-    x, height = x[::FINE], height[::FINE] / height.max()
-    drawn = np.flatnonzero(height >= NEGLIGIBLE)
+    x, height = x[::POINTS_PER_DRAWN_POINT], height[::POINTS_PER_DRAWN_POINT] / height.max()
+    drawn = np.flatnonzero(height >= MIN_HEIGHT)
     kept = slice(max(drawn[0] - 1, 0), drawn[-1] + 2)
     return x[kept], height[kept]
 
 
-def ends(values: Sequence[float], *, is_signed: bool = True) -> Sequence[float]:
-    """What an axis must hold of a density: its first and last place, or all values where they are drawn as dots."""
-    shape = density(values, is_signed=is_signed)
-    return values if shape is None else (float(shape[0][0]), float(shape[0][-1]))
+def density_extent(values: Sequence[float], *, is_signed: bool = True) -> Sequence[float]:
+    """Return what an axis must contain: both ends of the density, or all values if they are drawn as dots."""
+    density = estimate_density(values, is_signed=is_signed)
+    return values if density is None else (float(density[0][0]), float(density[0][-1]))
 
 
 def _bandwidth(values: FloatArray) -> float:
-    """Silverman's rule (1986, equation 3.31), and no less than scores that are multiples of 1/n need."""
-    import numpy as np
-
+    """Return the bandwidth of Silverman's rule (1986, equation 3.31), but at least `MIN_BANDWIDTH` steps of scores."""
     low, high = np.quantile(values, [0.25, 0.75])
     spread = min(float(values.std()), float(high - low) / 1.34) or float(values.std())
     step = float(np.diff(np.unique(values)).min())
-    return max(0.9 * spread * math.pow(len(values), -0.2), LEAST_STEPS * step)
+    return max(0.9 * spread * math.pow(len(values), -0.2), MIN_BANDWIDTH * step)

@@ -1,4 +1,4 @@
-"""A figure record to a picture: the same bytes for the same record, whatever was drawn before."""
+"""Turns a figure record into a picture; earlier drawings and the user's settings do not change its bytes."""
 
 from __future__ import annotations
 
@@ -7,45 +7,28 @@ import io
 import re
 import warnings
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
-from peekbench import PeekbenchError
-from peekbench.figures import Curves, Densities, Forest, Violins
+import matplotlib as mpl
+
+from peekbench.figures import Curves, Densities, Figure, Forest, Violins
+from peekbench.plugins import Form
 from peekbench.report import alt_text
-from peekbench_figures.style import rc
-from peekbench_figures.svg import tidy
-
-if TYPE_CHECKING:
-    from peekbench.figures import Figure
-    from peekbench.plugins import Form
-    from peekbench_figures.page import Page
+from peekbench_figures.curves import lay_out_curves
+from peekbench_figures.page import Page
+from peekbench_figures.rows import lay_out_densities, lay_out_forest, lay_out_violins
+from peekbench_figures.style import matplotlib_settings
+from peekbench_figures.svg import simplify_svg
 
 NOT_IN_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f]")
 DPI = 160  # of PNG
 
 
-def draw(figure: Figure, form: Form) -> bytes:
-    """Draw a figure.
-
-    Parameters
-    ----------
-    form
-        'svg' and 'png' stand alone, with title and note; 'inline svg' is for a page that has these as text.
-
-    Raises
-    ------
-    PeekbenchError
-        Where matplotlib is not installed.
-    """
-    try:
-        import matplotlib as mpl
-        from arviz_stats.base import array  # noqa: F401 - what is missing is said before anything is drawn
-    except ImportError as error:
-        raise PeekbenchError(
-            f"figures cannot be drawn: {error.name} is not installed; pip install 'peekbench[figures]'"
-        ) from error
-    figure = _printable(figure)
-    with mpl.rc_context(rc(form, salt=hashlib.sha256(repr(figure).encode()).hexdigest())), warnings.catch_warnings():
+def draw_figure(figure: Figure, form: Form) -> bytes:
+    """Draw a figure as SVG or PNG; see `peekbench_figures.draw`."""
+    figure = _make_printable(figure)
+    settings = matplotlib_settings(form, salt=hashlib.sha256(repr(figure).encode()).hexdigest())
+    with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a reader's browser may have it
         page = lay_out(figure, is_alone=form != "inline svg")
         file = io.BytesIO()
@@ -55,32 +38,31 @@ def draw(figure: Figure, form: Form) -> bytes:
         page.picture().savefig(
             file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
-    return tidy(file.getvalue().decode(), figure.title, alt_text(figure), is_inline=form == "inline svg").encode()
+    svg = simplify_svg(file.getvalue().decode(), figure.title, alt_text(figure), is_inline=form == "inline svg")
+    return svg.encode()
 
 
 def lay_out(figure: Figure, *, is_alone: bool) -> Page:
-    """Everything in its place, with title and note where the picture stands alone."""
-    from peekbench_figures import curves, rows
-
+    """Lay out a figure on a page, with title and note if the picture stands alone."""
     match figure:
         case Forest():
-            return rows.forest(figure, is_alone=is_alone)
+            return lay_out_forest(figure, is_alone=is_alone)
         case Violins():
-            return rows.violins(figure, is_alone=is_alone)
+            return lay_out_violins(figure, is_alone=is_alone)
         case Densities():
-            return rows.densities(figure, is_alone=is_alone)
+            return lay_out_densities(figure, is_alone=is_alone)
         case Curves():
-            return curves.curves(figure, is_alone=is_alone)
+            return lay_out_curves(figure, is_alone=is_alone)
         case _:
             assert_never(figure)
 
 
-def _printable(value: Any) -> Any:
-    """The same record, its texts on one line and without what XML cannot hold."""
+def _make_printable(value: Any) -> Any:
+    """Return the record with texts on one line and without characters that XML cannot contain."""
     if isinstance(value, str):
         return " ".join(NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", value).split())
     if isinstance(value, tuple):
-        return value if value and isinstance(value[0], float) else tuple(map(_printable, value))
+        return value if value and isinstance(value[0], float) else tuple(map(_make_printable, value))
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{part.name: _printable(getattr(value, part.name)) for part in fields(value)})
+        return replace(value, **{part.name: _make_printable(getattr(value, part.name)) for part in fields(value)})
     return value

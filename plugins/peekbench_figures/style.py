@@ -1,54 +1,55 @@
-"""One look for all figures, to be told apart with any color vision, on light ground, dark ground and paper."""
+"""The style of all figures, for any color vision and for light backgrounds, dark backgrounds and paper."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from peekbench.plugins import Form
+import matplotlib as mpl
 
-# Okabe and Ito's colors (https://jfly.uni-koeln.de/color/) without the two that white ground swallows; their order
-# keeps neighbors apart. Lines differ in dash and marker too.
+from peekbench.plugins import Form
+
+# Okabe and Ito's colors (https://jfly.uni-koeln.de/color/) without the two that are too light on white, ordered so that
+# neighbors differ clearly. Lines differ in dash and marker too.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+COLORS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 DASHES = ("-", (0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3, 1.2, 1.2, 1.2, 1.2, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-INK = "#010203"  # of text, axes and means: in an SVG it becomes the text color of the page
-FAINT, FAINTER, REGION = 0.25, 0.15, 0.1  # opacity of ink: lines behind, between rows, region of equivalence
+INK = "#010203"  # of text, axes and means; in an SVG it becomes the text color of the page
+FAINT, FAINTER, REGION = 0.25, 0.15, 0.1  # opacity of grid lines, lines between rows, region of equivalence
 TITLE, TEXT, SMALL = 10.0, 8.5, 7.5  # points
-# Text stays text in an SVG: to be searched, read aloud, and half the size. Readers' fonts differ, so places are laid
-# out with the widest of these, which comes with matplotlib.
+# Text stays text in an SVG: it can be searched and read aloud, and halves the size. Readers have different fonts, so
+# positions are computed with the widest of these, which comes with matplotlib.
 FONTS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Of a line."""
+class LineStyle:
+    """Color, dash and marker of a line."""
 
     color: str
     dash: Any
-    """As matplotlib's `linestyle`."""
+    """Value of matplotlib's `linestyle`."""
     marker: str
 
 
-def look(number: int) -> Look:
-    """Of the line of that number: beyond the colors these come again, with other dashes and markers."""
-    again = number // len(COLOURS)
-    dash, marker = (number + again) % len(DASHES), (number + 2 * again) % len(MARKERS)
-    return Look(COLOURS[number % len(COLOURS)], DASHES[dash], MARKERS[marker])
+def line_style(number: int) -> LineStyle:
+    """Return the style of a line by its number; when the colors repeat, dashes and markers differ."""
+    repeats = number // len(COLORS)
+    dash, marker = (number + repeats) % len(DASHES), (number + 2 * repeats) % len(MARKERS)
+    return LineStyle(COLORS[number % len(COLORS)], DASHES[dash], MARKERS[marker])
 
 
-def rc(form: Form, salt: str) -> dict[str, Any]:
-    """matplotlib's settings; all others at its own defaults, whatever the user's are.
+def matplotlib_settings(form: Form, salt: str) -> dict[str, Any]:
+    """Return matplotlib's `rcParams`: defaults except for this style, so that the user's settings have no effect.
 
     Parameters
     ----------
+    form
+        Form of the picture.
     salt
-        Of the names of parts in an SVG, so that pictures in one page share none.
+        Salt of the ids in an SVG, so that the pictures of a page have different ids.
     """
-    import matplotlib as mpl
-
     defaults = {name: value for name, value in mpl.rcParamsDefault.items() if name not in ("backend", "interactive")}
     return {
         **defaults,

@@ -129,6 +129,7 @@ def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "peekbench_figures.drawing", raising=False)
     report = drawn("by <task>")
     text = Page(render_html(report)).text
     assert alt_text(report.figures[0]) in text

@@ -1,0 +1,260 @@
+"""The layout of figures: axes, tick labels, panels, and the positions of marks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
+
+mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
+pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")
+
+from example_figures import POINTS, TWO, curves, densities, each_kind, each_large  # noqa: E402
+
+from peekbench_figures.drawing import lay_out  # noqa: E402
+from peekbench_figures.style import matplotlib_settings  # noqa: E402
+
+
+@contextmanager
+def drawn(figure: Figure) -> Iterator[Any]:
+    with mpl.rc_context(matplotlib_settings("svg", "salt")):
+        picture = lay_out(figure, is_alone=True).picture()
+        picture.canvas.draw()
+        yield picture
+
+
+@each_large
+def test_texts_neither_overlap_nor_leave_the_picture(figure: Figure) -> None:
+    with drawn(figure) as picture:
+        texts = [text for text in picture.texts if text.get_text()]
+        for axes in picture.axes:
+            for axis, is_across in ((axes.xaxis, True), (axes.yaxis, False)):
+                low, high = sorted(axes.get_xlim() if is_across else axes.get_ylim())
+                texts += [
+                    tick.label1 for tick in axis.get_major_ticks()
+                    if tick.label1.get_text() and axes.axison and low <= tick.get_loc() <= high
+                ]  # fmt: skip
+        boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+        assert len(boxes) > 20
+        page = picture.bbox
+        for text, box in boxes:
+            assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text
+        for (text, box), (other, another) in itertools.combinations(boxes, 2):
+            across = min(box.x1, another.x1) - max(box.x0, another.x0)
+            down = min(box.y1, another.y1) - max(box.y0, another.y0)
+            assert across <= 0.5 or down <= 1.5, (
+                text,
+                other,
+            )  # pixels: boxes of lines are a little larger than letters
+
+
+@each_kind
+def test_axes_are_labeled_with_units(figure: Figure) -> None:
+    with drawn(figure) as picture:
+        texts = " ".join(text.get_text() for text in picture.texts)
+    assert "accuracy points" in texts
+    if isinstance(figure, Curves):
+        assert figure.x.label in texts
+    assert "Shaded: differences below 0.5" in texts
+
+
+@each_large
+def test_ticks_are_labeled_and_include_zero(figure: Figure) -> None:
+    with drawn(figure) as picture:
+        for axes in (axes for axes in picture.axes if axes.axison):
+            if not isinstance(figure, Curves):
+                assert "0" in [label.get_text() for label in axes.get_xticklabels()]
+            assert len(axes.get_xticks()) >= 2
+
+
+def test_marks_are_at_the_positions_of_their_values() -> None:
+    with drawn(Forest("f", (("", (Interval("a", 0.01, -0.02, 0.03, raw=0.04),)),))) as picture:
+        drawn_values = sorted(float(value) for line in picture.axes[0].lines for value in line.get_xdata())
+    assert [value for value in drawn_values if value] == pytest.approx([-2.0, 1.0, 3.0, 4.0])
+
+
+def violin_of(figure: Violins) -> tuple[Any, Any]:
+    """Return positions along the axis and the thickness of the only violin there, (n_points,) each."""
+    with drawn(figure) as picture:
+        (axes,) = picture.axes
+        (patch,) = (patch for patch in axes.patches if len(patch.get_path().vertices) > 20)
+        outline = patch.get_path().vertices[:-1]
+        low, high = axes.get_xlim()
+    half = len(outline) // 2
+    assert low < outline[:, 0].min() and outline[:, 0].max() < high
+    return outline[:half, 0], outline[half:, 1][::-1] - outline[:half, 1]
+
+
+def test_a_violin_contains_its_values_and_tapers_off_at_both_ends() -> None:
+    values = tuple(number / 100 for number in range(-3, 9)) * 4  # as common at the ends as in the middle
+    x, thickness = violin_of(Violins("v", Axis("a"), (("", (Sample("x", values),)),)))
+    assert -8 < x.min() < -3 and 8 < x.max() < 13
+    assert max(thickness[0], thickness[-1]) < 0.05 * thickness.max()
+    assert thickness[np.abs(x - 2.5).argmin()] > 0.9 * thickness.max()
+
+
+@pytest.mark.parametrize("size", [50, 100, 500])
+def test_a_violin_of_discrete_scores_has_no_ripples(size: int) -> None:
+    rng = np.random.default_rng(2)
+    values = tuple(((rng.binomial(3, 0.5, 400) - 1) / size).tolist())
+    _, thickness = violin_of(Violins("v", Axis("a"), (("", (Sample("x", values),)),)))
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(thickness))) < 0)
+    assert len(turns) == 1
+
+
+def test_fewer_than_ten_values_are_dots() -> None:
+    with drawn(
+        Violins("v", Axis("a"), (("", (Sample("x", tuple(0.01 * number for number in range(9))),)),))
+    ) as picture:
+        assert not [patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) > 20]
+        assert max(len(line.get_xdata()) for line in picture.axes[0].lines) == 9
+
+
+def test_the_density_of_a_spread_ends_at_zero_and_its_tail_does_not_stretch_the_axis() -> None:
+    spreads = np.abs(np.random.default_rng(3).standard_t(1.5, 2000)) / 100
+    sample = Sample("x", downsample(spreads))
+    with drawn(Densities("d", Axis("a", "spread"), (("", (sample,)),), 0.89)) as picture:
+        (axes,) = picture.axes
+        curve = max(axes.lines, key=lambda line: len(line.get_xdata()))
+        x, height = curve.get_xdata(), -curve.get_ydata()
+    assert 0 <= x.min() < 0.05
+    assert height[0] - height.min() > 0.8 * (height.max() - height.min())  # the density is highest at zero
+    assert 100 * np.quantile(sample.values, 0.8) < x.max() < 50 * max(sample.values)
+    assert axes.get_xlim()[1] < 30 * max(sample.values)
+
+
+def test_an_average_is_a_diamond_as_wide_as_its_interval() -> None:
+    average = Interval("average", 0.01, -0.02, 0.03, is_average=True)
+    with drawn(Forest("f", (("", (average,)),))) as picture:
+        (diamond,) = (patch for patch in picture.axes[0].patches if len(patch.get_path().vertices) == 5)
+        x, y = diamond.get_path().vertices[:4].T
+    assert x == pytest.approx([-2, 1, 3, 1])
+    assert y[0] == y[2] and y[1] < y[0] < y[3]
+
+
+def test_a_density_shows_mean_central_interval_and_mark() -> None:
+    values = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
+    with drawn(Densities("d", Axis("a"), (("", (Sample("x", values, mark=0.01),)),), 0.5)) as picture:
+        lines = [sorted({round(float(value), 6) for value in line.get_xdata()}) for line in picture.axes[0].lines]
+    assert [2.5] in lines  # the mean
+    assert [1.25, 3.75] in lines  # the middle half
+    assert [1.0] in lines  # the mark
+
+
+def test_densities_end_within_the_axis() -> None:
+    with drawn(densities(TWO, TWO)) as picture:
+        for axes in picture.axes:
+            low, high = axes.get_xlim()
+            for line in axes.lines:
+                assert low <= min(line.get_xdata()) and max(line.get_xdata()) <= high
+
+
+def test_centered_panels_have_equal_lengths_own_labels_and_zero_if_near() -> None:
+    x = (1.0, 2.0)
+    panels = tuple(
+        (heading, (Curve("a", x, (y, y + 0.01), (y - wide, y), (y + wide, y + 0.02)),))
+        for heading, y, wide in (("near", 0.02, 0.05), ("far", 1.5, 0.01), ("none", 0.0, 0.0))
+    )
+    figure = Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)
+    with drawn(figure) as picture:
+        limits = [axes.get_ylim() for axes in picture.axes]
+        for (low, high), (_, (curve,)), axes in zip(limits, panels, picture.axes, strict=True):
+            assert low <= 100 * min(curve.low) and 100 * max(curve.high) <= high
+            assert any(label.get_text() for label in axes.get_yticklabels())
+    assert {round(high - low, 6) for low, high in limits} == {round(limits[0][1] - limits[0][0], 6)}
+    assert [low <= 0 <= high for low, high in limits] == [True, False, True]
+
+
+def test_centered_panels_share_an_axis_that_is_little_longer() -> None:
+    x = (1.0, 2.0)
+    panels = tuple(
+        (heading, (Curve("a", x, (middle, middle), (middle - half,) * 2, (middle + half,) * 2),))
+        for heading, middle, half in (("wide", 0.0, 0.03), ("narrow", -0.015, 0.01))
+    )
+    with drawn(Curves("c", Axis("x", "count"), POINTS, panels, is_centered=True)) as picture:
+        assert len({axes.get_ylim() for axes in picture.axes}) == 1
+        assert [any(label.get_text() for label in axes.get_yticklabels()) for axes in picture.axes] == [True, False]
+        assert "begin at different values" not in " ".join(text.get_text() for text in picture.texts)
+
+
+WIDTHS = {"one": 0.01, "two": 0.012, "leak": 0.2}
+SQUEEZED = {
+    "violins": Violins(
+        "v",
+        POINTS,
+        tuple((name, (Sample("x", tuple(np.linspace(-wide, wide, 12).tolist())),)) for name, wide in WIDTHS.items()),
+    ),
+    "curves": Curves(
+        "c",
+        Axis("x", "count"),
+        POINTS,
+        tuple((name, (Curve("a", (1.0, 2.0), (0.0, wide)),)) for name, wide in WIDTHS.items()),
+    ),
+}
+
+
+@pytest.mark.parametrize("figure", SQUEEZED.values(), ids=SQUEEZED)
+def test_a_panel_that_would_squeeze_the_others_is_marked_as_having_its_own_scale(figure: Violins | Curves) -> None:
+    with drawn(figure) as picture:
+        is_upright = isinstance(figure, Curves)
+        one, two, leak = (axes.get_ylim() if is_upright else axes.get_xlim() for axes in picture.axes)
+        assert one == two
+        assert leak[1] - leak[0] > 5 * (one[1] - one[0])
+        (own,) = (text for text in picture.texts if text.get_text() == "(own scale)")
+        assert own.get_position()[0] > picture.axes[-1].get_position().x0
+        for axes in picture.axes:
+            assert any(label.get_text() for label in (axes.get_yticklabels() if is_upright else axes.get_xticklabels()))
+
+
+@pytest.mark.parametrize(("number", "across"), [(1, 1), (4, 4), (5, 3), (8, 4)])
+def test_each_column_of_panels_names_the_horizontal_axis(number: int, across: int) -> None:
+    figure = curves(["line"], [f"panel {panel}" for panel in range(number)])
+    with drawn(figure) as picture:
+        positions = [axes.get_position() for axes in picture.axes]
+        names = [text.get_position() for text in picture.texts if text.get_text().startswith("subsamples")]
+    lowest = {round((place.x0 + place.x1) / 2, 3): place.y0 for place in reversed(positions)}
+    lowest |= {round((place.x0 + place.x1) / 2, 3): place.y0 for place in positions}
+    assert len(lowest) == across
+    assert sorted(round(x, 3) for x, _ in names) == sorted(lowest)
+    assert all(0 < lowest[round(x, 3)] - y < 0.2 for x, y in names)
+
+
+def test_logarithmic_scales_are_named() -> None:
+    with drawn(curves(TWO, TWO)) as picture:
+        assert "(logarithmic scale)" in " ".join(text.get_text() for text in picture.texts)
+    plain = (("a", (Curve("a", (1.0, 2.0), (0.0, 0.1)),)),)
+    with drawn(Curves("c", Axis("subsamples", "count"), POINTS, plain)) as picture:
+        assert "logarithmic" not in " ".join(text.get_text() for text in picture.texts)
+
+
+def test_a_logarithmic_axis_of_many_points_is_labeled_at_both_ends() -> None:
+    x = tuple(float(size) for size in range(25, 501, 25))
+    figure = Curves("c", Axis("x", "count", is_log=True), POINTS, (("a", (Curve("a", x, (0.0,) * len(x)),)),))
+    with drawn(figure) as picture:
+        shown = [label.get_text() for label in picture.axes[0].get_xticklabels()]
+    assert (shown[0], shown[-1]) == ("25", "500")
+    assert {"50", "100", "200"} <= set(shown)
+
+
+def test_ticks_of_changes_have_signs_and_include_zero() -> None:
+    figure = Violins("v", Axis("bias in R^2", "change"), (("a", (Sample("x", (0.2, 0.3, 0.4)),)),))
+    with drawn(figure) as picture:
+        shown = {label.get_text() for label in picture.axes[0].get_xticklabels()}
+    assert {"0", "+0.2", "+0.4"} <= shown
+
+
+def test_more_lines_than_colors_have_different_styles() -> None:
+    labels = [f"line {number}" for number in range(18)]
+    with drawn(curves(labels, ["panel"])) as picture:
+        styles = [
+            (line.get_color(), line.get_marker(), str(line.get_linestyle()), line._unscaled_dash_pattern[1])
+            for line in picture.axes[-1].lines
+            if len(line.get_xdata()) == 7 and line.get_marker() != "None"  # the edges of bands have no markers
+        ]
+    assert len(styles) == len(set(styles)) == 18
