@@ -63,7 +63,10 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
     try:
         return Columns(pa.concat_tables(tables, promote_options="permissive"), _class_names(metadata, label))
     except pa.ArrowException as error:
-        raise DataError(f"{paths[0].parent}: its files have different column types: {error}") from error
+        raise DataError(
+            f"{paths[0].parent}: its files have different column types: {error}; set `files` in hf.dataset to files with "
+            "the same types"
+        ) from error
 
 
 def _select(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
@@ -71,7 +74,10 @@ def _select(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
         if table.column_names.count(column) != 1:
             available = ", ".join(map(repr, table.column_names)) or "none"
             problem = "several columns" if column in table.column_names else "no column"
-            raise DataError(f"{path}: {problem} {column!r}; available columns: {available}")
+            raise DataError(
+                f"{path}: {problem} {column!r}; available columns: {available}. Set `text` and `label` in "
+                "hf.dataset, or another `revision`"
+            )
     return table.select(columns).replace_schema_metadata(None)
 
 
