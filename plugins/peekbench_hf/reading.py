@@ -64,8 +64,8 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
         return Columns(pa.concat_tables(tables, promote_options="permissive"), _class_names(metadata, label))
     except pa.ArrowException as error:
         raise DataError(
-            f"{paths[0].parent}: its files have different column types: {error}; set `files` in hf.dataset to files with "
-            "the same types"
+            f"{paths[0].parent}: its files have different column types: {error}; set `files` in hf.dataset to files "
+            "with the same types"
         ) from error
 
 

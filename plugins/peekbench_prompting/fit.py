@@ -50,7 +50,7 @@ def load_for_fit(options: Prompting, context: Context, metrics: dict[str, float]
     reset_peak_memory(device)
     with deterministic(device, options.threads):
         started = time.perf_counter()
-        lease = acquire(find_model(options.model, options.revision, context.folders), device, options.held)
+        lease = acquire(find_model(options.model, options.revision, context.folders), device, options.weight_mode)
         metrics["loading_seconds"] = time.perf_counter() - started
         check_causal(options.model, lease.model.kind)
         yield lease

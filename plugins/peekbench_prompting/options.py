@@ -55,7 +55,7 @@ class Prompting(Options):
     """CPU threads per fit. Changes results in the last digits. More workers use the cores better than more threads."""
 
     @property
-    def held(self) -> WeightMode:
+    def weight_mode(self) -> WeightMode:
         """Weight mode of the model."""
         return "nf4" if self.weights == "nf4" else "frozen"
 

@@ -78,11 +78,11 @@ class PromptEncoder:
         frame = frame_prompt(task.class_names, task.instruction, examples)
         self.frame = frame
         self.is_chat = chat_template == "auto" and bool(tokenizer.chat_template)
-        self._before, self._behind, self._gap = frame.before, frame.behind, " "
+        self._before, self._after, self._gap = frame.before, frame.behind, " "
         self._special: list[int] = []
         """Special tokens before every prompt; a chat template writes its own."""
         if self.is_chat:
-            self._before, self._behind, self._gap = _frame_chat(tokenizer, frame.before, frame.behind)
+            self._before, self._after, self._gap = _frame_chat(tokenizer, frame.before, frame.behind)
         else:
             self._special = _special_prefix(tokenizer)
         self._paragraph_start = len(self._before) - len(f"\n\n{frame.text_mark}")
@@ -162,7 +162,7 @@ class PromptEncoder:
         return Prompt(self._write(text), ids, tail, num_leading, is_cut=text != full_text)
 
     def _write(self, text: str) -> str:
-        return f"{self._before}{text}{self._behind}"
+        return f"{self._before}{text}{self._after}"
 
     def _tokenize(self, strings: Sequence[str]) -> list[tuple[list[int], Offsets]]:
         """Return the token ids of each string, and the start and end of every token in it."""
@@ -189,7 +189,7 @@ def _special_prefix(tokenizer: Any) -> list[int]:
     return list(full[: next(starts, 0)])
 
 
-def _frame_chat(tokenizer: Any, before: str, behind: str) -> tuple[str, str, str]:
+def _frame_chat(tokenizer: Any, before: str, after: str) -> tuple[str, str, str]:
     """Return what the chat template puts before and after a user message's text, and before the reply's first word."""
 
     def render(*messages: str, **settings: Any) -> str:
@@ -197,7 +197,7 @@ def _frame_chat(tokenizer: Any, before: str, behind: str) -> tuple[str, str, str
         chat = [{"role": role, "content": content} for role, content in roles]
         return str(tokenizer.apply_chat_template(chat, tokenize=False, date_string=DATE, **settings))
 
-    question = f"{before}{PLACEHOLDER}{behind}"
+    question = f"{before}{PLACEHOLDER}{after}"
     try:
         prompt = render(question, add_generation_prompt=True)
         conversation = render(question, f"{PLACEHOLDER}.")

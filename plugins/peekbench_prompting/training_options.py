@@ -65,9 +65,9 @@ class Adapted(Prompting):
         return self
 
     @property
-    def held(self) -> WeightMode:
+    def weight_mode(self) -> WeightMode:
         """Weight mode of the model."""
-        return super().held if self.lora else "trained"
+        return super().weight_mode if self.lora else "trained"
 
 
 class Pretrain(Adapted):
