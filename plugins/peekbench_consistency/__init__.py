@@ -1,30 +1,32 @@
-"""What should not be in a results table: rows that repeat, arms that cannot be what they are called, odd counts."""
+"""Checks of a results table: dependent base arms, duplicated or shifted rows, and unexpected counts."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench_consistency.consistency import look
 
 
 class Consistency(Options):
+    """Options of `consistency`."""
+
     level: float = Field(default=0.01, gt=0, lt=1)
-    """Chance of one or more false alarms, over all statistical tests, in a table with nothing wrong."""
+    """Probability of one or more false positives, over all statistical tests, in a table without errors."""
     shared_base: bool | None = None
-    """Whether all methods have the same base arm; by default, those that name the same model are taken to."""
+    """Whether all methods have the same base arm; by default, methods that name the same model do."""
     majority: dict[str, float] = Field(default_factory=dict)
-    """Share of the commonest class, or 1 / classes, by task; for tables without a column `majority`."""
+    """Share of the majority class, or 1 / classes, by task; for tables without a column `majority`."""
 
 
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
+    """Register the analysis."""
     return [
         AnalyzerEntry(
             name="consistency",
             options=Consistency,
-            analyze=look,
+            analyze="peekbench_consistency.analysis:check_consistency",
             sees_controls=True,
-            summary="what should not be in the table: base arms that depend on n, repeated or shifted rows, odd counts",
+            summary="errors in the table: base arms that depend on n, duplicated or shifted rows, unexpected counts",
         )
     ]

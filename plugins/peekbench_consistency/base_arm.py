@@ -1,98 +1,123 @@
-"""The base arm sees no unlabeled texts, so neither their number nor the method that would use them can change it."""
+"""Checks of the base arm, which sees no unlabeled texts: neither their number nor the method can change its scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
 
 from peekbench import Column, Table
 from peekbench.formatting import pluralize
-from peekbench.records import Cell, Unit
-from peekbench_consistency.findings import UNKNOWN, Finding, Rows, holm, joined, listed, shown_p
+from peekbench.records import Cell, FloatArray, Unit
+from peekbench_consistency.findings import (
+    UNKNOWN,
+    Finding,
+    WideTable,
+    as_mapping,
+    format_p,
+    join_locations,
+    join_names,
+)
+from peekbench_stats import holm, welch_satterthwaite
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench.records import FloatArray
-
-MOSTLY = 0.8  # share of equal base arms from which those that differ are the odd ones
+MIN_EQUAL = 0.8  # share of equal base arms above which the arms that differ are the exception
+SWAP_RATIO = 0.25  # swapped arms explain the means if they leave less than this share of the differences
+GROUP = ("method", "model", "num_train")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Mean base scores of one pair of sizes, or of methods, task by task and on average."""
+    """Mean base scores of one pair of sizes, or of methods, by task and on average."""
 
-    place: dict[str, Any]
+    values: dict[str, Any]
+    """Columns that both have in common."""
     first: Any
+    """The first size or method."""
     second: Any
-    """The size, or the method, of each."""
+    """The second size or method."""
     tasks: tuple[str, ...]
     differences: FloatArray
-    """Of second minus first; by task, then the average over tasks."""
+    """Second minus first by task, then the average over tasks: (n_tasks + 1,)."""
     p: FloatArray
-    """Two-sided, in the same order."""
+    """Two-sided p-values in the same order."""
 
 
-def by_size(rows: Rows, level: float) -> tuple[list[Finding], list[Table]]:
-    """Base scores at different `num_test`: Welch's t, task by task and on average over tasks, Holm over all.
+def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[Table]]:
+    """Compare base scores between values of `num_test`.
 
-    Draws of different sizes are taken for independent. Where they share texts the test is the less likely to alarm.
+    Welch's t-test by task and on average over tasks, with Holm's adjustment over all tests. The test treats draws of
+    different sizes as independent; if they share texts it is conservative.
+
+    Parameters
+    ----------
+    table
+        The results.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    findings
+        One error per size that differs.
+    tables
+        Mean base scores by size; empty if no method has several sizes.
     """
     comparisons = [
-        _compare_sizes(cells, parts)
-        for key, group in rows.wide.groupby(["method", "model", "num_train"], sort=False)
-        for cells in [dict(zip(("method", "model", "num_train"), key, strict=True))]
+        comparison
+        for key, group in table.rows.groupby(list(GROUP), sort=False)
         for parts in combinations([part for part in group.groupby("num_test") if part[0] != UNKNOWN], 2)
+        if (comparison := _compare_sizes(as_mapping(key, GROUP), parts)).tasks
     ]
-    comparisons = [comparison for comparison in comparisons if comparison.tasks]
     adjusted = _adjust(comparisons)
     findings = []
-    odd: dict[tuple[Any, ...], float] = {}
-    for place in {tuple(comparison.place.items()): None for comparison in comparisons}:
+    p_values: dict[tuple[Any, ...], float] = {}
+    for key in dict.fromkeys(tuple(comparison.values.values()) for comparison in comparisons):
         pairs = [
             (comparison, p)
             for comparison, p in zip(comparisons, adjusted, strict=True)
-            if tuple(comparison.place.items()) == place
+            if tuple(comparison.values.values()) == key
         ]
-        reference = _reference(pairs, rows, dict(place), level)
+        reference = _reference_size(pairs, table, as_mapping(key, GROUP), level)
         for comparison, p in pairs:
             if reference in (comparison.first, comparison.second) and p.min() <= level:
                 size = comparison.second if comparison.first == reference else comparison.first
-                odd[(*dict(place).values(), size)] = float(p.min())
-                findings.append(_size_finding(rows, comparison, p, size, reference, level))
-    table = _table(rows, odd)
-    return findings, [table] if table.rows else []
+                p_values[(*key, size)] = float(p.min())
+                findings.append(_size_finding(table, comparison, p, size, level))
+    base_table = _base_table(table, p_values)
+    return findings, [base_table] if base_table.rows else []
 
 
-def _compare_sizes(cells: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFrame]]) -> Comparison:
-    import numpy as np
-    from scipy.stats import t
-
-    (first, one), (second, other) = parts
-    moments = [_moments(part, size) for size, part in ((first, one), (second, other))]
+def _compare_sizes(values: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFrame]]) -> Comparison:
+    (first, first_rows), (second, second_rows) = parts
+    moments = [_moments(rows, size) for size, rows in ((first, first_rows), (second, second_rows))]
     tasks = [task for task in moments[0] if task in moments[1]]
     if not tasks:
-        return Comparison(cells, first, second, (), np.empty(0), np.empty(0))
-    a, b = (np.array([by_task[task] for task in tasks]) for by_task in moments)  # (tasks, 3): mean, error^2, degrees
+        return Comparison(values, first, second, (), np.empty(0), np.empty(0))
+    # Each (n_tasks, 3): mean, squared standard error, degrees of freedom.
+    a, b = (np.array([by_task[task] for task in tasks]) for by_task in moments)
     differences = np.append(b[:, 0] - a[:, 0], (b[:, 0] - a[:, 0]).mean())
-    parts_of_variance = np.column_stack([a[:, 1], b[:, 1]])
-    degrees_of_parts = np.column_stack([a[:, 2], b[:, 2]])
-    variance = np.append(parts_of_variance.sum(axis=1), parts_of_variance.sum() / len(tasks) ** 2)
-    spread = parts_of_variance**2 / degrees_of_parts
-    spread_of_all = np.append(spread.sum(axis=1), spread.sum() / len(tasks) ** 4)
+    squared_errors = np.column_stack([a[:, 1], b[:, 1]])
+    degrees = np.column_stack([a[:, 2], b[:, 2]])
+    variance = np.append(squared_errors.sum(axis=1), squared_errors.sum() / len(tasks) ** 2)
+    # The average divides by powers of the number of tasks, which rounds differently from all estimates together.
+    average_terms = (squared_errors**2 / degrees).sum() / len(tasks) ** 4
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * t.sf(np.abs(differences) / np.sqrt(variance), variance**2 / spread_of_all)
-    return Comparison(cells, first, second, tuple(tasks), differences, np.where(variance > 0, p, 1.0))
+        all_degrees = np.append(welch_satterthwaite(squared_errors, degrees), variance[-1] ** 2 / average_terms)
+        p = 2 * t.sf(np.abs(differences) / np.sqrt(variance), all_degrees)
+    return Comparison(values, first, second, tuple(tasks), differences, np.where(variance > 0, p, 1.0))
 
 
-def _moments(part: pd.DataFrame, num_test: int) -> dict[str, tuple[float, float, int]]:
-    """By task: mean, squared standard error, degrees of freedom; of tasks with two subsamples or more.
+def _moments(rows: pd.DataFrame, num_test: int) -> dict[str, tuple[float, float, int]]:
+    """Return mean, squared standard error and degrees of freedom of each task with at least two subsamples.
 
-    Other texts are drawn each time, so the variance is no less than that of drawing them.
+    Each subsample draws other texts, so the variance is at least that of drawing them.
     """
-    base = part.groupby("task", sort=False)["base"].agg(["mean", "var", "count"])
+    base = rows.groupby("task", sort=False)["base"].agg(["mean", "var", "count"])
     return {
         str(task): (mean, max(variance, mean * (1 - mean) / num_test) / count, count - 1)
         for task, mean, variance, count in base.itertuples()
@@ -100,155 +125,186 @@ def _moments(part: pd.DataFrame, num_test: int) -> dict[str, tuple[float, float,
     }
 
 
-def _reference(pairs: Sequence[tuple[Comparison, Any]], rows: Rows, place: dict[str, Any], level: float) -> Any:
-    """The size that the fewest others differ from; among equals that with the most subsamples."""
-    there = rows.wide
-    for name, value in place.items():
-        there = there[there[name] == value]
-    subsamples = there.groupby("num_test").size()
-    against = dict.fromkeys([size for comparison, _ in pairs for size in (comparison.first, comparison.second)], 0)
+def _select(table: WideTable, values: dict[str, Any]) -> pd.DataFrame:
+    rows = table.rows
+    for name, value in values.items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
+def _reference_size(
+    pairs: Sequence[tuple[Comparison, FloatArray]], table: WideTable, values: dict[str, Any], level: float
+) -> Any:
+    """Return the size that differs from the fewest others; of several, the one with the most subsamples."""
+    subsamples = _select(table, values).groupby("num_test").size()
+    differing = dict.fromkeys([size for comparison, _ in pairs for size in (comparison.first, comparison.second)], 0)
     for comparison, p in pairs:
         for size in (comparison.first, comparison.second):
-            against[size] += int(p.min() <= level)
-    return min(against, key=lambda size: (against[size], -subsamples[size]))
+            differing[size] += int(p.min() <= level)
+    return min(differing, key=lambda size: (differing[size], -subsamples[size]))
 
 
-def _size_finding(rows: Rows, found: Comparison, p: FloatArray, size: int, reference: int, level: float) -> Finding:
-    sign = 1 if size == found.second else -1
+def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size: int, level: float) -> Finding:
+    sign, reference = (1, comparison.first) if size == comparison.second else (-1, comparison.second)
     differing = sorted(
-        (position for position in range(len(found.tasks)) if p[position] <= level),
-        key=lambda position: -abs(found.differences[position]),
+        (position for position in range(len(comparison.tasks)) if p[position] <= level),
+        key=lambda position: -abs(comparison.differences[position]),
     )
-    named = [f"{found.tasks[i]} {rows.difference(sign * found.differences[i])}" for i in differing]
+    names = [
+        f"{comparison.tasks[position]} {table.format_difference(sign * comparison.differences[position])}"
+        for position in differing
+    ]
     tasks = (
-        f"; {len(named)} of {pluralize(len(found.tasks), 'task')} differ by themselves: {listed(named)}"
-        if named
+        f"; {len(names)} of {pluralize(len(comparison.tasks), 'task')} differ individually: {join_names(names)}"
+        if names
         else ""
     )
     return Finding(
-        "fault",
+        "error",
         "the base arm depends on n",
-        rows.place(**found.place, num_test=size),
-        f"mean base score {rows.difference(sign * found.differences[-1])} from that at n={reference}, "
-        f"{shown_p(float(p.min()))}{tasks}",
-        "the base arm never sees the n texts: look for other settings, data or code in these runs, and run them again"
-        + _swapped(rows, found, size, reference, [found.tasks[i] for i in differing]),
+        table.locate(**comparison.values, num_test=size),
+        f"mean base score {table.format_difference(sign * comparison.differences[-1])} compared with n={reference}, "
+        f"{format_p(float(p.min()))}{tasks}",
+        "the base arm never sees the n texts: check these runs for other settings, data or code, and run them again"
+        + _swapped(table, comparison.values, (size, reference), [comparison.tasks[number] for number in differing]),
     )
 
 
-def _swapped(rows: Rows, found: Comparison, size: int, reference: int, tasks: Sequence[str]) -> str:
-    """Tasks in which base and extra each look like the other's at the reference size."""
-    there = rows.wide
-    for name, value in found.place.items():
-        there = there[there[name] == value]
-    means = there.groupby(["task", "num_test"])[["base", "extra"]].mean()
+def _swapped(table: WideTable, values: dict[str, Any], sizes: tuple[int, int], tasks: Sequence[str]) -> str:
+    """Name tasks whose base and extra scores at one size each look like the other arm's at the reference size."""
+    means = _select(table, values).groupby(["task", "num_test"])[["base", "extra"]].mean()
     swapped = []
     for task in tasks:
-        (base, extra), (right_base, right_extra) = (means.loc[[(task, n)]].to_numpy()[0] for n in (size, reference))
-        straight, crossed = (base - right_base, extra - right_extra), (base - right_extra, extra - right_base)
-        if max(map(abs, crossed)) < 0.25 * min(map(abs, straight)):
+        (base, extra), (reference_base, reference_extra) = (means.loc[[(task, n)]].to_numpy()[0] for n in sizes)
+        straight = (base - reference_base, extra - reference_extra)
+        crossed = (base - reference_extra, extra - reference_base)
+        if max(map(abs, crossed)) < SWAP_RATIO * min(map(abs, straight)):
             swapped.append(task)
-    return f"; base and extra look swapped in {listed(swapped)}" if swapped else ""
+    return f"; base and extra look swapped in {join_names(swapped)}" if swapped else ""
 
 
-def _table(rows: Rows, odd: dict[tuple[Any, ...], float]) -> Table:
-    """Mean base scores by configuration, where there are several sizes."""
+def _base_table(table: WideTable, p_values: dict[tuple[Any, ...], float]) -> Table:
+    """Return mean base scores by configuration, for methods with several sizes."""
     body: list[tuple[Cell, ...]] = []
-    for key, group in rows.wide.groupby(["method", "model", "num_train"], sort=False):
+    for key, group in table.rows.groupby(list(GROUP), sort=False):
         sizes = group[group["num_test"] != UNKNOWN].groupby("num_test")
         if len(sizes) < 2:
             continue
-        for _, part in sizes:
-            by_task = part.groupby("task")["base"].mean()
-            where = rows.place(**dict(zip(("method", "model", "num_train"), key, strict=True)))
-            num_test = int(part["num_test"].iloc[0])
-            body.append((where, num_test, len(part), float(by_task.mean()), odd.get((*key, num_test))))
-    unit: Unit = "fraction" if rows.is_accuracy else "number"
+        for _, rows in sizes:
+            by_task = rows.groupby("task")["base"].mean()
+            location = table.locate(**as_mapping(key, GROUP))
+            num_test = int(rows["num_test"].iloc[0])
+            body.append((location, num_test, len(rows), float(by_task.mean()), p_values.get((*key, num_test))))
+    unit: Unit = "fraction" if table.is_accuracy else "number"
     return Table(
-        "Base arm by number of texts that it does not see",
-        (Column("where"), Column("num_test", "count"), Column("trials", "count"), Column("base", unit),
+        "Base arm by number of unlabeled texts, which it does not see",
+        (Column("location"), Column("num_test", "count"), Column("trials", "count"), Column("base", unit),
          Column("p", "p_value")),
         tuple(body),
-        "p: that it differs from the size which most others agree with, after Holm; the smallest of the average over "
-        "tasks and of single tasks.",
+        "p: test of a difference from the size that agrees with most others, after Holm; the smallest p-value of the "
+        "average over tasks and of single tasks.",
     )  # fmt: skip
 
 
-def by_method(rows: Rows, shared: bool | None, level: float) -> list[Finding]:
-    """Base scores of methods that should have the same base arm: paired t, Holm over all, and odd trials by count."""
+def compare_methods(table: WideTable, shared: bool | None, level: float) -> list[Finding]:
+    """Compare base scores of methods that should share their base arm.
+
+    Paired t-test with Holm's adjustment over all tests; if nearly all trials are equal, the others are errors.
+
+    Parameters
+    ----------
+    table
+        The results.
+    shared
+        Whether all methods share their base arm; None: methods of the same model do.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    list of Finding
+        Errors for single trials, and warnings for methods.
+    """
     findings, comparisons = [], []
-    together = ["num_train", "num_test"] if shared else ["model", "num_train", "num_test"]
-    for key, group in rows.wide.groupby(together, sort=False):
-        cells: dict[str, Any] = dict(zip(together, key, strict=True))
-        if shared is False or (shared is None and cells["model"] == ""):
-            continue
-        series: dict[str, pd.Series[float]] = {
-            (str(method) if shared is None else f"{method} {model}".strip()): part.set_index(["task", "subsample"])[
-                "base"
-            ]
-            for (method, model), part in group.groupby(["method", "model"], sort=False)
-        }
-        for (one, first), (other, second) in combinations(series.items(), 2):
-            difference = (second - first).dropna()
-            equal = float((difference == 0).mean()) if len(difference) else 1.0
-            if MOSTLY <= equal < 1:
-                count = int((difference != 0).sum())
-                tasks = list(dict.fromkeys(difference[difference != 0].index.get_level_values("task")))
-                findings.append(
-                    Finding(
-                        "fault",
-                        "a shared base arm differs here and there",
-                        joined(f"{one} and {other}", rows.place(**cells)),
-                        f"equal in all but {count} of {pluralize(len(difference), 'trial')}; {listed(tasks)}",
-                        "these trials were run with other settings, or their rows are mixed up; run them again",
-                    )
+    for values, (first, first_base), (second, second_base) in _method_pairs(table, shared):
+        difference = (second_base - first_base).dropna()
+        equal = float((difference == 0).mean()) if len(difference) else 1.0
+        if MIN_EQUAL <= equal < 1:
+            count = int((difference != 0).sum())
+            tasks = list(dict.fromkeys(difference[difference != 0].index.get_level_values("task")))
+            findings.append(
+                Finding(
+                    "error",
+                    "a shared base arm differs in a few trials",
+                    join_locations(f"{first} and {second}", table.locate(**values)),
+                    f"equal in all except {count} of {pluralize(len(difference), 'trial')}; {join_names(tasks)}",
+                    "these trials had other settings, or their rows are in the wrong place; run them again",
                 )
-            elif equal < MOSTLY:
-                comparisons.append(_compare_methods(cells, one, other, difference))
+            )
+        elif equal < MIN_EQUAL:
+            comparisons.append(_compare_pair(values, first, second, difference))
     for comparison, p in zip(comparisons, _adjust(comparisons), strict=True):
         if p.min() <= level:
             tasks = [task for task, value in zip(comparison.tasks, p, strict=False) if value <= level]
             findings.append(
                 Finding(
-                    "doubt",
+                    "warning",
                     "the base arm depends on the method",
-                    ", ".join(
-                        filter(None, (f"{comparison.first} and {comparison.second}", rows.place(**comparison.place)))
-                    ),
-                    f"mean base score {rows.difference(comparison.differences[-1])} apart, {shown_p(float(p.min()))}"
-                    + (f"; by themselves {listed(tasks)}" if tasks else ""),
-                    "without unlabeled texts they should be one model: compare their settings; if they are meant to "
-                    "differ, set `shared_base: false`",
+                    join_locations(f"{comparison.first} and {comparison.second}", table.locate(**comparison.values)),
+                    f"mean base scores differ by {table.format_difference(comparison.differences[-1])}, "
+                    f"{format_p(float(p.min()))}" + (f"; individually {join_names(tasks)}" if tasks else ""),
+                    "without unlabeled texts they should be the same model: compare their settings; if they are meant "
+                    "to differ, set `shared_base: false`",
                 )
             )
     return findings
 
 
-def _compare_methods(cells: dict[str, Any], one: str, other: str, difference: pd.Series[float]) -> Comparison:
-    """Paired t over subsamples, by task and on average; a difference of means takes as many texts as it is large."""
-    import numpy as np
-    from scipy.stats import t
+def _method_pairs(
+    table: WideTable, shared: bool | None
+) -> Iterator[tuple[dict[str, Any], tuple[str, pd.Series[float]], tuple[str, pd.Series[float]]]]:
+    """Yield the common columns, and name and base scores of two methods that should share their base arm."""
+    if shared is False:
+        return
+    columns = ["num_train", "num_test"] if shared else ["model", "num_train", "num_test"]
+    for key, group in table.rows.groupby(columns, sort=False):
+        values = as_mapping(key, columns)
+        if shared is None and values["model"] == "":
+            continue
+        base_scores = {
+            str(method) if shared is None else f"{method} {model}".strip(): rows.set_index(["task", "subsample"])[
+                "base"
+            ]
+            for (method, model), rows in group.groupby(["method", "model"], sort=False)
+        }
+        for first, second in combinations(base_scores.items(), 2):
+            yield values, first, second
 
+
+def _compare_pair(values: dict[str, Any], first: str, second: str, difference: pd.Series[float]) -> Comparison:
+    """Compare by a paired t-test over subsamples, by task and on average.
+
+    A mean difference of d requires that at least a share d of the texts changes, which bounds the variance from below.
+    """
     moments = difference.groupby(level="task", sort=False).agg(["mean", "var", "count"])
     moments = moments[moments["count"] > 1]
     mean, variance, count = (moments[name].to_numpy(dtype="float64") for name in ("mean", "var", "count"))
-    least = np.abs(mean) * (1 - np.abs(mean)) / max(1, cells["num_test"])
-    errors = np.maximum(variance, least) / count
+    min_variance = np.abs(mean) * (1 - np.abs(mean)) / max(1, values["num_test"])
+    errors = np.maximum(variance, min_variance) / count
     if not len(mean):
-        return Comparison(cells, one, other, (), np.zeros(1), np.ones(1))
+        return Comparison(values, first, second, (), np.zeros(1), np.ones(1))
     squared = np.append(errors, errors.sum() / len(mean) ** 2)
-    degrees = np.append(count - 1, errors.sum() ** 2 / max((errors**2 / (count - 1)).sum(), 1e-300))
+    degrees = np.append(count - 1, welch_satterthwaite(errors, count - 1))
     differences = np.append(mean, mean.mean())
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * t.sf(np.abs(differences) / np.sqrt(squared), degrees)
-    return Comparison(cells, one, other, tuple(map(str, moments.index)), differences, np.where(squared > 0, p, 1.0))
+    tasks = tuple(map(str, moments.index))
+    return Comparison(values, first, second, tasks, differences, np.where(squared > 0, p, 1.0))
 
 
 def _adjust(comparisons: Sequence[Comparison]) -> list[FloatArray]:
-    """Holm over the tests of all comparisons."""
-    import numpy as np
-
+    """Adjust the p-values of all comparisons together after Holm."""
     if not comparisons:
         return []
-    adjusted = np.array(holm(np.concatenate([comparison.p for comparison in comparisons]).tolist()))
+    adjusted = holm(np.concatenate([comparison.p for comparison in comparisons]))
     return np.split(adjusted, np.cumsum([len(comparison.p) for comparison in comparisons])[:-1])

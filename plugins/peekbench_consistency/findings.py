@@ -1,72 +1,74 @@
-"""What a look at a results table finds, and how many tests it took to find it."""
+"""Findings of the checks, the table that they examine, and how they name parts of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
 
 from peekbench.formatting import format_signed
-
-if TYPE_CHECKING:
-    import pandas as pd
+from peekbench.results import label_parts, pair_arms
 
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 BLOCK = (*CONFIGURATION, "task")
-"""What tells apart the blocks of rows in which each subsample stands once."""
-UNKNOWN = -1  # stands for a missing size, so that rows can be grouped by it
-SHOWN = 4  # names in a list
+"""Columns that identify a block: rows in which each subsample occurs once."""
+UNKNOWN = -1  # of a missing size, as `pair_arms` returns it
+MAX_LISTED = 4  # names in a list
 
-Weight: TypeAlias = Literal["fault", "doubt", "note"]
+Severity: TypeAlias = Literal["error", "warning", "info"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a reader should know before trusting the table."""
+    """One finding that a reader should know before using the table."""
 
-    weight: Weight
-    """A fault cannot be as it should; a doubt may have a good reason; a note limits what the numbers can show."""
-    what: str
-    where: str
+    severity: Severity
+    """An error cannot be correct; a warning may have a good reason; an info limits what the scores can show."""
+    title: str
+    location: str
     evidence: str
     remedy: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The results table, one row a trial with a column for each arm, sorted by block and subsample."""
+class WideTable:
+    """The results table with one row per trial and one column per arm, sorted by block and subsample."""
 
-    wide: pd.DataFrame
-    """Columns `BLOCK`, subsample, majority, and each arm; missing sizes are `UNKNOWN`."""
+    rows: pd.DataFrame
+    """Columns `BLOCK`, subsample, majority, and one per arm; missing sizes are `UNKNOWN`."""
     arms: tuple[str, ...]
     is_accuracy: bool
     varying: tuple[str, ...]
-    """Columns of `BLOCK` with more than one value: the others need no mention."""
+    """Columns of `BLOCK` with more than one value; locations omit the others."""
 
-    def place(self, **cells: Any) -> str:
-        """Names a part of the table, without what is the same everywhere: 'gpt2, n=200, ag_news'."""
-        forms = {"num_train": "m={}", "num_test": "n={}"}
-        named = [
-            forms.get(name, "{}").format(cells[name])
-            for name in BLOCK
-            if name in cells and name in self.varying and cells[name] not in ("", UNKNOWN)
-        ]
-        return ", ".join(named)
+    def locate(self, **values: Any) -> str:
+        """Name a part of the table, without the values that are the same everywhere: 'gpt2, n=200, ag_news'."""
+        varying = {name: values[name] for name in self.varying if name in values}
+        return ", ".join([*filter(None, [varying.get("method")]), *label_parts(varying)])
 
-    def difference(self, value: float) -> str:
-        """What two scores differ by, as reports write it."""
+    def format_difference(self, value: float) -> str:
+        """Format the difference of two scores as reports do."""
         return format_signed(value, "difference") + " points" if self.is_accuracy else format_signed(value, "number")
 
 
-def arrange(results: pd.DataFrame) -> Rows:
-    """One row a trial; missing sizes become `UNKNOWN`."""
-    sized = results.assign(
-        **{name: results[name].fillna(UNKNOWN).astype("int64") for name in ("num_train", "num_test")}
-    )
-    keys = [*BLOCK, "subsample"]
-    wide = sized.pivot(index=keys, columns="arm", values="score")
-    wide = wide.join(sized.groupby(keys)["majority"].first()).reset_index()
-    return Rows(
+def make_wide(results: pd.DataFrame) -> WideTable:
+    """Return the results with one row per trial.
+
+    Parameters
+    ----------
+    results
+        The results table.
+
+    Returns
+    -------
+    WideTable
+        The same scores; missing sizes are `UNKNOWN`.
+    """
+    wide = pair_arms(results).join(pair_arms(results, "majority").bfill(axis=1).iloc[:, 0].rename("majority"))
+    wide = wide.reset_index()
+    return WideTable(
         wide,
         tuple(results["arm"].unique()),
         bool(results["num_correct"].notna().all() and results["num_test"].notna().all()),
@@ -74,31 +76,22 @@ def arrange(results: pd.DataFrame) -> Rows:
     )
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values after Holm (1979): all below a level are right at once with that level's assurance."""
-    adjusted = [0.0] * len(p)
-    largest = 0.0
-    for rank, position in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[position]))
-        adjusted[position] = largest
-    return adjusted
+def join_names(names: Sequence[str]) -> str:
+    """Join the first few names, and count the others: 'a, b, c, d and 3 more'."""
+    rest = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first few of many names."""
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def joined(*parts: str) -> str:
-    """Parts of a place, the empty ones left out."""
+def join_locations(*parts: str) -> str:
+    """Join parts of a location, without empty ones."""
     return ", ".join(filter(None, parts))
 
 
-def shown_p(p: float) -> str:
+def format_p(p: float) -> str:
+    """Format a p-value: 'p 0.002'."""
     return f"p {p:.1g}" if p >= 1e-12 else "p < 1e-12"
 
 
-def cells_of(key: Any, names: Sequence[str] = BLOCK) -> dict[str, Any]:
-    """The values of a group, by column."""
+def as_mapping(key: Any, names: Sequence[str] = BLOCK) -> dict[str, Any]:
+    """Return the values of a group by column."""
     return dict(zip(names, key, strict=True))

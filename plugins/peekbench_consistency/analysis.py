@@ -1,0 +1,98 @@
+"""`consistency`: runs all checks of a results table, and lists their findings in one table."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from peekbench import Analysis, Column, Table
+from peekbench_consistency import Consistency
+from peekbench_consistency.base_arm import compare_methods, compare_sizes
+from peekbench_consistency.findings import Finding, make_wide
+from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws, find_shifted_rows
+from peekbench_consistency.scores import (
+    find_equal_arms,
+    find_majority_guessing,
+    find_unequal_sizes,
+    find_unexpected_counts,
+)
+
+FAMILIES = 5  # families of statistical tests: base by size, base by method, shifted rows, common divisors, equal arms
+CHECKS = (
+    "base arms that depend on n or on the method",
+    "duplicated, copied and shifted rows",
+    "rows of different draws",
+    "equal arms",
+    "accuracies that are not multiples of 1/n",
+    "unequal numbers of subsamples",
+    "scores not above the majority class",
+)
+SEVERITIES = ("error", "warning", "info")
+
+
+def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysis:
+    """Check a results table.
+
+    Statistical findings are adjusted so that a table without errors yields one or more with a probability of at most
+    `options.level`: the level is divided among families of tests, and within a family after Holm (1979),
+    https://www.jstor.org/stable/4615733, or Bonferroni.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Level, and facts about the tasks.
+
+    Returns
+    -------
+    Analysis
+        A table of findings, errors first; a table of base arms by size if they have several sizes; a warning per error.
+    """
+    table = make_wide(results)
+    level = options.level / FAMILIES
+    findings: list[Finding] = []
+    size_tables: list[Table] = []
+    if "base" in table.arms:
+        findings, size_tables = compare_sizes(table, level)
+        findings += compare_methods(table, options.shared_base, level)
+    findings += [
+        *find_copied_blocks(table),
+        *find_shifted_rows(table, level),
+        *find_mismatched_draws(table),
+        *find_equal_arms(table, level),
+        *find_unexpected_counts(table, results, level),
+        *find_unequal_sizes(table),
+        *find_majority_guessing(table, options.majority),
+    ]
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Analysis(
+        "consistency",
+        tables=(_finding_table(findings, options.level), *size_tables),
+        warnings=tuple(
+            f"{finding.title} ({finding.location or 'everywhere'}): {finding.evidence}; {finding.remedy}."
+            for finding in findings
+            if finding.severity == "error"
+        ),
+    )
+
+
+def _finding_table(findings: list[Finding], level: float) -> Table:
+    note = (
+        "Statistical findings give a p-value, adjusted for all tests of the same kind. The probability of any such "
+        f"finding in a table without errors is at most {level:g}."
+    )
+    if not findings:
+        checks = tuple((check,) for check in CHECKS)
+        return Table("No inconsistencies were found", (Column("looked for"),), checks, note)
+    columns = tuple(map(Column, ("severity", "finding", "location", "evidence", "remedy")))
+    body = tuple(
+        (finding.severity, finding.title, finding.location or "everywhere", finding.evidence, finding.remedy)
+        for finding in findings
+    )
+    return Table(
+        "Inconsistencies in the results",
+        columns,
+        body,
+        f"Looked for: {', '.join(CHECKS)}. {note} An error cannot be correct, a warning may have a good reason, an "
+        "info limits what the scores can show.",
+    )

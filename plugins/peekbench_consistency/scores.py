@@ -1,0 +1,222 @@
+"""Checks of scores: numbers of subsamples, counts of right answers, equal arms, and the majority class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from math import gcd
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.formatting import pluralize
+from peekbench_consistency.findings import (
+    BLOCK,
+    CONFIGURATION,
+    Finding,
+    WideTable,
+    as_mapping,
+    format_p,
+    join_names,
+)
+from peekbench_stats import holm
+
+ROUNDING = 1e-6  # tolerance of a count of right answers
+MIN_TRIALS = 5  # trials from which arms that never differ are reported
+
+
+def find_unequal_sizes(table: WideTable) -> list[Finding]:
+    """Find blocks that have another number of subsamples than most blocks of their design point.
+
+    Parameters
+    ----------
+    table
+        The results.
+
+    Returns
+    -------
+    list of Finding
+        One warning per design point.
+    """
+    findings = []
+    for key, group in table.rows.groupby(["num_train", "num_test"], sort=False):
+        counts = group.groupby(["method", "model", "task"], sort=False).size()
+        usual = int(counts.mode().max())
+        differing = counts[counts != usual]
+        if len(differing):
+            columns = ("method", "model", "task")
+            names = [f"{table.locate(**as_mapping(block, columns))} {count}" for block, count in differing.items()]
+            findings.append(
+                Finding(
+                    "warning",
+                    "unequal numbers of subsamples",
+                    table.locate(**as_mapping(key, ("num_train", "num_test"))),
+                    f"most have {usual}; {join_names(names)}",
+                    "finish the runs; tasks have equal weight in averages, but those with fewer subsamples are less "
+                    "precise",
+                )
+            )
+    return findings
+
+
+def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float) -> list[Finding]:
+    """Find accuracies that are not multiples of 1/n, or whose counts have a common divisor.
+
+    If counts were multiples of g by chance, each distinct count would be one with probability 1/g. Holm's adjustment
+    over configurations.
+
+    Parameters
+    ----------
+    table
+        The results in wide form.
+    results
+        The same results in long form.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    list of Finding
+        Warnings; empty if scores are not accuracies.
+    """
+    if not table.is_accuracy:
+        return []
+    findings = []
+    divisors: list[tuple[dict[str, Any], int, float]] = []
+    for key, group in results.groupby(list(CONFIGURATION), sort=False, dropna=False):
+        values = as_mapping(key, CONFIGURATION)
+        exact = group["score"].to_numpy() * float(values["num_test"])
+        is_fractional = np.abs(exact - np.rint(exact)) > ROUNDING
+        if is_fractional.any():
+            findings.append(
+                Finding(
+                    "warning",
+                    "accuracies are not multiples of 1/n",
+                    table.locate(**values),
+                    f"{is_fractional.sum()} of {len(is_fractional)} scores, the first "
+                    f"{group['score'].to_numpy()[is_fractional][0]:g} with n={values['num_test']}; "
+                    f"{join_names(list(group['task'][is_fractional].unique()))}",
+                    "if they are rounded, provide all digits or num_correct; otherwise num_test is wrong",
+                )
+            )
+        counts = set(np.rint(exact).astype(int).tolist())
+        divisor = gcd(*counts)
+        p = min(1.0, float(max(divisor, 1)) ** -(len(counts) - 1.0)) if divisor > 1 else 1.0
+        divisors.append((values, divisor, p))
+    for (values, divisor, _), p in zip(divisors, holm([p for *_, p in divisors]).tolist(), strict=True):
+        if p <= level:
+            findings.append(
+                Finding(
+                    "warning",
+                    "counts have a common divisor",
+                    table.locate(**values),
+                    f"all are multiples of {divisor}, {format_p(p)}",
+                    f"n may be {values['num_test']} / {divisor}; check num_test",
+                )
+            )
+    return findings
+
+
+def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
+    """Find arms that never differ in a configuration, or in one task although they do in others.
+
+    In the second case the p-value is r ** K, for the share r of ties in the other tasks and the task's K trials; Holm's
+    adjustment over tasks, configurations and pairs of arms.
+
+    Parameters
+    ----------
+    table
+        The results.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    list of Finding
+        Errors, or infos if a method may ignore the origin of its texts.
+    """
+    findings: list[Finding] = []
+    suspects: list[tuple[dict[str, Any], tuple[str, str], int, float]] = []
+    main_arms: list[str] = [arm for arm in ("base", "extra", "test") if arm in table.arms]
+    for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
+        equal = {pair: group[pair[0]] == group[pair[1]] for pair in combinations(main_arms, 2)}
+        identical = [pair for pair, ties in equal.items() if ties.all() and len(group) >= MIN_TRIALS]
+        if identical:
+            findings.append(_identical_finding(table, as_mapping(key, CONFIGURATION), identical, len(group)))
+        for pair, ties in equal.items():
+            if pair in identical:
+                continue
+            for task, task_ties in ties.groupby(group["task"], sort=False):
+                others = ties[group["task"] != task]
+                rate = (others.sum() + 1) / (len(others) + 2)
+                p = float(rate ** len(task_ties)) if task_ties.all() else 1.0
+                suspects.append((as_mapping((*key, task)), pair, len(task_ties), p))
+    for (values, pair, size, _), p in zip(suspects, holm([p for *_, p in suspects]).tolist(), strict=True):
+        if p <= level:
+            findings.append(
+                Finding(
+                    "error",
+                    f"{pair[0]} and {pair[1]} are identical in one task",
+                    table.locate(**values),
+                    f"equal in all {size} trials, but not in other tasks, {format_p(p)}",
+                    "one column is probably a copy of the other; read it or run it again",
+                )
+            )
+    return findings
+
+
+def _identical_finding(table: WideTable, values: dict[str, Any], pairs: list[tuple[str, str]], trials: int) -> Finding:
+    location, evidence = table.locate(**values), f"equal in all {trials} trials"
+    if len(pairs) > 1 or pairs == [("extra", "test")]:
+        arms = "all arms" if len(pairs) > 1 else "extra and test"
+        return Finding(
+            "info",
+            f"{arms} are identical",
+            location,
+            evidence,
+            "correct for a method that ignores the origin of its texts; otherwise a column is a copy",
+        )
+    first, second = pairs[0]
+    return Finding(
+        "error",
+        f"{first} and {second} are identical",
+        location,
+        evidence,
+        "one column is a copy of the other; run it again",
+    )
+
+
+def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> list[Finding]:
+    """Find tasks whose mean extra score is not above the share of the majority class.
+
+    Parameters
+    ----------
+    table
+        The results.
+    majority
+        Share of the majority class by task; for other tasks, the column `majority` of the results.
+
+    Returns
+    -------
+    list of Finding
+        One info per configuration; empty if scores are not accuracies.
+    """
+    if not table.is_accuracy:
+        return []
+    wide = table.rows.assign(majority=table.rows["task"].map(majority).fillna(table.rows["majority"]))
+    means = wide.groupby(list(BLOCK), sort=False)[["extra", "majority"]].mean().reset_index()
+    findings = []
+    for key, group in means[means["extra"] <= means["majority"]].groupby(list(CONFIGURATION), sort=False):
+        tasks = group.sort_values("extra")[["task", "extra", "majority"]].itertuples(index=False)
+        names = [f"{task} {extra:.0%} of {share:.0%}" for task, extra, share in tasks]
+        findings.append(
+            Finding(
+                "info",
+                "not above the majority class",
+                table.locate(**as_mapping(key, CONFIGURATION)),
+                f"{len(names)} of {pluralize(table.rows['task'].nunique(), 'task')}: {join_names(names)}",
+                "accuracy tells little on these tasks; consider macro-F1 or log loss as well",
+            )
+        )
+    return findings
