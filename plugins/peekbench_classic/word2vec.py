@@ -1,41 +1,64 @@
-"""word2vec trained on whatever texts there are, a text being the mean of its words, then logistic regression."""
+"""word2vec trained on all texts; a text is the mean of its word vectors, and logistic regression classifies it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench.records import FloatArray
-from peekbench_classic.words import WORD2VEC_WORDS, too_few_words
+import numpy as np
+from gensim.models import Word2Vec as Embedding
+from gensim.utils import simple_preprocess
+from sklearn.linear_model import LogisticRegression
 
-if TYPE_CHECKING:
-    from peekbench_classic import Word2Vec
+from peekbench import Context, Folders, Inputs, Labeled, Options, Predictor, Task
+from peekbench.records import FloatArray, TokenCounts
+from peekbench_classic import Word2Vec
+from peekbench_classic.words import too_few_words_error
+
+WORDS = "two to fifteen letters"
 
 
 def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Word2Vec, context: Context) -> Predictor:
-    """Train skip-gram vectors on the unlabeled texts with train (on train alone in the base arm), classify their means.
+    """Train skip-gram vectors on the train and unlabeled texts (only train in the base arm), and classify their means.
 
-    Source: Mikolov et al. (2013), https://doi.org/10.48550/arXiv.1310.4546. A text without any known word is the zero
-    vector, and gets the class shares of train or what comes close.
+    Source: Mikolov et al. (2013), https://doi.org/10.48550/arXiv.1310.4546. A text without known words is the zero
+    vector; its probabilities are those of the intercept, close to the class shares of train.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled texts; None in the base arm.
+    train
+        Labeled texts.
+    task
+        The task.
+    options
+        Dimensions, window, epochs and regularization.
+    context
+        Seed of the vectors.
+
+    Returns
+    -------
+    Predictor
+        The classifier, with the metric `vocabulary` (number of words).
+
+    Raises
+    ------
+    DataError
+        If the texts have no words.
     """
-    import numpy as np
-    from gensim.models import Word2Vec as Embedding
-    from gensim.utils import simple_preprocess
-    from sklearn.linear_model import LogisticRegression
-
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
     sentences = [simple_preprocess(text) for text in texts]
     if not any(sentences):
-        raise too_few_words(texts, WORD2VEC_WORDS)
+        raise too_few_words_error(texts, WORDS)
     embedding = Embedding(
         sentences,
         vector_size=options.num_dimensions,
         window=options.window,
         epochs=options.epochs,
-        min_count=1,  # texts are few: a word seen once is still a word
+        min_count=1,  # there are few texts, so words that occur once are kept
         sg=1,
         seed=context.seed % 2**31,
-        workers=1,  # more would make the result depend on how they happen to take turns
+        workers=1,  # with several threads the result would depend on their scheduling
     )
 
     def embed(texts: Inputs) -> FloatArray:  # (n, num_dimensions)
@@ -52,3 +75,8 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
     return Predictor(
         lambda inputs: classifier.predict_proba(embed(inputs)), {"vocabulary": float(len(embedding.wv.key_to_index))}
     )
+
+
+def count_word2vec_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
+    """Count the words of each text as gensim's `simple_preprocess` does; no text is truncated."""
+    return TokenCounts([len(simple_preprocess(text)) for text in texts])

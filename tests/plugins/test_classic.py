@@ -1,3 +1,5 @@
+"""Tests of the methods of `classic`: contract, texts without words, and unlabeled texts."""
+
 from __future__ import annotations
 
 import json
@@ -23,7 +25,7 @@ METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 
 
 @pytest.mark.parametrize("use", METHODS)
-def test_methods_keep_their_contract(use: str) -> None:
+def test_methods_pass_the_contract_checks(use: str) -> None:
     assert [outcome for outcome in check_method(use) if not outcome.passed] == []
 
 
@@ -33,32 +35,32 @@ def test_methods_learn_from_labels_and_use_unlabeled_texts(use: str, tmp_path: P
     case = make_case(use, spec.entry, spec.options, tmp_path)
     base, extra = case.predict(None), case.predict(case.unlabeled)
     labels = _labels_of(case.test)
-    assert (base.argmax(axis=1) == labels).mean() > 0.5  # chance is 1/3
+    assert (base.argmax(axis=1) == labels).mean() > 0.5  # guessing gives 1/3
     assert (extra.argmax(axis=1) == labels).mean() > 0.5
     assert not np.allclose(base, extra)
 
 
 @pytest.mark.parametrize("use", METHODS)
-def test_texts_without_words_are_said_to_be_so(use: str, tmp_path: Path) -> None:
+def test_texts_without_words_are_an_error(use: str, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     for text in ("a ! 1", "好,坏", ""):
         wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
         for unlabeled, number in ((None, 60), (("? b", "c 2"), 62)):
-            with pytest.raises(DataError, match=f"the {number} texts .* hold no word of two .*; draw more train texts"):
+            with pytest.raises(DataError, match=f"the {number} texts .* no word of two .*; draw more train texts"):
                 wordless.predict(unlabeled)
 
 
 @pytest.mark.parametrize(
     ("use", "text", "message"),
     [
-        ("classic.lsa", "一二三四五六七八九十一二三四五六七", "hold only one word of two or more letters or digits"),
-        ("classic.lsa", "word", "hold only one word of two or more letters or digits"),
-        ("classic.word2vec", "一二三四五六七八九十一二三四五六七", "hold no word of two to fifteen letters"),
-        ("classic.word2vec", "12 345", "hold no word of two to fifteen letters"),
+        ("classic.lsa", "一二三四五六七八九十一二三四五六七", "only one word of two or more letters or digits"),
+        ("classic.lsa", "word", "only one word of two or more letters or digits"),
+        ("classic.word2vec", "一二三四五六七八九十一二三四五六七", "no word of two to fifteen letters"),
+        ("classic.word2vec", "12 345", "no word of two to fifteen letters"),
     ],
 )
-def test_what_counts_as_a_word_is_said_for_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
+def test_error_describes_the_words_of_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
     case = make_case(use, spec.entry, spec.options, tmp_path)
     wordless = replace(case, train=Labeled(tuple(text for _ in case.train.inputs), case.train.labels))
@@ -76,7 +78,7 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
 
 
 @pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
-def test_tokens_are_counted_as_the_method_makes_them(use: str, expected: list[int], tmp_path: Path) -> None:
+def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[int], tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
     assert spec.entry.count_tokens is not None
     counted = spec.entry.count_tokens(
@@ -86,17 +88,17 @@ def test_tokens_are_counted_as_the_method_makes_them(use: str, expected: list[in
 
 
 def _labels_of(texts: Any) -> Any:
-    """Of `peekbench.testing.sample_texts`: rows take their classes by turns."""
+    """Return the labels of texts from `peekbench.testing.sample_texts`, whose classes alternate."""
     return np.array([int(text.rpartition("number")[2]) % 3 for text in texts])
 
 
-def test_lsa_clips_components_to_what_the_texts_span(tmp_path: Path) -> None:
+def test_lsa_limits_components_to_the_rank_of_the_texts(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "classic.lsa", {"num_components": 10_000})
     case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
     assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
 
 
-def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> None:
+def test_low_temperature_sharpens_soft_labels(tmp_path: Path) -> None:
     entropies = []
     for temperature in (0.25, 1.0):
         spec = make_component(MethodSpec, "classic.self_training", {"temperature": temperature})
@@ -105,8 +107,8 @@ def test_self_training_pulls_soft_labels_towards_certainty(tmp_path: Path) -> No
     assert entropies[0] < entropies[1]
 
 
-def test_self_training_at_no_temperature_to_speak_of_has_hard_labels(tmp_path: Path) -> None:
-    """Probabilities to the power of 100,000 are no numbers any more; their shares still are."""
+def test_very_low_temperature_gives_hard_labels(tmp_path: Path) -> None:
+    """Probabilities to the power of 100,000 underflow; their ratios do not."""
     spec = make_component(MethodSpec, "classic.self_training", {"temperature": 1e-5})
     case = make_case("classic.self_training", spec.entry, spec.options, tmp_path)
     assert case.fit(case.unlabeled).metrics["soft_label_entropy"] == pytest.approx(0, abs=1e-3)
@@ -116,13 +118,13 @@ def test_self_training_at_no_temperature_to_speak_of_has_hard_labels(tmp_path: P
 def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "classic.word2vec")
     case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
-    strange = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
-    assert np.allclose(strange, strange[0])
-    assert strange.sum(axis=1) == pytest.approx(1)
+    probabilities = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
+    assert np.allclose(probabilities, probabilities[0])
+    assert probabilities.sum(axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("use", METHODS)
-def test_numbers_do_not_depend_on_the_hash_seed(use: str) -> None:
+def test_probabilities_do_not_depend_on_the_hash_seed(use: str) -> None:
     code = f"""
 import json, tempfile, pathlib
 from peekbench.spec.components import MethodSpec, make_component
@@ -142,8 +144,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert json.loads(results[0]) == json.loads(results[1])
 
 
-def test_lsa_with_few_components_peeks_on_real_text(tmp_path: Path) -> None:
-    """The harness sees what an SVD fitted on the test texts does: a bias well above its standard error."""
+def test_lsa_with_few_components_is_biased_on_real_text(tmp_path: Path) -> None:
+    """An SVD fitted on the test texts has a bias well above its standard error."""
     spec = make_spec(
         {
             "name": "lsa",
