@@ -1,25 +1,26 @@
-"""Methods whose bias is known beforehand: none at all, and one that is planted. What finds other sizes is wrong."""
+"""Control methods whose bias is known: one without bias, and one with a planted bias. They test a run."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from peekbench import MethodEntry, Options, hookimpl
-from peekbench_controls.leak import leak
-from peekbench_controls.null import null
 
 
 class Leak(Options):
+    """Options of `controls.leak`."""
+
     share: float = Field(default=0.25, ge=0, le=1)
     """Share of the unlabeled texts whose labels the method knows."""
 
 
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
+    """Register the controls."""
     return [
         MethodEntry(
             name="null",
-            method=null,
+            method="peekbench_controls.null:null",
             summary="negative control: ignores unlabeled texts, so boost and bias are exactly 0",
             base="null",
             control="negative",
@@ -27,10 +28,10 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="leak",
             options=Leak,
-            method=leak,
+            method="peekbench_controls.leak:leak",
             summary="positive control: knows labels of unlabeled texts, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
-            metrics={"planted_gain": "share of the unlabeled texts that it gets right only because it knows them"},
+            metrics={"planted_gain": "share of the unlabeled texts that are right only because their labels are known"},
             base="null",
             control="positive",
         ),
