@@ -1,53 +1,64 @@
-"""Linear and logistic regression on a linear map of the features, folded into weights of the features themselves."""
+"""Linear and logistic regression on a linear map of the features, expressed as weights of the features."""
 
 from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from peekbench import Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 
-LEAST_PENALTY = 1e-6  # of logistic regression, whose weights have no limit where classes are separable
+MIN_PENALTY = 1e-6  # of logistic regression, whose weights diverge if classes are separable
 
 
 def fit_linear(train: Labeled, task: Task, basis: FloatArray | None = None, penalty: float = 0.0) -> Predictor:
-    """Fit a linear model with an intercept, which is not penalized, on `train.inputs @ basis`.
+    """Fit a linear model with an unpenalized intercept on `train.inputs @ basis`.
 
-    What is done to all rows alike before `basis`, such as centering, the intercept makes up for.
+    The intercept compensates for anything that was added to all rows before `basis`, such as centering.
 
     Parameters
     ----------
+    train
+        Labeled rows: (n_train, n_features).
+    task
+        The task; its kind decides between linear and logistic regression.
     basis
-        (n_features, n_used); None stands for the identity.
+        Linear map of the features: (n_features, n_used); None for the identity.
     penalty
-        Of the sum of squared coefficients, as in `sklearn.linear_model.Ridge`; 0 is least squares.
+        Penalty of the sum of squared coefficients, as in `sklearn.linear_model.Ridge`; 0 is least squares.
+
+    Returns
+    -------
+    Predictor
+        Targets (n,) for regression, or probabilities (n, n_classes) for classification.
     """
     if task.kind == "regression":
         return _least_squares(train, basis, penalty)
-    return _logistic(train, task, basis, max(penalty, LEAST_PENALTY))
+    return _logistic(train, basis, max(penalty, MIN_PENALTY))
 
 
 def column_means(rows: FloatArray) -> FloatArray:
-    """Shape (n_features,); by a matrix product, which is several times as fast as `mean` down narrow columns."""
-    import numpy as np
+    """Return the means of columns: (n, n_features) to (n_features,).
 
+    A matrix product is several times as fast as `mean` on narrow columns.
+    """
     means: FloatArray = np.full(len(rows), 1 / len(rows)) @ rows
     return means
 
 
 def _least_squares(train: Labeled, basis: FloatArray | None, penalty: float) -> Predictor:
-    """The same as scikit-learn's `LinearRegression` and `Ridge` but for rounding, in a fraction of the time."""
-    import numpy as np
-
+    """Fit the same model as scikit-learn's `LinearRegression` and `Ridge`, except for rounding, but much faster."""
     inputs, labels = np.asarray(train.inputs), np.asarray(train.labels)
     center, level = column_means(inputs), labels.mean()
-    used = inputs - center
+    features = inputs - center
     if basis is not None:
-        used = used @ basis
+        features = features @ basis
     if penalty:
-        gram = used.T @ used
+        gram = features.T @ features
         gram.flat[:: len(gram) + 1] += penalty
-        coefficients = np.linalg.solve(gram, used.T @ (labels - level))
+        coefficients = np.linalg.solve(gram, features.T @ (labels - level))
     else:
-        coefficients = np.linalg.lstsq(used, labels - level)[0]
+        coefficients = np.linalg.lstsq(features, labels - level)[0]
     weights = coefficients if basis is None else basis @ coefficients
     intercept = level - center @ weights
 
@@ -58,12 +69,9 @@ def _least_squares(train: Labeled, basis: FloatArray | None, penalty: float) -> 
     return Predictor(predict)
 
 
-def _logistic(train: Labeled, task: Task, basis: FloatArray | None, penalty: float) -> Predictor:
-    import numpy as np
-    from sklearn.linear_model import LogisticRegression
-
-    used = np.asarray(train.inputs) if basis is None else np.asarray(train.inputs) @ basis
-    model = LogisticRegression(C=1 / penalty, max_iter=1000, tol=1e-6).fit(used, train.labels)
+def _logistic(train: Labeled, basis: FloatArray | None, penalty: float) -> Predictor:
+    features = np.asarray(train.inputs) if basis is None else np.asarray(train.inputs) @ basis
+    model = LogisticRegression(C=1 / penalty, max_iter=1000, tol=1e-6).fit(features, train.labels)
 
     def predict(rows: Inputs) -> FloatArray:
         array = np.asarray(rows)

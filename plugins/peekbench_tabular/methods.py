@@ -1,40 +1,59 @@
-"""Three unsupervised steps before a linear model; with no unlabeled rows, the first two are the linear model alone.
+"""Three unsupervised steps before a linear model; without unlabeled rows, the first two are the linear model alone.
 
-Why each has the bias that it has is told in docs/methods.md. Source of the question for screening and standardization:
-Moscovich and Rosset (2022), https://doi.org/10.1111/rssb.12537
+docs/methods.md explains the bias of each. The question about screening and standardization comes from Moscovich and
+Rosset (2022), https://doi.org/10.1111/rssb.12537
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
+from peekbench_tabular import Pca, Screening, Standardize
 from peekbench_tabular.linear import column_means, fit_linear
 
-if TYPE_CHECKING:
-    from peekbench_tabular import Pca, Screening, Standardize
-
-USUAL_PENALTY = 1.0  # of logistic regression after principal components or screening: scikit-learn's default
+DEFAULT_PENALTY = 1.0  # of logistic regression after principal components or screening: scikit-learn's default
 
 
 def pca(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pca, context: Context) -> Predictor:
-    """Principal components of the unlabeled rows alone, not of train's, then a linear model on train.
+    """Fit principal components on the unlabeled rows alone, without train's, then a linear model on train.
 
     Source: Appendix G of arXiv 2410.00179.
-    """
-    import numpy as np
 
-    features = _features(train.inputs)
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled rows (n_unlabeled, n_features); None in the base arm.
+    train
+        Labeled rows.
+    task
+        The task.
+    options
+        Number of components.
+    context
+        Not used.
+
+    Returns
+    -------
+    Predictor
+        The linear model.
+
+    Raises
+    ------
+    DataError
+        If inputs are texts, or the unlabeled rows have fewer components.
+    """
+    features = _check_numeric(train.inputs)
     penalty = _penalty(task)
     if unlabeled is None:
         return fit_linear(train, task, penalty=penalty)
     rows = np.asarray(unlabeled)
-    most = min(features.shape[1], len(rows))
-    if options.num_components > most:
+    max_components = min(features.shape[1], len(rows))
+    if options.num_components > max_components:
         raise DataError(
             f"num_components is {options.num_components}, but {len(rows)} unlabeled rows of {features.shape[1]} "
-            f"features have {most} components; lower num_components"
+            f"features have {max_components} components; lower num_components"
         )
     centered = rows - column_means(rows)
     _, axes = np.linalg.eigh(centered.T @ centered)  # in ascending order of variance
@@ -44,10 +63,32 @@ def pca(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pca, c
 def screening(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Screening, context: Context
 ) -> Predictor:
-    """The features of largest variance among the unlabeled rows, then a linear model on train."""
-    import numpy as np
+    """Select the features with the largest variance among the unlabeled rows, then fit a linear model on train.
 
-    features = _features(train.inputs)
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled rows (n_unlabeled, n_features); None in the base arm.
+    train
+        Labeled rows.
+    task
+        The task.
+    options
+        Number of features.
+    context
+        Not used.
+
+    Returns
+    -------
+    Predictor
+        The linear model.
+
+    Raises
+    ------
+    DataError
+        If inputs are texts, or the rows have fewer features.
+    """
+    features = _check_numeric(train.inputs)
     penalty = _penalty(task)
     if unlabeled is None:
         return fit_linear(train, task, penalty=penalty)
@@ -63,21 +104,42 @@ def screening(
 def standardize(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Standardize, context: Context
 ) -> Predictor:
-    """Features scaled to a standard deviation of 1 among the unlabeled rows (in the base arm, train), then a linear
-    model with a penalty."""
-    import numpy as np
+    """Scale features to a standard deviation of 1 among the unlabeled rows, then fit a linear model with a penalty.
 
-    features = _features(train.inputs)
+    In the base arm, the train rows give the standard deviations.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled rows (n_unlabeled, n_features); None in the base arm.
+    train
+        Labeled rows.
+    task
+        The task.
+    options
+        Penalty of the linear model.
+    context
+        Not used.
+
+    Returns
+    -------
+    Predictor
+        The linear model.
+
+    Raises
+    ------
+    DataError
+        If inputs are texts.
+    """
+    features = _check_numeric(train.inputs)
     rows = features if unlabeled is None else np.asarray(unlabeled)
-    spread = rows.std(axis=0)
-    spread[rows.min(axis=0) == rows.max(axis=0)] = 1  # a constant says nothing; its deviation need not be exactly 0
-    return fit_linear(train, task, np.diag(1 / spread), options.penalty)
+    sd = rows.std(axis=0)
+    sd[rows.min(axis=0) == rows.max(axis=0)] = 1  # rounding may give a constant column a deviation other than 0
+    return fit_linear(train, task, np.diag(1 / sd), options.penalty)
 
 
-def _features(inputs: Inputs) -> FloatArray:
-    """Refuse texts."""
-    import numpy as np
-
+def _check_numeric(inputs: Inputs) -> FloatArray:
+    """Return the inputs, or raise an error if they are texts."""
     if not isinstance(inputs, np.ndarray):
         raise DataError(
             "the methods of tabular take rows of numbers, and this task's inputs are texts; use tasks such as "
@@ -87,4 +149,4 @@ def _features(inputs: Inputs) -> FloatArray:
 
 
 def _penalty(task: Task) -> float:
-    return USUAL_PENALTY if task.kind == "classification" else 0.0
+    return DEFAULT_PENALTY if task.kind == "classification" else 0.0

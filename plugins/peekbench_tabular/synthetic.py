@@ -1,41 +1,63 @@
-"""Linear tasks by scikit-learn's `make_regression`, the generator of the study's PCA experiment."""
+"""Linear tasks from scikit-learn's `make_regression`, the generator of the study's PCA experiment."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from sklearn import __version__
+from sklearn.datasets import make_regression
 
 from peekbench import Dataset, Folders
 from peekbench.records import FloatArray
-
-if TYPE_CHECKING:
-    from peekbench_tabular import Synthetic
+from peekbench_tabular import Synthetic
 
 
 def regression(*, options: Synthetic, folders: Folders) -> Dataset:
-    """Features of a given effective rank and a noisy linear target.
+    """Generate features of a given effective rank and a noisy linear target.
 
-    Source: Appendix G of arXiv 2410.00179 for the sizes; with `seed` 123 these are its very data sets.
+    Source: Appendix G of arXiv 2410.00179 for the sizes; with `seed` 123 these are the same data sets.
+
+    Parameters
+    ----------
+    options
+        Sizes, effective rank, noise and seed.
+    folders
+        Not used.
+
+    Returns
+    -------
+    Dataset
+        Features (num_rows, num_features) and targets (num_rows,).
     """
-    features, target = _draw(options)
+    features, target = _generate(options)
     return Dataset(features, target, kind="regression", details=_details(options))
 
 
 def classification(*, options: Synthetic, folders: Folders) -> Dataset:
-    """The same rows in two classes of equal size, the features divided by one number so that their mean square is 1.
+    """Generate the same rows with two classes of equal size, and features scaled to a mean square of 1.
 
-    Without that, features of a low effective rank would be so small that any penalty hid them.
+    Without the scaling, features of a low effective rank would be so small that any penalty would dominate.
+
+    Parameters
+    ----------
+    options
+        Sizes, effective rank, noise and seed.
+    folders
+        Not used.
+
+    Returns
+    -------
+    Dataset
+        Features (num_rows, num_features) and classes (num_rows,).
     """
-    import numpy as np
-
-    features, target = _draw(options)
-    above = target > np.median(target)
+    features, target = _generate(options)
+    is_above = target > np.median(target)
     scaled = features / np.sqrt(np.mean(features**2))
-    return Dataset(scaled, above.astype(np.int64), ("below", "above"), details=_details(options))
+    return Dataset(scaled, is_above.astype(np.int64), ("below", "above"), details=_details(options))
 
 
-def _draw(options: Synthetic) -> tuple[FloatArray, FloatArray]:
-    from sklearn.datasets import make_regression
-
+def _generate(options: Synthetic) -> tuple[FloatArray, FloatArray]:
     features, target = make_regression(
         n_samples=options.num_rows,
         n_features=options.num_features,
@@ -48,6 +70,4 @@ def _draw(options: Synthetic) -> tuple[FloatArray, FloatArray]:
 
 
 def _details(options: Synthetic) -> dict[str, Any]:
-    from sklearn import __version__
-
     return {"version": f"scikit-learn {__version__}", "effective_rank": options.effective_rank}

@@ -1,3 +1,5 @@
+"""Tests of the tabular tasks and methods: agreement with scikit-learn, published biases, and theory."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -28,7 +30,7 @@ from peekbench_tabular import Synthetic, peekbench_data_sources
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
 METHODS = ("tabular.pca", "tabular.screening", "tabular.standardize")
 
-# Bias and half-width of its 95% interval for n = 25, 50, 100, 200, 500: the study's experiment, computed anew.
+# Bias and half-width of its 95% interval for n = 25, 50, 100, 200, 500: the study's experiment, recomputed.
 PUBLISHED = {
     5: ((0.083, 0.015), (0.084, 0.007), (0.027, 0.005), (0.013, 0.007), (0.007, 0.003)),
     10: ((0.136, 0.012), (0.127, 0.011), (0.070, 0.009), (0.019, 0.005), (0.006, 0.004)),
@@ -52,53 +54,53 @@ def spec_of(
 
 
 def biases(spec: ExperimentSpec) -> Any:
-    """Shape (num_subsamples,)."""
-    worker, found = Worker(spec), []
+    """Return the bias of each subsample: (num_subsamples,)."""
+    worker, values = Worker(spec), []
     for trial in make_trials(spec):
         (outcome,) = worker(WorkItem((trial,), has_base=False))
         assert isinstance(outcome, TrialResult), outcome
         scores = {arm.arm: arm.score for arm in outcome.arms}
-        found.append(scores["test"] - scores["extra"])
-    return np.array(found)
+        values.append(scores["test"] - scores["extra"])
+    return np.array(values)
 
 
 def ratio_to_error(values: Any) -> float:
-    """A mean in standard errors."""
+    """Return the mean divided by its standard error."""
     return float(values.mean() / (values.std(ddof=1) / np.sqrt(len(values))))
 
 
 @pytest.mark.parametrize("kind", ["regression", "classification"])
 @pytest.mark.parametrize("use", METHODS)
-def test_methods_keep_their_contract(use: str, kind: str) -> None:
+def test_methods_pass_the_contract_checks(use: str, kind: str) -> None:
     dataset = load_dataset(f"tabular.{kind}", {"num_rows": 240, "effective_rank": 10})
     options = {"penalty": 2.0} if use == "tabular.standardize" else None
     assert [outcome for outcome in check_method(use, options, dataset=dataset) if not outcome.passed] == []
-    assert [outcome for outcome in check_method(use) if not outcome.passed] == []  # on rows of its own
+    assert [outcome for outcome in check_method(use) if not outcome.passed] == []  # on the check's own rows
 
 
-def test_sources_keep_their_contract(tmp_path: Path) -> None:
+def test_data_sources_pass_the_contract_checks(tmp_path: Path) -> None:
     for entry in peekbench_data_sources():
         check_data_source(entry, Synthetic(num_rows=60), Folders(spec=tmp_path, cache=tmp_path))
 
 
-def test_sources_make_what_is_asked_for() -> None:
+def test_data_sources_follow_their_options() -> None:
     def effective_rank(rank: int) -> float:
-        """Exponential of the entropy of the singular values' shares (Roy and Vetterli 2007)."""
+        """Return the exponential of the entropy of the singular values' shares (Roy and Vetterli 2007)."""
         dataset = load_dataset("tabular.regression", {"num_rows": 500, "effective_rank": rank})
         shares = np.linalg.svd(np.asarray(dataset.inputs), compute_uv=False)
         shares /= shares.sum()
         return float(np.exp(-(shares @ np.log(shares))))
 
     assert effective_rank(2) < effective_rank(5) < effective_rank(20)
-    one, other = (load_dataset("tabular.regression", {"seed": seed, "num_rows": 50}) for seed in (1, 2))
-    assert np.shape(one.inputs) == (50, 20)
-    assert not np.array_equal(np.asarray(one.inputs), np.asarray(other.inputs))
+    first, second = (load_dataset("tabular.regression", {"seed": seed, "num_rows": 50}) for seed in (1, 2))
+    assert np.shape(first.inputs) == (50, 20)
+    assert not np.array_equal(np.asarray(first.inputs), np.asarray(second.inputs))
     classes = load_dataset("tabular.classification", {"effective_rank": 5})
     assert np.bincount(np.asarray(classes.labels)).tolist() == [550, 550]
     assert np.mean(np.asarray(classes.inputs) ** 2) == pytest.approx(1)
 
 
-def test_more_informative_features_than_there_are_is_refused(tmp_path: Path) -> None:
+def test_more_informative_features_than_features_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="num_informative 10 is more than num_features 5"):
         spec_of("tabular.pca", tmp_path, num_features=5)
 
@@ -110,7 +112,7 @@ def test_more_informative_features_than_there_are_is_refused(tmp_path: Path) -> 
         ("tabular.screening", "num_features", r"num_features is 21, but the rows have 20 features; lower"),
     ],
 )
-def test_too_much_to_keep_is_said_to_be_so(use: str, option: str, message: str, tmp_path: Path) -> None:
+def test_too_many_components_or_features_are_an_error(use: str, option: str, message: str, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use, {option: 21})
     case = make_case(use, spec.entry, spec.options, tmp_path, load_dataset("tabular.regression", {"num_rows": 240}))
     case.predict(None)
@@ -118,15 +120,17 @@ def test_too_much_to_keep_is_said_to_be_so(use: str, option: str, message: str, 
         case.predict(case.unlabeled)
 
 
-def test_texts_are_refused(tmp_path: Path) -> None:
+def test_texts_are_an_error(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "tabular.pca")
     case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, load_dataset("toy.words"))
-    with pytest.raises(DataError, match="take rows of numbers, and this task's inputs are texts"):
+    with pytest.raises(DataError, match=r"tabular take rows of numbers, .*; use tasks such as tabular\.regression"):
         case.predict(None)
 
 
-def plainly(use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, labels: Any, test: Any) -> Any:
-    """What each method predicts for a regression, by scikit-learn's own parts."""
+def predict_with_scikit_learn(
+    use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, labels: Any, test: Any
+) -> Any:
+    """Predict a regression as each method does, with scikit-learn's own estimators."""
     if use == "tabular.standardize":
         scaler = StandardScaler().fit(train if unlabeled is None else unlabeled)
         model = Ridge(options["penalty"]) if options["penalty"] else LinearRegression()
@@ -150,7 +154,7 @@ def plainly(use: str, options: Mapping[str, Any], unlabeled: Any, train: Any, la
         ("tabular.standardize", {"penalty": 3.0}),
     ],
 )
-def test_scores_are_those_of_scikit_learn(use: str, options: dict[str, Any], num_test: int, tmp_path: Path) -> None:
+def test_scores_agree_with_scikit_learn(use: str, options: dict[str, Any], num_test: int, tmp_path: Path) -> None:
     source = {"num_rows": 100 + 2 * num_test, "effective_rank": 15, "seed": 123}
     spec = spec_of({"use": use, "options": options}, tmp_path, num_test=num_test, num_subsamples=5, **source)
     inputs, targets = make_regression(
@@ -163,11 +167,13 @@ def test_scores_are_those_of_scikit_learn(use: str, options: dict[str, Any], num
         assert isinstance(outcome, TrialResult), outcome
         rows = sampler.draw(trial.draw)
         for arm, unlabeled in zip(outcome.arms, (None, inputs[rows.extra], inputs[rows.test]), strict=True):
-            predicted = plainly(use, options, unlabeled, inputs[rows.train], targets[rows.train], inputs[rows.test])
+            predicted = predict_with_scikit_learn(
+                use, options, unlabeled, inputs[rows.train], targets[rows.train], inputs[rows.test]
+            )
             assert arm.score == pytest.approx(r2_score(targets[rows.test], predicted), rel=0, abs=1e-11)
 
 
-def test_probabilities_are_those_of_scikit_learn(tmp_path: Path) -> None:
+def test_probabilities_agree_with_scikit_learn(tmp_path: Path) -> None:
     dataset = load_dataset("tabular.classification", {"num_rows": 240, "effective_rank": 10})
     spec = make_component(MethodSpec, "tabular.pca", {"num_components": 4})
     case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, dataset)
@@ -182,28 +188,28 @@ def test_pca_and_screening_share_their_base_arm() -> None:
     assert make_component(MethodSpec, "tabular.pca", {"num_components": 9}).base_key() in keys
 
 
-def test_the_small_spec_gives_the_published_biases(tmp_path: Path) -> None:
-    """Same data sets, other splits: apart by no more than the errors of both, and of the right order everywhere."""
+def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
+    """With the same data sets and other splits, biases agree within their errors and have the right order."""
     spec = load_spec(SPECS / "pca_small.yaml").with_executor_options(workers=1)
     summary = run(spec, store=tmp_path / "small.sqlite")
     assert (summary.finished, summary.failed) == (20 * 150, 0)
     (analysis,) = analyze(tmp_path / "small.sqlite", ["summary"])
     table = next(table for table in analysis.tables if table.title.startswith("Scores, boost and bias by task"))
     names = [column.name for column in table.columns]
-    found = {str(row[names.index("task")]): row for row in table.rows}
-    assert len(found) == len(table.rows) == 20
+    by_task = {str(row[names.index("task")]): row for row in table.rows}
+    assert len(by_task) == len(table.rows) == 20
     for rank, cells in PUBLISHED.items():
         for size, (bias, half_width) in zip(SIZES, cells, strict=True):
-            row = found[f"rank{rank}-n{size}"]
+            row = by_task[f"rank{rank}-n{size}"]
             assert (row[names.index("num_test")], row[names.index("subsamples")]) == (size, 150)
             error = np.hypot(float(row[names.index("se of bias")] or 0), half_width / 1.96)
             assert float(row[names.index("bias")] or 0) == pytest.approx(bias, abs=3.3 * error), (rank, size)
-    by_rank = [np.mean([float(found[f"rank{rank}-n{size}"][names.index("bias")] or 0) for size in SIZES])
+    by_rank = [np.mean([float(by_task[f"rank{rank}-n{size}"][names.index("bias")] or 0) for size in SIZES])
                for rank in PUBLISHED]  # fmt: skip
     assert by_rank == sorted(by_rank)
 
 
-def test_the_whole_spec_is_the_studys() -> None:
+def test_full_spec_has_the_design_of_the_study() -> None:
     spec = load_spec(SPECS / "pca.yaml")
     trials = list(make_trials(spec))
     assert len(trials) == 160_000
@@ -217,7 +223,7 @@ def test_the_whole_spec_is_the_studys() -> None:
         assert options["num_rows"] == 100 + 2 * task.num_test[0]
 
 
-def test_regressions_are_stored_as_they_were_predicted(tmp_path: Path) -> None:
+def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
     spec = spec_of("tabular.pca", tmp_path, num_subsamples=1)
     run(spec, store=tmp_path / "one.sqlite")
     with Store.open(tmp_path / "one.sqlite") as store:
@@ -232,12 +238,12 @@ def test_regressions_are_stored_as_they_were_predicted(tmp_path: Path) -> None:
         assert arm.score == score
 
 
-# What theory predicts; the derivations are in docs/methods.md.
+# Predictions of theory; docs/methods.md has the derivations.
 
 
-def test_standardization_without_a_penalty_has_no_bias_at_all(tmp_path: Path) -> None:
-    found = biases(spec_of("tabular.standardize", tmp_path, num_subsamples=20, effective_rank=10))
-    assert np.abs(found).max() < 1e-12
+def test_standardization_without_a_penalty_has_exactly_no_bias(tmp_path: Path) -> None:
+    values = biases(spec_of("tabular.standardize", tmp_path, num_subsamples=20, effective_rank=10))
+    assert np.abs(values).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -247,8 +253,8 @@ def test_standardization_without_a_penalty_has_no_bias_at_all(tmp_path: Path) ->
 )
 def test_standardization_with_a_penalty_is_biased(penalty: float, noise: float, sign: int, tmp_path: Path) -> None:
     method = {"use": "tabular.standardize", "options": {"penalty": penalty}}
-    found = biases(spec_of(method, tmp_path, num_test=25, num_subsamples=800, num_informative=20, noise=noise))
-    assert sign * ratio_to_error(found) > 4
+    values = biases(spec_of(method, tmp_path, num_test=25, num_subsamples=800, num_informative=20, noise=noise))
+    assert sign * ratio_to_error(values) > 4
 
 
 @pytest.mark.parametrize(
@@ -262,7 +268,7 @@ def test_screening_is_biased(informative: int, noise: float, sign: int, tmp_path
     assert sign * ratio_to_error(biases(spec)) > 4
 
 
-def test_components_are_biased_up_in_classification_too(tmp_path: Path) -> None:
+def test_components_are_biased_up_in_classification(tmp_path: Path) -> None:
     raw = {
         "name": "classes",
         "tasks": [{"use": "tabular.classification", "name": "task", "options": {"effective_rank": 20}}],
