@@ -19,16 +19,16 @@ import numpy as np
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import decide
-from peekbench_bayes import Hierarchical
-from peekbench_bayes.arrays import Arms, split
+from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP
-from peekbench_bayes.gaussian import over_such_tasks, sample, summarize_cells
+from peekbench_bayes.gaussian import draw_population_mean, sample, summarize_cells
+from peekbench_bayes.options import Hierarchical
 
 AT_A_TIME = 200  # repeats
 BIASES = (0.0, 0.005, 0.01, 0.02)
 
 
-def replicate(arms: Arms, models: list[int], bias: float, repeats: int, rng: np.random.Generator) -> FloatArray:
+def replicate(arms: PairedArms, models: list[int], bias: float, repeats: int, rng: np.random.Generator) -> FloatArray:
     """Differences of data sets with a known mean bias: (repeats, n_models, n_tasks, n_subsamples)."""
     control, treatment = arms.control[models], arms.treatment[models]
     swapped = rng.random((repeats, *control.shape)) < 0.5
@@ -47,13 +47,13 @@ def intervals(differences: FloatArray, options: Hierarchical, rng: np.random.Gen
     cells = summarize_cells(differences)
     for number, state in enumerate(sample(cells, options.difference_priors, WARM_UP + options.draws, rng)):
         if number >= WARM_UP:
-            average.append(state.alone.mean(axis=(1, 2)))
-            such.append(over_such_tasks(cells, state.alone, state.tau_task, state.tau_cell, rng))
+            average.append(state.unshrunk.mean(axis=(1, 2)))
+            such.append(draw_population_mean(cells, state.unshrunk, state.tau_task, state.tau_cell, rng))
     ends = [(1 + sign * level) / 2 for level in (options.level, options.verdict_level) for sign in (-1, 1)]
     return np.stack([np.quantile(np.array(draws), ends, axis=0) for draws in (average, such)])
 
 
-def report(arms: Arms, name: str, models: list[int], bias: float, options: Hierarchical, repeats: int) -> None:
+def report(arms: PairedArms, name: str, models: list[int], bias: float, options: Hierarchical, repeats: int) -> None:
     started = time.perf_counter()
     rng = np.random.default_rng([options.seed, arms.num_test or 0, *models, round(bias * 10_000)])
     found = []
@@ -86,7 +86,7 @@ def main() -> None:
     options = Hierarchical(draws=asked.draws, seed=asked.seed)
     levels = f"{options.level:.0%} and {options.verdict_level:.0%}"
     print(f"{asked.repeats} repeats each. Share of {levels} intervals that hold the true bias:")
-    _, parts = split(results[results["num_train"] == 100], ("bias",))
+    _, parts = split_results(results[results["num_train"] == 100], ("bias",))
     for arms in sorted(parts, key=lambda part: part.num_test or 0):
         everyone = list(range(len(arms.models)))
         for name, models in [("all", everyone), *((arms.models[number], [number]) for number in everyone)]:

@@ -23,24 +23,23 @@ from arviz_stats.base import array_stats
 
 from peekbench import load_results
 from peekbench.records import FloatArray
-from peekbench_bayes import Hierarchical, Meta
-from peekbench_bayes.arrays import Arms, split
-from peekbench_bayes.counts import lay_rows
-from peekbench_bayes.model import CountPriors, Preset
-from peekbench_bayes.reference import CHAINS, TUNE, fit_with_bambi, tabulate
-from peekbench_bayes.slices import fit_count_slices, take_slices
-from peekbench_bayes.verdict import summarize
+from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench_bayes.counts import make_count_rows
+from peekbench_bayes.mcmc import CHAINS, TUNE, fit_with_bambi, tabulate
+from peekbench_bayes.options import CountPriors, Hierarchical, Meta, Preset
+from peekbench_bayes.slices import draw_slices, fit_count_slices
+from peekbench_bayes.summaries import summarize
 
 BY_ITSELF = "bambi by itself"
 OURS = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
 
 
-def draw_by_itself(arms: Arms, preset: Preset, draws: int) -> FloatArray:
+def draw_by_itself(arms: PairedArms, preset: Preset, draws: int) -> FloatArray:
     """Draws of the effect, (n_chains, n_draws), with the study's priors and its own terms."""
     import bambi
 
     priors = CountPriors()
-    table = tabulate(lay_rows(arms, preset, priors))
+    table = tabulate(make_count_rows(arms, preset, priors))
     table["subsample"] = table["pair"].str.slice(6)
     table["method"] = table["arm"].astype(int).astype(str)
 
@@ -63,7 +62,7 @@ def draw_by_itself(arms: Arms, preset: Preset, draws: int) -> FloatArray:
     return np.asarray(trace.posterior["arm"])
 
 
-def measure(way: str, arms: Arms, preset: Preset, draws: int) -> tuple[float, float, float]:
+def measure(way: str, arms: PairedArms, preset: Preset, draws: int) -> tuple[float, float, float]:
     """Effective samples of the effect, seconds and peak of memory in GB."""
     warnings.simplefilter("ignore")  # of the samplers
     started = sum(os.times()[:4])  # of compilers too, which are children
@@ -78,11 +77,11 @@ def measure(way: str, arms: Arms, preset: Preset, draws: int) -> tuple[float, fl
     return float(array_stats.ess(effect)), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 
-def compare_slices(arms: Arms, preset: Preset, number: int) -> None:
+def compare_slices(arms: PairedArms, preset: Preset, number: int) -> None:
     """Print how far fits of `bayes.meta` are from the bambi engine's: mean, low and high in posterior sd."""
     warnings.simplefilter("ignore")
     meta = Meta(preset=preset)
-    slices = list(itertools.islice(take_slices(arms, meta.num_slices, np.random.default_rng(meta.seed)), number))
+    slices = list(itertools.islice(draw_slices(arms, meta.num_slices, np.random.default_rng(meta.seed)), number))
     found = fit_count_slices(slices, preset, meta.count_priors, meta.level)
     for at, one in enumerate(slices):
         posterior = fit_with_bambi(one, Hierarchical(preset=preset, engine="bambi", draws=1000))
@@ -96,7 +95,7 @@ def compare_slices(arms: Arms, preset: Preset, number: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="the published accuracies")
-    parser.add_argument("--preset", choices=["printed", "random_slopes"], default="random_slopes")
+    parser.add_argument("--preset", choices=["paper", "random_slopes"], default="random_slopes")
     parser.add_argument("--num-test", type=int, default=500)
     parser.add_argument("--draws", type=int, default=1000, help=f"of each of {CHAINS} chains, after {TUNE} to tune")
     parser.add_argument("--ways", nargs="+", choices=[*OURS, BY_ITSELF], default=[*OURS, BY_ITSELF])
@@ -104,7 +103,7 @@ def main() -> None:
     asked = parser.parse_args()
     results = load_results(asked.folder / "few_shot")
     some = results[(results["num_train"] == 100) & (results["num_test"] == asked.num_test)]
-    (arms,) = split(some, ("bias",))[1]
+    (arms,) = split_results(some, ("bias",))[1]
     if asked.slices:
         compare_slices(arms, asked.preset, asked.slices)
         return

@@ -16,14 +16,14 @@ import numpy as np
 
 from peekbench import load_results
 from peekbench.records import FloatArray
-from peekbench_bayes import Hierarchical, Meta
 from peekbench_bayes.analysis import analyze
-from peekbench_bayes.arrays import split
+from peekbench_bayes.arrays import split_results
 from peekbench_bayes.calibrated import fit_differences
-from peekbench_bayes.counts import fit_counts, lay_rows, predict_chances, predict_differences
-from peekbench_bayes.laplace import Mode, Rows, approximate, draw, weights
-from peekbench_bayes.meta import analyse_slices
-from peekbench_bayes.model import CountPriors
+from peekbench_bayes.counts import fit_counts, make_count_rows, predict_differences, predict_probabilities
+from peekbench_bayes.laplace import CountRows, Mode, approximate
+from peekbench_bayes.laplace_draws import draw, grid_weights
+from peekbench_bayes.meta import analyze_slices
+from peekbench_bayes.options import CountPriors, Hierarchical, Meta
 
 NUM_DRAWS = 4000
 
@@ -39,11 +39,11 @@ def measure(name: str, work: Callable[[], Any], times: int = 3) -> Any:
     return found
 
 
-def predict(rows: Rows, mode: Mode) -> FloatArray:
+def predict(rows: CountRows, mode: Mode) -> FloatArray:
     """Posterior predictive differences of accuracies, joint draws of the effects included: (NUM_DRAWS, ...)."""
     rng = np.random.default_rng(0)
-    draws = draw(mode, rng.choice(len(mode.log_density), size=NUM_DRAWS, p=weights(mode)), rng)
-    return np.concatenate([predict_differences(rows, chance, rng) for chance in predict_chances(rows, draws)])
+    draws = draw(mode, rng.choice(len(mode.log_density), size=NUM_DRAWS, p=grid_weights(mode)), rng)
+    return np.concatenate([predict_differences(rows, chance, rng) for chance in predict_probabilities(rows, draws)])
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the published accuracies")
     results = load_results(parser.parse_args().folder / "few_shot")
     results = results[results["num_train"] == 100]
-    _, both = split(results, ("bias", "boost"))
+    _, both = split_results(results, ("bias", "boost"))
     biases = {arms.num_test: arms for arms in both if arms.effect == "bias"}
     fit_differences(biases[500], Hierarchical(draws=100))  # imports what is imported late
     for size in (500, 100):
@@ -63,14 +63,14 @@ def main() -> None:
     slopes = Hierarchical(preset="random_slopes")
     measure(f"random_slopes, {len(both)} fits", lambda: [fit_counts(arms, slopes) for arms in both], times=1)
     for size in (500, 100):
-        rows = lay_rows(biases[size], "random_slopes", CountPriors())
+        rows = make_count_rows(biases[size], "random_slopes", CountPriors())
         mode, _ = approximate(rows)
         measure(f"{NUM_DRAWS:,} posterior predictive draws, random_slopes, n={size}", partial(predict, rows, mode))
-    for preset in ("calibrated", "printed", "random_slopes"):
+    for preset in ("calibrated", "paper", "random_slopes"):
         meta = Meta(preset=preset)
         found = measure(
             f"bayes.meta, {meta.num_slices} slices, {preset}",
-            partial(analyse_slices, at_500, options=meta),
+            partial(analyze_slices, at_500, options=meta),
         )
         for table in found.tables:
             print("   ", dict(zip([column.name for column in table.columns], table.rows[0], strict=True)))

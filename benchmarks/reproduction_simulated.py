@@ -15,15 +15,14 @@ from study_numbers import PCA, PCA_SIZES, RAFT_ODDS_RATIO, RANKS, SAMPLED_COVERA
 from peekbench import Analysis, analyze, load_results
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import Store
-from peekbench_bayes import Hierarchical
-from peekbench_bayes.arrays import Arms, split
-from peekbench_bayes.model import CountPriors, DifferencePriors
+from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench_bayes.options import CountPriors, DifferencePriors, Hierarchical
 from peekbench_bayes.slices import fit_count_slices, fit_difference_slices
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PRESETS = ("printed", "random_slopes", "calibrated")
+PRESETS = ("paper", "random_slopes", "calibrated")
 DRAWN = """Bias in R^2 ± 1.96 standard errors: the experiment in a scikit-learn loop, and **here** from {trials:,}
 trials of `{spec}.yaml`.
 
@@ -51,7 +50,7 @@ def shares(few: pd.DataFrame, zero: pd.DataFrame, slices: int, folder: Path) -> 
     body = []
     smallest = []
     for where, (paper, region) in SHARES.items():
-        for preset, one in zip(("random_slopes", "printed"), found[where], strict=False):
+        for preset, one in zip(("random_slopes", "paper"), found[where], strict=False):
             of_study = rows(one, "Posterior means")[0]
             many = asked("bayes.meta", results[where], preset=preset, region=float(region), num_slices=slices)
             of_many = rows(many, "Posterior means")[0]
@@ -134,13 +133,13 @@ def pca(store: Path | None, folder: Path) -> dict[str, str]:
 
 def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
     options = Hierarchical()
-    _, parts = split(few, ("bias",))
+    _, parts = split_results(few, ("bias",))
     body = []
     for arms in parts:
         rng = np.random.default_rng([0, arms.num_test or 0])
         data = list(swapped(arms, repeats, rng))
         found = (
-            fit_count_slices(data, "printed", CountPriors(), options.level),
+            fit_count_slices(data, "paper", CountPriors(), options.level),
             fit_count_slices(data, "random_slopes", CountPriors(), options.level),
             fit_difference_slices(data, DifferencePriors(), options.draws, options.level, rng),
         )
@@ -154,7 +153,7 @@ def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
     }
 
 
-def swapped(arms: Arms, repeats: int, rng: np.random.Generator) -> Iterator[Arms]:
+def swapped(arms: PairedArms, repeats: int, rng: np.random.Generator) -> Iterator[PairedArms]:
     """Data sets without bias."""
     for _ in range(repeats):
         is_swapped = rng.random(arms.control.shape) < 0.5

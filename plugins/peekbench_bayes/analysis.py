@@ -1,51 +1,78 @@
-"""The results table to posteriors, tables, figures and verdicts."""
+"""`bayes.hierarchical`: results table to posteriors, tables, figures and verdicts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.records import Cell, Unit
-from peekbench_bayes.arrays import Arms, split
+from peekbench.records import Cell, FloatArray, Unit
+from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench_bayes.calibrated import fit_differences
+from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.figures import Fit, forest, posteriors
+from peekbench_bayes.netcdf import save_posterior
+from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.verdict import judge, summarize
+from peekbench_bayes.summaries import spread_unit, summarize
+from peekbench_bayes.verdict import judge
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench_bayes import Hierarchical
+NOTES = {
+    "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
+    "hierarchical model of the paired differences. Other tasks: the mean over the population that these tasks are a "
+    "sample of. Log-odds by the delta method.",
+    "paper": "Binomial model of section 6.1 of the study. The means are posterior predictive differences averaged over "
+    "tasks, models and subsamples (section 6.2).",
+    "random_slopes": "Binomial model in which the effect varies by task. The means are posterior predictive "
+    "differences averaged over tasks, models and subsamples (section 6.2); log-odds are means over the population of "
+    "tasks.",
+}
 
 
 def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
-    """Fit each method at each design point, all its language models together, and judge its bias.
+    """Fit each method at each design point, with all its language models together, and judge its bias.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Preset, engine, priors and levels.
+
+    Returns
+    -------
+    Analysis
+        Effects, effects by task, variance components and checks; figures; one verdict per method and design point;
+        the posterior draws as attachments if arviz is installed.
 
     Raises
     ------
     SpecError
-        Where options contradict each other, or the engine bambi is not installed.
+        If options contradict each other, or the engine bambi is not installed.
     """
-    keys, parts = split(results, options.effects)
-    fits = [(arms, posterior) for arms in parts for posterior in _fit(arms, options)]
-    chosen = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
-    biases = [fit for fit in chosen if fit[0].effect == "bias"]
-    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "change"
+    columns, splits = split_results(results, options.effects)
+    fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
+    first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
+    biases = [fit for fit in first_engine if fit[0].effect == "bias"]
+    unit: Unit = "difference" if all(arms.num_test for arms in splits) else "change"
     return Analysis(
         "hierarchical",
         tables=(
-            _effect_table(keys, fits, options, unit),
-            _task_table(keys, chosen, options, unit),
-            _spread_table(keys, fits, options),
-            _check_table(keys, fits),
+            _effect_table(columns, fits, options, unit),
+            _task_table(columns, first_engine, options, unit),
+            _spread_table(columns, fits, options),
+            _check_table(columns, fits),
         ),
         figures=(
             *forest(biases, options.preset, options.level, options.region, unit),
-            *posteriors(chosen, options.preset, options.level, options.region, unit),
+            *posteriors(first_engine, options.preset, options.level, options.region, unit),
         ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=options.region) for fit in biases),
         warnings=tuple(_warnings(fits)),
@@ -53,101 +80,103 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     )
 
 
-def _fit(arms: Arms, options: Hierarchical) -> list[Posterior]:
-    """By the chosen engine; by both of them, the fast one first."""
-    from peekbench_bayes.calibrated import fit_differences
-    from peekbench_bayes.counts import fit_counts
-    from peekbench_bayes.reference import fit_with_bambi
-
+def _fit(arms: PairedArms, options: Hierarchical) -> list[Posterior]:
+    """Fit with the chosen engine, or with both, the fast one first."""
     if options.preset == "calibrated":
         if options.engine != "fast":
             raise SpecError(
-                f"engine {options.engine}: bambi fits the presets printed and random_slopes; choose one of these, or "
-                "leave engine out"
+                f"engine {options.engine}: bambi fits only the presets paper and random_slopes; choose one of them, or "
+                "remove engine"
             )
         return [fit_differences(arms, options)]
-    fast = [fit_counts(arms, options)] if options.engine in ("fast", "both") else []
-    return fast + ([fit_with_bambi(arms, options)] if options.engine in ("bambi", "both") else [])
+    posteriors = [fit_counts(arms, options)] if options.engine in ("fast", "both") else []
+    if options.engine in ("bambi", "both"):
+        posteriors.append(_fit_with_bambi(arms, options))
+    return posteriors
 
 
-def _effect_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
+def _fit_with_bambi(arms: PairedArms, options: Hierarchical) -> Posterior:
+    missing = [name for name in ("arviz", "bambi", "nutpie", "pymc") if find_spec(name) is None]
+    if missing:
+        raise SpecError(
+            f"engine bambi: {', '.join(missing)} not installed; pip install 'peekbench[bayes]', or use engine: fast"
+        )
+    from peekbench_bayes.mcmc import fit_with_bambi  # noqa: PLC0415 - imports libraries of an optional extra
+
+    return fit_with_bambi(arms, options)
+
+
+def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for arms, posterior in fits:
-        start = (*arms.cells, arms.effect, posterior.engine)
-        log_odds: tuple[Cell, ...] = (None,) * 4
-        if posterior.log_odds is not None:
-            found = summarize(posterior.log_odds, options.level)
-            log_odds = (found.mean, found.low, found.high, found.sd)
-        such: tuple[Cell, ...] = (None, None)
-        if posterior.such_tasks is not None:
-            found = summarize(posterior.such_tasks, options.level)
-            such = (found.low, found.high)
-        found = summarize(posterior.average, options.level)
-        average = (found.mean, found.low, found.high, found.sd, found.positive)
-        rows.append((*start, "all" if len(arms.models) > 1 else arms.models[0], *average, *such, *log_odds))
+        key = (*arms.cells, arms.effect, posterior.engine)
+        summary = summarize(posterior.average, options.level)
+        average = (summary.mean, summary.low, summary.high, summary.sd, summary.positive)
+        _, *other_tasks, _ = _optional_summary(posterior.other_tasks, options.level)
+        log_odds = _optional_summary(posterior.log_odds, options.level)
+        rows.append((*key, "all" if len(arms.models) > 1 else arms.models[0], *average, *other_tasks, *log_odds))
         for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
-            found = summarize(posterior.by_model[:, :, number], options.level)
-            rows.append((*start, model, found.mean, found.low, found.high, found.sd, found.positive, *(None,) * 6))
-    spread: Unit = "spread" if unit == "difference" else "number"
-    columns = (
-        *keys, Column("effect"), Column("engine"), Column("model"),
-        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit), Column("sd", spread),
+            summary = summarize(posterior.by_model[:, :, number], options.level)
+            by_model = (summary.mean, summary.low, summary.high, summary.sd, summary.positive)
+            rows.append((*key, model, *by_model, *(None,) * 6))
+    table_columns = (
+        *columns, Column("effect"), Column("engine"), Column("model"),
+        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit), Column("sd", spread_unit(unit)),
         Column("P(> 0)", "fraction"), Column("other tasks, low", unit), Column("other tasks, high", unit),
         *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
-    return Table(title, columns, tuple(rows), NOTES[options.preset])
+    return Table(title, table_columns, tuple(rows), NOTES[options.preset])
 
 
-NOTES = {
-    "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
-    "hierarchical model of the paired differences. Other tasks: the mean over others like these, which are taken as "
-    "a sample. Log-odds by the delta method.",
-    "printed": "Binomial model of the study's section 6.1. The means are posterior predictive differences averaged "
-    "over tasks, models and subsamples (section 6.2).",
-    "random_slopes": "Binomial model whose effect differs by task. The means are posterior predictive differences "
-    "averaged over tasks, models and subsamples (section 6.2); log-odds are those of the mean over other tasks.",
-}
+def _optional_summary(draws: FloatArray | None, level: float) -> tuple[Cell, Cell, Cell, Cell]:
+    """Return mean, low, high and sd; None if there are no draws."""
+    if draws is None:
+        return None, None, None, None
+    summary = summarize(draws, level)
+    return summary.mean, summary.low, summary.high, summary.sd
 
 
-def _task_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
-    import numpy as np
-
+def _task_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
     rows = []
     for arms, posterior in fits:
         observed = np.nanmean(arms.cell_means, axis=0).tolist()
         for number, task in enumerate(arms.tasks):
-            found = summarize(posterior.by_task[:, :, number], options.level)
-            rows.append(
-                (task, *arms.cells, arms.effect, observed[number], found.mean, found.low, found.high, found.positive)
-            )
+            summary = summarize(posterior.by_task[:, :, number], options.level)
+            estimate = (summary.mean, summary.low, summary.high, summary.positive)
+            rows.append((task, *arms.cells, arms.effect, observed[number], *estimate))
     numbers = (Column(name, unit) for name in ("observed", "shrunk", "shrunk, low", "shrunk, high"))
-    columns = (Column("task"), *keys, Column("effect"), *numbers, Column("P(> 0)", "fraction"))
+    table_columns = (Column("task"), *columns, Column("effect"), *numbers, Column("P(> 0)", "fraction"))
     title = f"Boost and bias by task, {options.level:.0%} intervals"
-    return Table(title, columns, tuple(rows), "Shrunk: drawn towards the other tasks, the more the noisier a task is.")
+    note = "Shrunk: the estimate is pulled toward the other tasks; the noisier the task, the stronger the pull."
+    return Table(title, table_columns, tuple(rows), note)
 
 
-def _spread_table(keys: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical) -> Table:
+def _spread_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical) -> Table:
     rows = []
     for arms, posterior in fits:
         for name, draws in posterior.spreads.items():
-            found = summarize(draws, options.level)
-            rows.append((*arms.cells, arms.effect, posterior.engine, name, found.mean, found.low, found.high))
-    columns = (*keys, Column("effect"), Column("engine"), Column("standard deviation"))
+            summary = summarize(draws, options.level)
+            rows.append((*arms.cells, arms.effect, posterior.engine, name, summary.mean, summary.low, summary.high))
+    names = (*columns, Column("effect"), Column("engine"), Column("standard deviation"))
     numbers = (Column(name, "number") for name in ("mean", "mean, low", "mean, high"))
     title = f"Variance components, {options.level:.0%} intervals"
-    return Table(title, (*columns, *numbers), tuple(rows), "Of scores as fractions, or of log-odds where it says so.")
+    note = "In units of the score (accuracy as a fraction), or in log-odds if the name says so."
+    return Table(title, (*names, *numbers), tuple(rows), note)
 
 
-def _check_table(keys: tuple[Column, ...], fits: Sequence[Fit]) -> Table:
+def _check_table(columns: tuple[Column, ...], fits: Sequence[Fit]) -> Table:
     rows = [
         (*arms.cells, arms.effect, posterior.engine, check.name, check.value, check.limit, check.passed)
         for arms, posterior in fits
         for check in posterior.checks
     ]
-    columns = (*keys, Column("effect"), Column("engine"), Column("check"), Column("value", "number"))
-    note = "Where one fails, there is no verdict on that fit."
-    return Table("Checks of the fits", (*columns, Column("should be"), Column("passed")), tuple(rows), note)
+    names = (*columns, Column("effect"), Column("engine"), Column("check"), Column("value", "number"))
+    note = (
+        "A fit with a failed check has no verdict. Dispersion: the share of replicated data sets whose differences "
+        "vary less than the observed ones."
+    )
+    return Table("Checks of the fits", (*names, Column("should be"), Column("passed")), tuple(rows), note)
 
 
 def _warnings(fits: Sequence[Fit]) -> list[str]:
@@ -160,11 +189,10 @@ def _warnings(fits: Sequence[Fit]) -> list[str]:
 
 
 def _attachments(fits: Sequence[Fit], options: Hierarchical) -> Mapping[str, Callable[[Path], None]]:
-    """A file of draws for each fit."""
-    from functools import partial
-
-    from peekbench_bayes.reference import save_posterior
-
-    names = (("posterior", arms.label, arms.effect, options.preset, how.engine) for arms, how in fits)
-    files = ("-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc" for parts in names)
-    return {file: partial(save_posterior, arms, how) for file, (arms, how) in zip(files, fits, strict=True)}
+    """Return one file of draws per fit."""
+    attachments = {}
+    for arms, posterior in fits:
+        parts = ("posterior", arms.label, arms.effect, options.preset, posterior.engine)
+        name = "-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc"
+        attachments[name] = partial(save_posterior, arms, posterior)
+    return attachments

@@ -1,50 +1,59 @@
-"""The preset `calibrated`: from paired differences to a posterior with its checks."""
+"""The preset `calibrated`: paired differences to a posterior with its checks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-from peekbench_bayes.arrays import Arms
+from peekbench.records import FloatArray
+from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.diagnostics import check_chains, check_dispersion
-from peekbench_bayes.gaussian import Cells, State, over_such_tasks, sample, summarize_cells
+from peekbench_bayes.gaussian import Cells, State, draw_population_mean, sample, summarize_cells
+from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Check, Posterior
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from peekbench.records import FloatArray
-    from peekbench_bayes import Hierarchical
 
 ENGINE = "Gibbs"
 WARM_UP = 100
-EDGE = 0.01  # accuracies are kept this far from 0 and 1 where log-odds are taken
-REMEDY = "do not trust this model here; ask summary, whose intervals rest on the tasks' own standard errors"
+EDGE = 0.01  # minimum distance of accuracies from 0 and 1 when log-odds are computed
+REMEDY = "do not rely on this model here; use the analysis summary, which uses the tasks' own standard errors"
 
 
-def fit_differences(arms: Arms, options: Hierarchical) -> Posterior:
-    """Draw from the posterior of the hierarchical model of differences."""
-    import numpy as np
+def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
+    """Draw from the posterior of the hierarchical model of differences.
 
+    Parameters
+    ----------
+    arms
+        Scores of the two arms.
+    options
+        Priors, number of draws and seed.
+
+    Returns
+    -------
+    Posterior
+        Draws of shape (chains, draws, ...).
+    """
     rng = np.random.default_rng(options.seed)
     cells = summarize_cells(np.repeat(arms.difference[None], options.chains, axis=0))
     states = list(sample(cells, options.difference_priors, WARM_UP + options.draws, rng))[WARM_UP:]
-    theta, mu, alone = (_stack(states, name) for name in ("theta", "mu", "alone"))
+    theta, mu, unshrunk = (_stack(states, name) for name in ("theta", "mu", "unshrunk"))
     variance, tau_task, tau_cell = (_stack(states, name) for name in ("variance", "tau_task", "tau_cell"))
-    several = len(arms.models) > 1
-    spreads = {"between tasks": tau_task, **({"between models within a task": tau_cell} if several else {})}
+    has_several_models = len(arms.models) > 1
+    spreads = {"between tasks": tau_task}
+    if has_several_models:
+        spreads["between models within a task"] = tau_cell
     for number, model in enumerate(arms.models):
-        name = f"single differences, {model}" if several else "single differences"
+        name = f"single differences, {model}" if has_several_models else "single differences"
         spreads[name] = np.sqrt(variance[:, :, number].mean(axis=2))
     parameters = {"mu": mu, "theta": theta, "sigma": np.sqrt(variance)}
-    average = np.nanmean(alone, axis=(2, 3))
+    average = np.nanmean(unshrunk, axis=(2, 3))
     checked = {"average effect": average, "mean of a model": mu, "effect in a task": theta, **spreads}
     return Posterior(
         engine=ENGINE,
         average=average,
-        by_model=np.nanmean(alone, axis=3),
+        by_model=np.nanmean(unshrunk, axis=3),
         by_task=theta.mean(axis=2),
-        log_odds=None if arms.num_test is None else np.nanmean(alone * _slope(arms), axis=(2, 3)),
-        such_tasks=over_such_tasks(cells, alone, tau_task, tau_cell, np.random.default_rng([options.seed, 2])),
+        log_odds=None if arms.num_test is None else np.nanmean(unshrunk * _log_odds_slope(arms), axis=(2, 3)),
+        other_tasks=draw_population_mean(cells, unshrunk, tau_task, tau_cell, np.random.default_rng([options.seed, 2])),
         spreads=spreads,
         checks=(*check_chains(checked), *_check_dispersion(arms, cells, variance, rng)),
         parameters=parameters,
@@ -52,31 +61,25 @@ def fit_differences(arms: Arms, options: Hierarchical) -> Posterior:
 
 
 def _stack(states: list[State], name: str) -> FloatArray:
-    """One quantity of all states as (n_chains, n_draws, ...)."""
-    import numpy as np
-
+    """Return one quantity of all states: (n_chains, n_draws, ...)."""
     return np.stack([getattr(state, name) for state in states], axis=1)
 
 
-def _slope(arms: Arms) -> FloatArray:
-    """Log-odds for each unit of accuracy between the arms of a cell (the delta method): (n_models, n_tasks)."""
-    import numpy as np
-
-    there = np.isfinite(arms.difference)
-    total = np.where(there, arms.control + arms.treatment, 0.0).sum(axis=2)
-    middle = np.clip(total / 2 / np.maximum(there.sum(axis=2), 1), EDGE, 1 - EDGE)
+def _log_odds_slope(arms: PairedArms) -> FloatArray:
+    """Return the log-odds per unit of accuracy between a cell's arms, by the delta method: (n_models, n_tasks)."""
+    is_present = np.isfinite(arms.difference)
+    total = np.where(is_present, arms.control + arms.treatment, 0.0).sum(axis=2)
+    middle = np.clip(total / 2 / np.maximum(is_present.sum(axis=2), 1), EDGE, 1 - EDGE)
     slope: FloatArray = 1 / (middle * (1 - middle))
     return slope
 
 
-def _check_dispersion(arms: Arms, cells: Cells, variance: FloatArray, rng: np.random.Generator) -> list[Check]:
-    """Where no task has two subsamples there is nothing to check."""
-    import numpy as np
-
+def _check_dispersion(arms: PairedArms, cells: Cells, variance: FloatArray, rng: np.random.Generator) -> list[Check]:
+    """Check the variance of single differences; models without a task of two subsamples have no check."""
     degrees = np.maximum(cells.count[0] - 1, 0)  # (n_models, n_tasks)
     models = [number for number in range(len(arms.models)) if degrees[number].sum() > 0]
-    number = degrees[models].sum(axis=1)
+    total_degrees = degrees[models].sum(axis=1)
     drawn = variance.reshape(-1, *degrees.shape)[:, models]
-    replicated = (drawn * 2 * rng.standard_gamma(degrees[models] / 2, size=drawn.shape)).sum(axis=2) / number
-    observed = cells.squares[0, models].sum(axis=1) / number
+    replicated = (drawn * 2 * rng.standard_gamma(degrees[models] / 2, size=drawn.shape)).sum(axis=2) / total_degrees
+    observed = cells.squares[0, models].sum(axis=1) / total_degrees
     return check_dispersion(observed, replicated, tuple(arms.models[number] for number in models), REMEDY)

@@ -1,96 +1,99 @@
-"""How much would conclusions vary between studies with one subsample per task and model (section 10 of the study)?"""
+"""`bayes.meta`: how conclusions vary between studies with one subsample per task and model.
+
+See section 10 of the study.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, get_args
+import numpy as np
+import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import pluralize
-from peekbench.records import Cell, Decision, Unit
-from peekbench.results import decide
+from peekbench.records import Cell, FloatArray, Unit
 from peekbench_bayes import figures
-from peekbench_bayes.arrays import Arms, split
-from peekbench_bayes.slices import Effects, fit_count_slices, fit_difference_slices, take_slices
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from peekbench.records import FloatArray
-    from peekbench_bayes import Meta
-
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
+from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench_bayes.options import Meta
+from peekbench_bayes.slices import SliceEffects, draw_slices, fit_count_slices, fit_difference_slices
+from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends, spread_unit
 
 
-def analyse_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
+def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
     """Refit each method at each design point on random slices of its results.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Number of slices, preset, priors and level.
+
+    Returns
+    -------
+    Analysis
+        The distribution of posterior means and of conclusions over slices, and a figure of the means.
 
     Raises
     ------
     DataError
-        Where a binomial preset is asked for scores that are no accuracies.
+        If the preset is binomial and the scores are not accuracies of a known number of texts.
     """
-    import numpy as np
-
-    keys, parts = split(results, options.effects)
-    rows: list[tuple[Cell, ...]] = []
+    keys, splits = split_results(results, options.effects)
+    region = options.region_limit
+    means: list[tuple[Cell, ...]] = []
     conclusions: list[tuple[Cell, ...]] = []
-    spreads: list[tuple[Arms, FloatArray, float]] = []
-    for arms in parts:
-        found = _fit(arms, options)
-        low, high = np.quantile(found.mean, [(1 - options.level) / 2, (1 + options.level) / 2]).tolist()
-        outside = float((np.abs(found.mean) > options.limit).mean())
-        excludes = float(((found.low > 0) | (found.high < 0)).mean())
-        spreads.append((arms, found.mean, outside))
-        start = (*arms.cells, arms.effect)
-        rows.append((*start, float(found.mean.mean()), low, high, float(found.mean.std()), outside, excludes))
-        limits = zip(found.low.tolist(), found.high.tolist(), strict=True)
-        said = Counter(decide(*ends, options.limit) for ends in limits)
-        conclusions.append((*start, *(said[decision] / options.num_slices for decision in DECISIONS)))
-    is_accuracy = all(arms.num_test for arms in parts)
+    distributions: list[tuple[PairedArms, FloatArray, float]] = []
+    for arms in splits:
+        effects = _fit(arms, options)
+        low, high = np.quantile(effects.mean, interval_ends(options.level)).tolist()
+        beyond = float((np.abs(effects.mean) > region).mean())
+        excludes = float(((effects.low > 0) | (effects.high < 0)).mean())
+        distributions.append((arms, effects.mean, beyond))
+        key = (*arms.cells, arms.effect)
+        means.append((*key, float(effects.mean.mean()), low, high, float(effects.mean.std()), beyond, excludes))
+        intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
+        conclusions.append((*key, *decision_shares(intervals, region)))
+    is_accuracy = all(arms.num_test for arms in splits)
     unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "change"
-    of = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
+    subject = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
-    size = f"{options.limit * 100:g} points" if unit == "difference" else f"{options.limit:g}"
-    first = (*keys, Column("effect"))
-    spread: Unit = "spread" if unit == "difference" else "number"
+    size = format_region(region, unit)
+    columns = (*keys, Column("effect"))
     return Analysis(
         "meta",
         tables=(
             Table(
-                f"Posterior means {of}{scale}",
+                f"Posterior means {subject}{scale}",
                 (
-                    *first, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
-                    Column("sd", spread),
+                    *columns, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
+                    Column("sd", spread_unit(unit)),
                     Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
                 ),
-                tuple(rows),
-                "A slice keeps one random subsample of each task and model, as a study without replication has. "
-                f"Middle: where {options.level:.0%} of the posterior means lie. Interval: the {options.level:.0%} "
-                "interval of a slice. Slices of the same results are not independent of each other.",
+                tuple(means),
+                "A slice keeps one random subsample of each task and model, like a study without replication. Middle: "
+                f"the range of the central {options.level:.0%} of the posterior means. Interval: the "
+                f"{options.level:.0%} interval of a slice. Slices of the same results are not independent.",
             ),
             Table(
-                f"Conclusions {of}, region {size}{scale}",
-                (*first, *(Column(decision, "fraction") for decision in DECISIONS)),
+                f"Conclusions {subject}, region {size}{scale}",
+                (*columns, *decision_columns()),
                 tuple(conclusions),
-                f"What the {options.level:.0%} intervals of the slices say.",
+                f"Share of slices whose {options.level:.0%} interval leads to each conclusion.",
             ),
         ),
-        figures=(figures.conclusions(spreads, options.preset, options.level, options.limit, unit),),
+        figures=(figures.slice_means(distributions, options.preset, options.level, region, unit),),
         warnings=tuple(
-            f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are the same; the "
-            "spread of the slices says nothing"
-            for arms in parts
+            f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are identical; run more "
+            "subsamples before you interpret the spread of the slices"
+            for arms in splits
             if arms.difference.shape[2] == 1
         ),
     )  # fmt: skip
 
 
-def _fit(arms: Arms, options: Meta) -> Effects:
-    import numpy as np
-
+def _fit(arms: PairedArms, options: Meta) -> SliceEffects:
     rng = np.random.default_rng(options.seed)
-    slices = list(take_slices(arms, options.num_slices, rng))
+    slices = list(draw_slices(arms, options.num_slices, rng))
     if options.preset == "calibrated":
         return fit_difference_slices(slices, options.difference_priors, options.draws, options.level, rng)
     return fit_count_slices(slices, options.preset, options.count_priors, options.level)

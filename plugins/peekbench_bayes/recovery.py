@@ -1,121 +1,142 @@
-"""Does the default analysis find effects that are known, in simulated data of the design at hand (appendix E.1)?"""
+"""`bayes.recovery`: known effects in simulated data of this design, and how well the calibrated model recovers them.
+
+See appendix E.1 of the study.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.records import Cell, Decision, Unit
-from peekbench.results import decide
-from peekbench_bayes.arrays import Arms, split
+from peekbench.records import Cell, FloatArray, Unit
+from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP
-from peekbench_bayes.figures import recovered
+from peekbench_bayes.figures import recovered_biases
 from peekbench_bayes.gaussian import Cells, sample, summarize_cells
-from peekbench_bayes.prior_check import draw_cells
-from peekbench_bayes.slices import CHAINS_AT_A_TIME, draw_averages
+from peekbench_bayes.options import DifferencePriors, Recovery
+from peekbench_bayes.simulation import simulate_differences
+from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
+from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends, spread_unit
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
-    from peekbench.records import FloatArray
-    from peekbench_bayes import Recovery
-    from peekbench_bayes.model import DifferencePriors
-
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
 CHAINS = 8
 DRAWS = 250
-FAR = 3.0  # standard errors that a coverage may be off
-TOO_WIDE = "they are wider than need be with this design: more subsamples make them sharper"
-TOO_NARROW = "do not trust them with this design: raise draws, take more subsamples, or ask summary"
+MAX_ERROR = 3.0  # a coverage further from its level, in standard errors, is reported
+TOO_WIDE = "they are wider than necessary with this design: more subsamples make them narrower"
+TOO_NARROW = "do not rely on them with this design: increase draws, run more subsamples, or use the analysis summary"
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Standard deviations by which data are simulated, in units of the score."""
+    """Standard deviations of simulated data, in units of the score."""
 
     count: FloatArray
-    """Subsamples of each cell: (n_models, n_tasks)."""
+    """Number of subsamples of each cell: (n_models, n_tasks)."""
     task: float
-    """Between tasks."""
+    """Standard deviation between tasks."""
     cell: float
-    """Between models within a task; 0 with one model."""
+    """Standard deviation between models within a task; 0 with one model."""
     single: FloatArray
-    """Of single differences: (n_models, n_tasks)."""
+    """Standard deviation of single differences: (n_models, n_tasks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Estimates of one known bias for one method at one design point."""
+
+    arms: PairedArms
+    bias: float
+    """The true bias, in units of the score."""
+    draws: FloatArray
+    """Posterior draws of the average bias in each data set: (n_draws, n_data_sets)."""
+    options: Recovery
+
+    @property
+    def coverage(self) -> float:
+        """Share of intervals that contain the true bias."""
+        low, high = self._interval()
+        return float(((low <= self.bias) & (self.bias <= high)).mean())
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the row of the table of estimates."""
+        means = self.draws.mean(axis=0)
+        low, high = self._interval()
+        error = float(means.mean()) - self.bias
+        excludes = float(((low > 0) | (high < 0)).mean())
+        return (*self.arms.cells, self.bias, error + self.bias, error, float(means.std()), self.coverage, excludes)
+
+    def conclusions(self) -> tuple[Cell, ...]:
+        """Return the row of the table of conclusions."""
+        intervals = np.quantile(self.draws, interval_ends(self.options.verdict_level), axis=0).T.tolist()
+        return (*self.arms.cells, self.bias, *decision_shares(intervals, self.options.region))
+
+    def _interval(self) -> FloatArray:
+        interval: FloatArray = np.quantile(self.draws, interval_ends(self.options.level), axis=0)
+        return interval
 
 
 def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     """Simulate data sets with known biases for each method at each design point, and fit each of them.
 
+    Parameters
+    ----------
+    results
+        The results table; it gives the design and the variances of the simulated data.
+    options
+        True biases, number of data sets, priors and levels.
+
+    Returns
+    -------
+    Analysis
+        Estimates, coverage and conclusions by true bias, with figures; a warning per inaccurate coverage.
+
     Raises
     ------
     SpecError
-        Where a preset other than calibrated is asked for.
+        If the preset is not calibrated.
     """
     if options.preset != "calibrated":
-        raise SpecError(
-            f"preset {options.preset}: recovery simulates from and fits the preset calibrated alone; leave preset out"
-        )
-    import numpy as np
-
-    keys, parts = split(results, ("bias",))
-    rows: list[tuple[Cell, ...]] = []
-    conclusions: list[tuple[Cell, ...]] = []
+        raise SpecError(f"preset {options.preset}: recovery supports only the preset calibrated; remove preset")
+    keys, splits = split_results(results, ("bias",))
+    estimates: list[Estimates] = []
     spreads: list[tuple[Cell, ...]] = []
-    warnings = []
-    error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5
-    estimated: list[tuple[Arms, dict[float, FloatArray]]] = []
-    for arms in parts:
-        estimated.append((arms, {}))
+    for arms in splits:
         rng = np.random.default_rng(options.seed)
         components = estimate_components(arms, options.difference_priors, rng)
         spreads += [(*arms.cells, name, value) for name, value in _spreads(arms, components)]
-        for effect in options.biases:
-            draws = fit_known(components, effect, options, rng)
-            estimated[-1][1][effect] = draws
-            means = draws.mean(axis=0)
-            low, high = np.quantile(draws, _ends(options.level), axis=0)
-            coverage = float(((low <= effect) & (effect <= high)).mean())
-            start = (*arms.cells, effect)
-            off = float(means.mean()) - effect
-            excludes = float(((low > 0) | (high < 0)).mean())
-            rows.append((*start, off + effect, off, float(means.std()), coverage, excludes))
-            limits = np.quantile(draws, _ends(options.verdict_level), axis=0).T.tolist()
-            said = Counter(decide(low_end, high_end, options.region) for low_end, high_end in limits)
-            conclusions.append((*start, *(said[decision] / options.num_data_sets for decision in DECISIONS)))
-            if abs(coverage - options.level) > FAR * error:
-                warnings.append(
-                    f"{arms.label}: {options.level:.0%} intervals hold a true bias of {effect:g} in {coverage:.1%} of "
-                    f"data sets; {TOO_WIDE if coverage > options.level else TOO_NARROW}"
-                )
-    unit: Unit = "difference" if all(arms.num_test for arms in parts) else "change"
-    spread: Unit = "spread" if unit == "difference" else "number"
-    size = f"{options.region * 100:g} points" if unit == "difference" else f"{options.region:g}"
-    of = f"{options.num_data_sets:,} simulated data sets each"
-    first = (*keys, Column("true bias", unit))
+        estimates += [
+            Estimates(arms, bias, fit_known(components, bias, options, rng), options) for bias in options.biases
+        ]
+    error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5  # standard error of a coverage
+    unit: Unit = "difference" if all(arms.num_test for arms in splits) else "change"
+    spread = spread_unit(unit)
+    subject = f"{options.num_data_sets:,} simulated data sets each"
+    columns = (*keys, Column("true bias", unit))
     return Analysis(
         "recovery",
         tables=(
             Table(
-                f"Known biases recovered, {of}",
+                f"Recovery of known biases, {subject}",
                 (
-                    *first, Column("mean estimate", unit), Column("error of the mean", unit),
+                    *columns, Column("mean estimate", unit), Column("error of the mean", unit),
                     Column("sd of estimates", spread), Column("coverage", "fraction"),
                     Column("interval excludes 0", "fraction"),
                 ),
-                tuple(rows),
+                tuple(estimate.cells() for estimate in estimates),
                 "Estimate: posterior mean of the average over these tasks and models. Coverage: share of "
-                f"{options.level:.0%} intervals that hold the true bias, by chance within {2 * error:.1%} of that in "
-                "most cases. Interval excludes 0: the power, or where the true bias is 0, the false alarms.",
+                f"{options.level:.0%} intervals that contain the true bias; by chance it deviates from "
+                f"{options.level:.0%} by up to {2 * error:.1%} in most cases. Interval excludes 0: the power, or the "
+                "false positive rate if the true bias is 0.",
             ),
             Table(
-                f"Conclusions, {of}, region {size}",
-                (*first, *(Column(decision, "fraction") for decision in DECISIONS)),
-                tuple(conclusions),
-                f"What the {options.verdict_level:.0%} intervals say.",
+                f"Conclusions, {subject}, region {format_region(options.region, unit)}",
+                (*columns, *decision_columns()),
+                tuple(estimate.conclusions() for estimate in estimates),
+                f"Share of data sets whose {options.verdict_level:.0%} interval leads to each conclusion.",
             ),
             Table(
                 "Standard deviations of the simulated data",
@@ -124,17 +145,44 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 "Posterior means of the preset calibrated, fitted to the results.",
             ),
         ),
-        figures=recovered(
-            estimated, options.level, options.region, unit, "{:g} points" if unit == "difference" else "{:g}"
+        figures=recovered_biases(
+            [
+                (arms, {estimate.bias: estimate.draws for estimate in estimates if estimate.arms is arms})
+                for arms in splits
+            ],
+            options.level, options.region, unit,
         ),
-        warnings=tuple(warnings),
+        warnings=tuple(_warnings(estimates, MAX_ERROR * error)),
     )  # fmt: skip
 
 
-def estimate_components(arms: Arms, priors: DifferencePriors, rng: np.random.Generator) -> Components:
-    """Posterior means of the standard deviations, given the results."""
-    import numpy as np
+def _warnings(estimates: list[Estimates], max_error: float) -> Iterator[str]:
+    for estimate in estimates:
+        coverage, level = estimate.coverage, estimate.options.level
+        if abs(coverage - level) > max_error:
+            yield (
+                f"{estimate.arms.label}: {level:.0%} intervals contain a true bias of {estimate.bias:g} in "
+                f"{coverage:.1%} of data sets; {TOO_WIDE if coverage > level else TOO_NARROW}"
+            )
 
+
+def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.random.Generator) -> Components:
+    """Estimate the standard deviations by their posterior means.
+
+    Parameters
+    ----------
+    arms
+        Scores of the arms extra and test.
+    priors
+        Priors of the model `calibrated`.
+    rng
+        Random generator.
+
+    Returns
+    -------
+    Components
+        Posterior means, in units of the score.
+    """
     cells = summarize_cells(np.repeat(arms.difference[None], CHAINS, axis=0))
     states = list(sample(cells, priors, WARM_UP + DRAWS, rng))[WARM_UP:]
     single = np.mean([np.sqrt(state.variance) for state in states], axis=(0, 1))
@@ -142,42 +190,66 @@ def estimate_components(arms: Arms, priors: DifferencePriors, rng: np.random.Gen
     return Components(cells.count[0], task, cell, single)
 
 
-def simulate_known(components: Components, effect: float, number: int, rng: np.random.Generator) -> Cells:
-    """Data sets whose average effect over tasks and models is exactly `effect`: (number, n_models, n_tasks)."""
-    import numpy as np
+def simulate_known(components: Components, bias: float, num_data_sets: int, rng: np.random.Generator) -> Cells:
+    """Simulate data sets whose average bias over tasks and models is exactly `bias`.
 
+    Parameters
+    ----------
+    components
+        Standard deviations of the data.
+    bias
+        True bias, in units of the score.
+    num_data_sets
+        Number of data sets.
+    rng
+        Random generator.
+
+    Returns
+    -------
+    Cells
+        Statistics of shape (num_data_sets, n_models, n_tasks).
+    """
     count = components.count
-    theta = components.task * rng.standard_normal((number, 1, count.shape[1]))
-    theta = theta + components.cell * rng.standard_normal((number, *count.shape))
-    there = count > 0
-    theta = theta + effect - np.average(theta, axis=(1, 2), weights=np.broadcast_to(there, theta.shape))[:, None, None]
-    return draw_cells(count, theta, components.single, rng)
+    theta = components.task * rng.standard_normal((num_data_sets, 1, count.shape[1]))
+    theta = theta + components.cell * rng.standard_normal((num_data_sets, *count.shape))
+    weights = np.broadcast_to(count > 0, theta.shape)
+    theta = theta + bias - np.average(theta, axis=(1, 2), weights=weights)[:, None, None]
+    return simulate_differences(count, theta, components.single, rng)
 
 
-def fit_known(components: Components, effect: float, options: Recovery, rng: np.random.Generator) -> FloatArray:
-    """Draws of the average effect in each of the data sets: (n_draws, n_data_sets)."""
-    import numpy as np
+def fit_known(components: Components, bias: float, options: Recovery, rng: np.random.Generator) -> FloatArray:
+    """Simulate data sets with a known bias, and draw the average bias in each of them.
 
+    Parameters
+    ----------
+    components
+        Standard deviations of the data.
+    bias
+        True bias, in units of the score.
+    options
+        Number of data sets and draws, and priors.
+    rng
+        Random generator.
+
+    Returns
+    -------
+    array
+        Draws of shape (n_draws, n_data_sets).
+    """
     parts = []
-    for at in range(0, options.num_data_sets, CHAINS_AT_A_TIME):
-        cells = simulate_known(components, effect, min(CHAINS_AT_A_TIME, options.num_data_sets - at), rng)
+    for start in range(0, options.num_data_sets, CHAIN_BATCH):
+        cells = simulate_known(components, bias, min(CHAIN_BATCH, options.num_data_sets - start), rng)
         parts.append(draw_averages(cells, options.difference_priors, options.draws, rng))
     return np.concatenate(parts, axis=1)
 
 
-def _ends(level: float) -> list[float]:
-    return [(1 - level) / 2, (1 + level) / 2]
-
-
-def _spreads(arms: Arms, components: Components) -> list[tuple[str, float]]:
-    import numpy as np
-
-    found = [("between tasks", components.task)]
-    several = len(arms.models) > 1
-    if several:
-        found.append(("between models within a task", components.cell))
+def _spreads(arms: PairedArms, components: Components) -> list[tuple[str, float]]:
+    spreads = [("between tasks", components.task)]
+    has_several_models = len(arms.models) > 1
+    if has_several_models:
+        spreads.append(("between models within a task", components.cell))
     for model, single, count in zip(arms.models, components.single, components.count, strict=True):
         if count.any():
-            name = f"single differences, {model}" if several else "single differences"
-            found.append((name, float(np.sqrt((single[count > 0] ** 2).mean()))))
-    return found
+            name = f"single differences, {model}" if has_several_models else "single differences"
+            spreads.append((name, float(np.sqrt((single[count > 0] ** 2).mean()))))
+    return spreads

@@ -1,8 +1,9 @@
-"""The binomial models of `bayes.hierarchical`, and their engines."""
+"""Tests of the binomial models of `bayes.hierarchical`, and of their engines."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from asked_bayes import ask, bias_of, binomial, rows
+from bayes_analyses import analyze, bias_arms, rows, simulate_binomial
 
 from peekbench.errors import SpecError
-from peekbench.results.table import load_results, tidy
-from peekbench_bayes import Hierarchical
-from peekbench_bayes.arrays import split
-from peekbench_bayes.counts import fit_counts, lay_rows
-from peekbench_bayes.laplace import approximate, weights
-from peekbench_bayes.model import CountPriors
-from peekbench_bayes.verdict import summarize
+from peekbench.results import load_results, tidy
+from peekbench_bayes.arrays import split_results
+from peekbench_bayes.counts import fit_counts, make_count_rows
+from peekbench_bayes.laplace import approximate, find_mode, log_joint
+from peekbench_bayes.laplace_draws import grid_weights
+from peekbench_bayes.options import CountPriors, Hierarchical
+from peekbench_bayes.summaries import summarize
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -29,10 +30,10 @@ HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.fin
 needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bayes] is not installed")
 
 
-@pytest.mark.parametrize(("preset", "slope_sd"), [("printed", 0.0), ("random_slopes", 0.1)])
-def test_binomial_models_recover_what_was_simulated(preset: Any, slope_sd: float) -> None:
-    results = binomial(0.15, slope_sd)
-    fit = fit_counts(bias_of(results), Hierarchical(preset=preset, draws=250))
+@pytest.mark.parametrize(("preset", "slope_sd"), [("paper", 0.0), ("random_slopes", 0.1)])
+def test_binomial_models_recover_simulated_effects(preset: Any, slope_sd: float) -> None:
+    results = simulate_binomial(0.15, slope_sd)
+    fit = fit_counts(bias_arms(results), Hierarchical(preset=preset, draws=250))
     assert fit.log_odds is not None
     effect = summarize(fit.log_odds, 0.99)
     assert effect.low < 0.15 < effect.high
@@ -47,15 +48,13 @@ def test_binomial_models_recover_what_was_simulated(preset: Any, slope_sd: float
     assert fit.average.mean() == pytest.approx((wide["test"] - wide["extra"]).mean(), abs=0.001)
 
 
-def test_log_density_of_the_sds_is_that_of_direct_integration() -> None:
-    """One task, one subsample, one model: four effects and a pair of counts, integrated by brute force."""
+def test_log_density_of_the_sds_agrees_with_direct_integration() -> None:
+    """One task, one subsample, one model: four effects and a pair of counts, integrated numerically."""
     table = tidy(pd.DataFrame({"task": ["a"], "extra": [0.4], "test": [0.6], "num_test": [200]}), "tiny")
-    from peekbench_bayes.laplace import find_mode, log_joint
-
-    rows_ = lay_rows(bias_of(table), "printed", CountPriors())
+    count_rows = make_count_rows(bias_arms(table), "paper", CountPriors())
     log_sd = np.log(np.array([[0.5, 0.5], [1.0, 0.2]]))
-    found = find_mode(rows_, log_sd)
-    # The sum of intercept, task and subsample effect is all that the data see.
+    mode = find_mode(count_rows, log_sd)
+    # The likelihood depends only on the sum of intercept, task and subsample effect.
     steps = np.linspace(-4, 4, 401)
     direct = []
     for point in log_sd:
@@ -63,20 +62,20 @@ def test_log_density_of_the_sds_is_that_of_direct_integration() -> None:
         total, effect = np.meshgrid(steps * sd, steps, indexing="ij")
         at = np.zeros((total.size, 1))
         top = np.stack([at[:, 0], effect.ravel()], axis=1)
-        fit = log_joint(rows_, np.zeros((total.size, 2)), top * [0, 1], at[:, None], total.reshape(-1, 1, 1))
+        fit = log_joint(count_rows, np.zeros((total.size, 2)), top * [0, 1], at[:, None], total.reshape(-1, 1, 1))
         fit = fit + 0.5 * total.ravel() ** 2 - 0.5 * (total.ravel() / sd) ** 2 - np.log(sd)
         direct.append(np.log(np.exp(fit - fit.max()).sum()) + fit.max() + np.log(sd))
     prior = (log_sd - 0.5 * np.exp(2 * log_sd)).sum(axis=1)
-    got, expected = found.log_density - prior, np.array(direct)
-    assert got[0] - got[1] == pytest.approx(expected[0] - expected[1], abs=0.02)
+    actual, expected = mode.log_density - prior, np.array(direct)
+    assert actual[0] - actual[1] == pytest.approx(expected[0] - expected[1], abs=0.02)
 
 
-TABLE = {
-    # Of counts truncated as the published code truncated them: mean, low and high of the log-odds.
-    (50, "printed"): (-0.0039, -0.014, 0.007),
-    (100, "printed"): (-0.0088, -0.016, -0.002),
-    (200, "printed"): (0.0077, 0.0005, 0.015),
-    (500, "printed"): (-0.0094, -0.017, -0.002),
+PUBLISHED = {
+    # Mean, low and high of the log-odds, for counts truncated as in the published code.
+    (50, "paper"): (-0.0039, -0.014, 0.007),
+    (100, "paper"): (-0.0088, -0.016, -0.002),
+    (200, "paper"): (0.0077, 0.0005, 0.015),
+    (500, "paper"): (-0.0094, -0.017, -0.002),
     (50, "random_slopes"): (-0.0039, -0.015, 0.007),
     (100, "random_slopes"): (-0.0089, -0.018, 0.0005),
     (200, "random_slopes"): (0.0066, -0.005, 0.018),
@@ -84,9 +83,11 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(("num_test", "preset"), [(500, "printed"), (500, "random_slopes"), (200, "printed")])
-def test_published_accuracies_give_the_published_effect(published: Path, num_test: int, preset: Any) -> None:
-    arms = next(arms for arms in split(load_results(published / "few_shot"), ("bias",))[1] if arms.num_test == num_test)
+@pytest.mark.parametrize(("num_test", "preset"), [(500, "paper"), (500, "random_slopes"), (200, "paper")])
+def test_published_accuracies_reproduce_the_published_effect(published: Path, num_test: int, preset: Any) -> None:
+    arms = next(
+        arms for arms in split_results(load_results(published / "few_shot"), ("bias",))[1] if arms.num_test == num_test
+    )
     truncated = replace(
         arms,
         control=np.trunc(arms.control * num_test) / num_test,
@@ -94,54 +95,52 @@ def test_published_accuracies_give_the_published_effect(published: Path, num_tes
     )
     fit = fit_counts(truncated, Hierarchical(preset=preset))
     assert fit.log_odds is not None
-    found, (mean, low, high) = summarize(fit.log_odds, 0.89), TABLE[num_test, preset]
-    assert (found.mean, found.low, found.high) == pytest.approx((mean, low, high), abs=0.0009)
+    summary, expected = summarize(fit.log_odds, 0.89), PUBLISHED[num_test, preset]
+    assert (summary.mean, summary.low, summary.high) == pytest.approx(expected, abs=0.0009)
 
 
-def test_binomials_that_do_not_fit_give_no_verdict(simulate: Simulate) -> None:
-    """Training that is not stable: the arms of a subsample differ far more than counts of 200 do."""
+def test_misspecified_binomial_models_give_no_verdict(simulate: Simulate) -> None:
+    """With unstable training, the arms of a subsample differ far more than binomial counts of 200 do."""
     results = simulate(0.0, noise=0.08)
-    analysis = ask(results, preset="printed", effects=["bias"], draws=100)
+    analysis = analyze(results, preset="paper", effects=["bias"], draws=100)
     (verdict,) = analysis.verdicts
     assert verdict.decision == "inconclusive"
     assert "dispersion of differences" in verdict.sentence
     assert "use the preset calibrated" in verdict.sentence
     assert any("dispersion" in warning for warning in analysis.warnings)
     assert {row["passed"] for row in rows(analysis.tables[3])} == {True, False}
-    assert ask(results, effects=["bias"]).warnings == ()
+    assert analyze(results, effects=["bias"]).warnings == ()
 
 
-def test_default_engines_need_no_bambi(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
+def test_default_engines_do_not_need_bambi(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("arviz", "bambi", "nutpie", "pymc"):
         monkeypatch.setitem(sys.modules, name, None)
     results = simulate(0.0, subsamples=5)
-    for preset in ("calibrated", "printed", "random_slopes"):
-        assert ask(results, preset=preset, draws=100, effects=["bias"]).verdicts
+    for preset in ("calibrated", "paper", "random_slopes"):
+        assert analyze(results, preset=preset, draws=100, effects=["bias"]).verdicts
 
 
 @pytest.mark.skipif(HAS_BAMBI, reason="peekbench[bayes] is installed")
-def test_missing_bambi_is_said(simulate: Simulate) -> None:
+def test_error_for_missing_bambi_names_the_extra(simulate: Simulate) -> None:
     with pytest.raises(SpecError, match=r"pip install 'peekbench\[bayes\]'"):
-        ask(simulate(0.0, subsamples=3), preset="printed", engine="bambi")
+        analyze(simulate(0.0, subsamples=3), preset="paper", engine="bambi")
 
 
 def test_grid_covers_the_posterior_of_the_sds() -> None:
-    mode, _ = approximate(lay_rows(bias_of(binomial(0.0, 0.1)), "random_slopes", CountPriors()))
+    mode, _ = approximate(make_count_rows(bias_arms(simulate_binomial(0.0, 0.1)), "random_slopes", CountPriors()))
     assert mode.converged
-    chances = weights(mode)
-    assert chances.max() < 0.5
+    weights = grid_weights(mode)
+    assert weights.max() < 0.5
     outermost = np.abs(mode.log_sd - np.median(mode.log_sd, axis=0)).argmax(axis=0)
-    assert chances[outermost].max() < 0.02
+    assert weights[outermost].max() < 0.02
 
 
 @needs_bambi
-@pytest.mark.parametrize("preset", ["printed", "random_slopes"])
+@pytest.mark.parametrize("preset", ["paper", "random_slopes"])
 def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
-    from peekbench_bayes.reference import fit_with_bambi
+    from peekbench_bayes.mcmc import fit_with_bambi  # noqa: PLC0415 - optional extra
 
-    arms = bias_of(binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
+    arms = bias_arms(simulate_binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
     options = Hierarchical(preset=preset, draws=250)
     fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
@@ -150,10 +149,9 @@ def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
 
 
 @needs_bambi
-def test_posterior_is_kept_as_netcdf(simulate: Simulate, tmp_path: Path) -> None:
-    import arviz
-
-    analysis = ask(simulate(0.0, subsamples=5), draws=100, save_posterior=True, effects=["bias"])
+def test_posterior_is_saved_as_netcdf(simulate: Simulate, tmp_path: Path) -> None:
+    arviz = pytest.importorskip("arviz")
+    analysis = analyze(simulate(0.0, subsamples=5), draws=100, save_posterior=True, effects=["bias"])
     ((name, write),) = analysis.attachments.items()
     write(tmp_path / name)
     assert arviz.from_netcdf(tmp_path / name).posterior["average"].shape == (8, 100)

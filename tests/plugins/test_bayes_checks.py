@@ -1,4 +1,4 @@
-"""`bayes.prior_check` and `bayes.recovery`."""
+"""Tests of `bayes.prior_check` and `bayes.recovery`."""
 
 from __future__ import annotations
 
@@ -6,47 +6,35 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from bayes_analyses import analyze, bias_arms, rows
 from scipy.stats import halfnorm, norm
 
 from peekbench.errors import DataError, SpecError
-from peekbench.records.analysis import Analysis, Table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer
-from peekbench_bayes.arrays import split
-from peekbench_bayes.model import DifferencePriors
-from peekbench_bayes.prior_check import QUANTILES, draw_cells, simulate_cells
+from peekbench_bayes.options import DifferencePriors
+from peekbench_bayes.prior_check import QUANTILES
 from peekbench_bayes.recovery import Components, estimate_components, simulate_known
+from peekbench_bayes.simulation import simulate_differences, simulate_prior_differences
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     Simulate = Callable[..., pd.DataFrame]
 
 NAMES = [f"{100 * quantile:g}%" for quantile in QUANTILES]
 TINY = {"task_sd": 1e-6, "cell_sd": 1e-6, "residual_sd": 1e-6}
 
 
-def ask(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
-    spec = make_component(AnalysisSpec, f"bayes.{name}", options)
-    return spec.entry.analyze(results, options=spec.options)
-
-
-def rows(table: Table) -> list[dict[str, Any]]:
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
-
-
 def with_models(simulate: Simulate, bias: float, **options: Any) -> pd.DataFrame:
-    """The same scores for two language models."""
-    import pandas as pd
-
+    """Simulate the same scores for two language models."""
     results = simulate(bias, **options)
     return pd.concat([results.assign(model=name) for name in ("bert", "gpt2")], ignore_index=True)
 
 
-def test_mean_effects_of_the_priors_are_those_of_the_formula(simulate: Simulate) -> None:
+def test_mean_effects_of_the_priors_agree_with_the_formula(simulate: Simulate) -> None:
     results = with_models(simulate, 0.01)
-    analysis = ask("prior_check", results, num_draws=20_000, difference_priors={**TINY, "model_sd": 0.08})
+    analysis = analyze(results, "prior_check", num_draws=20_000, difference_priors={**TINY, "model_sd": 0.08})
     (row,) = rows(analysis.tables[0])
     sd = (0.1**2 + 0.08**2 / 2) ** 0.5
     assert [row[name] for name in NAMES] == pytest.approx(norm.ppf(QUANTILES, scale=sd), abs=0.006)
@@ -55,86 +43,89 @@ def test_mean_effects_of_the_priors_are_those_of_the_formula(simulate: Simulate)
     assert row["observed"] == pytest.approx(0.01, abs=0.005)
 
 
-def test_spreads_of_the_priors_are_those_of_the_formula() -> None:
+def test_spreads_of_the_priors_agree_with_the_formula() -> None:
     rng = np.random.default_rng(0)
     priors = DifferencePriors(task_sd=0.04, cell_sd=0.03, residual_sd=0.05, residual_df=1e6)
-    cells = simulate_cells(np.full((1, 1000), 1000.0), priors, 4000, rng)
+    cells = simulate_prior_differences(np.full((1, 1000), 1000.0), priors, 4000, rng)
     between = cells.mean[:, 0].std(axis=1, ddof=1)
     assert np.quantile(between, QUANTILES[2:]) == pytest.approx(halfnorm.ppf(QUANTILES[2:], scale=0.04), rel=0.06)
     single = np.sqrt(cells.squares[:, 0, 0] / 999)
     variance = -np.log1p(-np.array(QUANTILES[2:])) * 0.05**2  # exponential
     assert np.quantile(single, QUANTILES[2:]) == pytest.approx(np.sqrt(variance), rel=0.06)
-    two = simulate_cells(np.full((2, 1000), 1000.0), priors, 1000, rng).mean
+    two = simulate_prior_differences(np.full((2, 1000), 1000.0), priors, 1000, rng).mean
     apart = (two[:, 0] - two[:, 1]).std(axis=1) / 2**0.5
     assert np.median(apart) == pytest.approx(halfnorm.ppf(0.5, scale=0.03), rel=0.1)
 
 
-@pytest.mark.parametrize("preset", ["printed", "random_slopes"])
-def test_accuracies_of_the_binomial_priors_are_those_of_the_formula(simulate: Simulate, preset: str) -> None:
+@pytest.mark.parametrize("preset", ["paper", "random_slopes"])
+def test_accuracies_of_the_binomial_priors_agree_with_the_formula(simulate: Simulate, preset: str) -> None:
     priors = {"effect_sd": 0.001, "task_sd": 0.001, "pair_sd": 0.001, "slope_sd": 0.001, "intercept_sd": 0.7}
     results = simulate(0.0, subsamples=10, num_test=500)
-    analysis = ask("prior_check", results, preset=preset, num_draws=10_000, count_priors=priors)
+    analysis = analyze(results, "prior_check", preset=preset, num_draws=10_000, count_priors=priors)
     mean = rows(analysis.tables[2])[0]
     assert [mean[name] for name in NAMES] == pytest.approx(1 / (1 + np.exp(-norm.ppf(QUANTILES, scale=0.7))), abs=0.015)
     assert mean["observed"] == pytest.approx(0.64, abs=0.03)
     single = rows(analysis.tables[1])[1]
-    assert single["50%"] == pytest.approx((2 * 0.23 / 500) ** 0.5, rel=0.1)  # that of two independent binomials
+    assert single["50%"] == pytest.approx((2 * 0.23 / 500) ** 0.5, rel=0.1)  # of two independent binomials
 
 
-def test_prior_effect_of_the_binomials_is_in_points(simulate: Simulate) -> None:
+def test_prior_effect_of_the_binomial_models_is_in_points(simulate: Simulate) -> None:
     small = {"intercept_sd": 0.001, "task_sd": 0.001, "pair_sd": 0.001, "effect_sd": 0.4}
     results = simulate(0.0, subsamples=10, num_test=2000)
-    (row,) = rows(ask("prior_check", results, preset="printed", num_draws=10_000, count_priors=small).tables[0])
-    half = norm.ppf(QUANTILES, scale=0.4) / 2  # arms are centerd: the effect lies half on either side of even odds
+    (row,) = rows(analyze(results, "prior_check", preset="paper", num_draws=10_000, count_priors=small).tables[0])
+    half = norm.ppf(QUANTILES, scale=0.4) / 2  # arms are centered: half of the effect lies on either side of even odds
     assert [row[name] for name in NAMES] == pytest.approx(np.tanh(half / 2), abs=0.01)
 
 
-def test_scores_are_not_used_for_what_the_priors_imply(simulate: Simulate) -> None:
-    for preset in ("calibrated", "printed"):
-        one, other = (
-            rows(ask("prior_check", simulate(bias), preset=preset, num_draws=100).tables[0])[0] for bias in (0.0, 0.03)
+def test_scores_do_not_change_the_prior_predictions(simulate: Simulate) -> None:
+    for preset in ("calibrated", "paper"):
+        first, second = (
+            rows(analyze(simulate(bias), "prior_check", preset=preset, num_draws=100).tables[0])[0]
+            for bias in (0.0, 0.03)
         )
-        assert [one[name] for name in NAMES] == [other[name] for name in NAMES]
-        assert one["observed"] < other["observed"] - 0.02
-        assert one["percentile"] <= other["percentile"]
+        assert [first[name] for name in NAMES] == [second[name] for name in NAMES]
+        assert first["observed"] < second["observed"] - 0.02
+        assert first["percentile"] <= second["percentile"]
 
 
-def test_what_priors_hardly_allow_is_warned_of(simulate: Simulate) -> None:
+def test_warnings_name_results_that_the_priors_hardly_allow(simulate: Simulate) -> None:
     narrow = {"mean_sd": 0.001, "task_sd": 0.0001, "residual_sd": 0.001}
-    assert not ask("prior_check", simulate(0.02)).warnings
-    raised = ask("prior_check", simulate(0.02), difference_priors=narrow).warnings
+    assert not analyze(simulate(0.02), "prior_check").warnings
+    raised = analyze(simulate(0.02), "prior_check", difference_priors=narrow).warnings
     assert any("mean effect is above" in text for text in raised)
     assert any("sd of single differences within tasks is above" in text for text in raised)
-    lowered = ask("prior_check", simulate(-0.02), difference_priors=narrow).warnings
+    lowered = analyze(simulate(-0.02), "prior_check", difference_priors=narrow).warnings
     assert any("mean effect is below" in text for text in lowered)
 
 
-def test_what_a_design_cannot_tell_is_left_out(simulate: Simulate) -> None:
+def test_quantities_that_a_design_does_not_determine_are_omitted(simulate: Simulate) -> None:
     def names(results: pd.DataFrame, preset: str) -> list[str]:
-        return [row["quantity"] for row in rows(ask("prior_check", results, preset=preset, num_draws=100).tables[1])]
+        return [
+            row["quantity"] for row in rows(analyze(results, "prior_check", preset=preset, num_draws=100).tables[1])
+        ]
 
-    for preset in ("calibrated", "printed"):
+    for preset in ("calibrated", "paper"):
         assert names(simulate(0.0, subsamples=1), preset) == ["sd of the tasks' means"]
         assert names(simulate(0.0, tasks=1), preset) == ["sd of single differences within tasks"]
-        holes = with_models(simulate, 0.0)
-        holes = holes[(holes["model"] == "bert") | (holes["task"] != "task0")]
-        holes = holes[(holes["subsample"] < 20) | (holes["task"] != "task1")].reset_index(drop=True)
-        assert len(names(holes, preset)) == 2
+        incomplete = with_models(simulate, 0.0)
+        incomplete = incomplete[(incomplete["model"] == "bert") | (incomplete["task"] != "task0")]
+        incomplete = incomplete[(incomplete["subsample"] < 20) | (incomplete["task"] != "task1")].reset_index(drop=True)
+        assert len(names(incomplete, preset)) == 2
     scores = simulate(0.0).assign(num_correct=np.nan)
-    with pytest.raises(DataError, match="numbers of right answers"):
-        ask("prior_check", scores, preset="printed")
+    with pytest.raises(DataError, match="preset paper .* use the preset calibrated"):
+        analyze(scores, "prior_check", preset="paper")
 
 
 @pytest.mark.parametrize("name", ["prior_check", "recovery"])
-def test_seeds_repeat(simulate: Simulate, name: str) -> None:
+def test_results_depend_only_on_the_seed(simulate: Simulate, name: str) -> None:
     results = simulate(0.0, subsamples=5)
     size = {"num_draws": 100} if name == "prior_check" else {"num_data_sets": 20, "draws": 100, "biases": [0.01]}
-    first, again, other = (ask(name, results, seed=seed, **size) for seed in (1, 1, 2))
+    first, again, other = (analyze(results, name, seed=seed, **size) for seed in (1, 1, 2))
     assert first == again
     assert first.tables[0].rows != other.tables[0].rows
 
 
-def test_simulated_data_have_the_asked_effect_and_spread() -> None:
+def test_simulated_data_have_the_requested_effect_and_spread() -> None:
     count = np.array([[4.0, 9.0, 1.0] * 100, [4.0, 0.0, 1.0] * 100])
     components = Components(count, 0.03, 0.02, np.full(count.shape, 1e-9))
     cells = simulate_known(components, 0.01, 50, np.random.default_rng(0))
@@ -142,27 +133,28 @@ def test_simulated_data_have_the_asked_effect_and_spread() -> None:
     first, second = cells.mean[:, 0, ::3], cells.mean[:, 1, ::3]
     assert (first - second).std() == pytest.approx(0.02 * 2**0.5, rel=0.05)
     assert (first * second).mean() - 0.01**2 == pytest.approx(0.03**2, rel=0.1)
-    noise = draw_cells(count, np.zeros((2000, *count.shape)), np.full(count.shape, 0.1), np.random.default_rng(1))
+    noise = simulate_differences(
+        count, np.zeros((2000, *count.shape)), np.full(count.shape, 0.1), np.random.default_rng(1)
+    )
     assert noise.mean[:, 0, 1].std() == pytest.approx(0.1 / 3, rel=0.07)
     assert noise.squares[:, 0, 1].mean() == pytest.approx(8 * 0.1**2, rel=0.07)
     assert not noise.squares[:, count == 1].any()
 
 
-def test_components_are_those_of_the_results(simulate: Simulate) -> None:
+def test_components_are_estimated_from_the_results(simulate: Simulate) -> None:
     bias = {f"task{number}": 0.05 * (-1) ** number for number in range(20)}
     results = simulate(bias, tasks=20, noise=0.03)
-    arms = split(results, ("bias",))[1][0]
-    components = estimate_components(arms, DifferencePriors(), np.random.default_rng(0))
+    components = estimate_components(bias_arms(results), DifferencePriors(), np.random.default_rng(0))
     assert components.task == pytest.approx(0.05, rel=0.25)
     assert components.single.mean() == pytest.approx(0.03 * 2**0.5, rel=0.05)
     assert components.cell == 0
 
 
 def test_known_biases_are_recovered(simulate: Simulate) -> None:
-    """Standard error of a share with 400 data sets: 1.6 points at 89%."""
+    """With 400 data sets, the standard error of a share is 1.6 points at 89%."""
     results = simulate(0.004, subsamples=20, noise=0.03)
-    analysis = ask("recovery", results, biases=[-0.02, 0.0, 0.008], num_data_sets=400, draws=250)
-    error = 0.03 * 2**0.5 / 10  # of a mean of 100 differences
+    analysis = analyze(results, "recovery", biases=[-0.02, 0.0, 0.008], num_data_sets=400, draws=250)
+    error = 0.03 * 2**0.5 / 10  # standard error of a mean of 100 differences
     for row, true in zip(rows(analysis.tables[0]), (-0.02, 0.0, 0.008), strict=True):
         assert row["true bias"] == true
         assert row["error of the mean"] == pytest.approx(0, abs=4 * error / 20)
@@ -178,9 +170,9 @@ def test_known_biases_are_recovered(simulate: Simulate) -> None:
     assert not analysis.warnings
 
 
-def test_recovery_of_two_models_and_of_scores_that_are_no_accuracies(simulate: Simulate) -> None:
+def test_recovery_with_two_models_and_with_other_scores(simulate: Simulate) -> None:
     results = with_models(simulate, 0.0, subsamples=8).assign(num_correct=np.nan)
-    analysis = ask("recovery", results, biases=[0.02], num_data_sets=40, draws=100)
+    analysis = analyze(results, "recovery", biases=[0.02], num_data_sets=40, draws=100)
     assert {column.unit for column in analysis.tables[0].columns} <= {"text", "change", "number", "fraction"}
     assert [row["standard deviation"] for row in rows(analysis.tables[2])] == [
         "between tasks",
@@ -188,26 +180,26 @@ def test_recovery_of_two_models_and_of_scores_that_are_no_accuracies(simulate: S
         "single differences, bert",
         "single differences, gpt2",
     ]
-    (_, single) = rows(ask("recovery", simulate(0.0), biases=[0.0], num_data_sets=20, draws=100).tables[2])
+    (_, single) = rows(analyze(simulate(0.0), "recovery", biases=[0.0], num_data_sets=20, draws=100).tables[2])
     assert single["standard deviation"] == "single differences"
 
 
-def test_intervals_that_do_not_hold_as_they_say_are_warned_of(simulate: Simulate) -> None:
+def test_warnings_name_inaccurate_coverage(simulate: Simulate) -> None:
     few = simulate(0.0, tasks=2, subsamples=2)
-    (wide,) = ask("recovery", few, biases=[0.01], draws=100).warnings
-    assert "wider than need be" in wide
-    # 100 draws cannot tell where the outermost 0.1% begin.
+    (wide,) = analyze(few, "recovery", biases=[0.01], draws=100).warnings
+    assert "wider than necessary" in wide
+    # 100 draws are too few to locate the outermost 0.1%.
     options = {"biases": [0.01], "draws": 100, "num_data_sets": 1000, "level": 0.998}
-    (narrow,) = ask("recovery", simulate(0.0, tasks=3), **options).warnings
-    assert "do not trust them" in narrow
+    (narrow,) = analyze(simulate(0.0, tasks=3), "recovery", **options).warnings
+    assert "do not rely on them" in narrow
 
 
-def test_presets_that_recovery_lacks_are_refused(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match="leave preset out"):
-        ask("recovery", simulate(0.0), preset="printed")
+def test_recovery_rejects_other_presets(simulate: Simulate) -> None:
+    with pytest.raises(SpecError, match="preset paper: .* remove preset"):
+        analyze(simulate(0.0), "recovery", preset="paper")
 
 
 @pytest.mark.parametrize(("name", "options"), [("prior_check", {}), ("recovery", {"num_data_sets": 20, "draws": 100})])
-def test_contract(simulate: Simulate, name: str, options: dict[str, Any]) -> None:
+def test_analyses_pass_the_contract_checks(simulate: Simulate, name: str, options: dict[str, Any]) -> None:
     spec = make_component(AnalysisSpec, f"bayes.{name}", options)
     check_analyzer(spec.entry, spec.options, simulate(0.01, subsamples=10))

@@ -1,0 +1,157 @@
+"""Options of the Bayesian analyses: presets, engines and priors. No prior is left to a library's default."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from peekbench import Options
+
+Preset: TypeAlias = Literal["calibrated", "paper", "random_slopes"]
+Effect: TypeAlias = Literal["bias", "boost"]
+
+
+class CountPriors(Options):
+    """Priors of the binomial presets, on the log-odds scale (the study's, section 6.1 of arXiv 2410.00179)."""
+
+    intercept_sd: float = Field(default=1.0, gt=0)
+    """Standard deviation of the normal prior of the log-odds at the average predictor."""
+    model_sd: float = Field(default=5.0, gt=0)
+    """Standard deviation of the normal prior of each other language model's difference from the first."""
+    effect_sd: float = Field(default=1.0, gt=0)
+    """Standard deviation of the normal prior of the bias (or boost)."""
+    task_sd: float = Field(default=1.0, gt=0)
+    """Scale of the half-normal prior of the standard deviation between tasks."""
+    pair_sd: float = Field(default=1.0, gt=0)
+    """Scale of the half-normal prior of the standard deviation between subsamples within a task."""
+    slope_sd: float = Field(default=3.5355, gt=0)
+    """Scale of the half-normal prior of the standard deviation between arms within a task, as in the published
+    analyses; preset random_slopes only."""
+
+
+class DifferencePriors(Options):
+    """Priors of the preset `calibrated`, on the scale of scores: 0.05 is five accuracy points."""
+
+    mean_sd: float = Field(default=0.1, gt=0)
+    """Standard deviation of the normal prior of the mean difference."""
+    model_sd: float = Field(default=0.05, gt=0)
+    """Standard deviation of the normal prior of each language model's deviation from the mean difference."""
+    task_sd: float = Field(default=0.05, gt=0)
+    """Scale of the half-normal prior of the standard deviation between the tasks' effects."""
+    cell_sd: float = Field(default=0.05, gt=0)
+    """Scale of the half-normal prior of the standard deviation of a model's deviation from a task's effect."""
+    residual_sd: float = Field(default=0.1, gt=0)
+    """Typical standard deviation of a single difference; its variance has an exponential prior."""
+    residual_df: float = Field(default=2.0, gt=0)
+    """Degrees of freedom by which the tasks of a model share information about the variance of single differences;
+    higher values assume more similar tasks."""
+
+
+class Hierarchical(Options):
+    """Options of `bayes.hierarchical`."""
+
+    preset: Preset = "calibrated"
+    """calibrated: a hierarchical model of the paired differences of scores. paper: binomial counts with effects of task
+    and subsample, section 6.1 of the study. random_slopes: as paper, and the effect of the arm varies by task, as in
+    the study's published analyses."""
+    engine: Literal["fast", "bambi", "both"] = "fast"
+    """fast: a Gibbs sampler for calibrated, nested Laplace for the other presets. bambi: MCMC, for paper and
+    random_slopes; requires peekbench[bayes]. both: runs both engines, to compare them."""
+    sampler: Literal["nutpie", "pymc", "bambi"] = "nutpie"
+    """Sampler of the engine bambi. nutpie, pymc: bambi's model with hierarchically centered effects, which mixes
+    better. bambi: the model as bambi writes it, sampled by PyMC; slow."""
+    effects: tuple[Effect, ...] = Field(default=("bias", "boost"), min_length=1)
+    """Effects to fit; boost is skipped if the results have no base arm."""
+    level: float = Field(default=0.89, gt=0, lt=1)
+    """Probability of the credible intervals; 0.89 is the study's."""
+    verdict_level: float = Field(default=0.95, gt=0, lt=1)
+    """Probability of the interval that decides the verdict; at 0.95, at most 5% of analyses of an unbiased method claim
+    a bias."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score; 0.005 is half an accuracy point."""
+    chains: int = Field(default=8, ge=2)
+    """Number of Markov chains."""
+    draws: int = Field(default=500, ge=100)
+    """Draws per chain after warm-up."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the random draws."""
+    save_posterior: bool = True
+    """Write the draws as ArviZ NetCDF files next to the report; requires arviz."""
+    count_priors: CountPriors = CountPriors()
+    """Priors of the presets paper and random_slopes."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Priors of the preset calibrated."""
+
+
+class Meta(Options):
+    """Options of `bayes.meta`."""
+
+    num_slices: int = Field(default=500, ge=2)
+    """Number of random slices; each keeps one subsample of each task and model."""
+    preset: Preset = "calibrated"
+    """Model to fit to each slice. Effects are differences of scores for calibrated, log-odds for the other presets."""
+    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
+    """Effects to fit; boost is skipped if the results have no base arm."""
+    level: float = Field(default=0.89, gt=0, lt=1)
+    """Probability of the credible intervals."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence; by default 0.005 of the score for calibrated, and 0.04
+    log-odds, the study's, for the other presets."""
+    draws: int = Field(default=60, ge=20)
+    """Draws per slice; preset calibrated only."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the slices and draws."""
+    count_priors: CountPriors = CountPriors()
+    """Priors of the presets paper and random_slopes."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Priors of the preset calibrated."""
+
+    @property
+    def region_limit(self) -> float:
+        """`region`, or the default of the preset."""
+        if self.region is not None:
+            return self.region
+        return 0.005 if self.preset == "calibrated" else 0.04
+
+
+class PriorCheck(Options):
+    """Options of `bayes.prior_check`."""
+
+    preset: Preset = "calibrated"
+    """Preset whose priors are checked."""
+    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
+    """Effects to check; boost is skipped if the results have no base arm."""
+    num_draws: int = Field(default=1000, ge=100)
+    """Number of simulated data sets; each has its own parameters."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the simulation."""
+    count_priors: CountPriors = CountPriors()
+    """Priors of the presets paper and random_slopes."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Priors of the preset calibrated."""
+
+
+class Recovery(Options):
+    """Options of `bayes.recovery`."""
+
+    preset: Preset = "calibrated"
+    """Model that simulates the data and is fitted; only calibrated is supported."""
+    biases: tuple[float, ...] = Field(default=(0.0, 0.005, 0.01, 0.02), min_length=1)
+    """True biases, in units of the score: 0.01 is one accuracy point."""
+    num_data_sets: int = Field(default=200, ge=20)
+    """Number of simulated data sets per true bias."""
+    level: float = Field(default=0.89, gt=0, lt=1)
+    """Probability of the credible intervals."""
+    verdict_level: float = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals that decide the conclusions."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score."""
+    draws: int = Field(default=400, ge=100)
+    """Draws per data set after warm-up."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the simulation and the draws."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Priors of the model."""
