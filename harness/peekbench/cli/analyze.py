@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -49,6 +48,8 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
+    from dataclasses import replace
+
     from peekbench.report import report_of_table
     from peekbench.results.analyze import analyze as run_analyses
     from peekbench.results.analyze import planned_trials
@@ -82,6 +83,7 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
 
     Example: peekbench audit specs/audit_small.yaml
     """
+
     from peekbench.execution.audits import audit as run_audits
     from peekbench.execution.audits import prepare
     from peekbench.report import report_of_audits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -201,6 +200,8 @@ def lock(
 
     Example: peekbench lock specs/hub.yaml
     """
+    from tempfile import TemporaryDirectory
+
     from peekbench.records.data import Folders
     from peekbench.spec.experiment import load_spec
     from peekbench.spec.lockfile import lock_path, make_lock, write_lock

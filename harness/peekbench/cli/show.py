@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -98,6 +96,8 @@ def schema(
 
     Example: peekbench schema -o specs/schema.json
     """
+    import json
+
     if report:
         from peekbench.report.render.json_schema import report_schema
 
@@ -124,4 +124,6 @@ def version() -> None:
 
     Example: peekbench version
     """
+    from importlib.metadata import version as version_of
+
     typer.echo(version_of("peekbench"))

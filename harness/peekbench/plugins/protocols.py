@@ -38,7 +38,7 @@ class Options(BaseModel):
     Lsa(num_components=10)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 O_contra = TypeVar("O_contra", bound=Options, contravariant=True)

@@ -19,6 +19,7 @@ from peekbench.plugins.entries import (
     RendererEntry,
     TaskGroupEntry,
 )
+from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import CallableField, Reference, find_reference_error
 from peekbench.records.data import TaskKind
@@ -101,7 +102,7 @@ def options_schema(options: type[Options]) -> dict[str, Any]:
         If an option has a type that YAML cannot express.
     """
     try:
-        return options.model_json_schema()
+        return options.model_json_schema(schema_generator=DescribedSchema)
     except PydanticUserError as error:
         raise PluginError(
             f"options {options.__name__}: {error.message}; give each option a type that YAML can express: text, "

@@ -21,7 +21,8 @@ Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
 class SpecModel(BaseModel):
     """Base class of the models of a spec."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Validators are built at the first use: that of a whole spec contains those of its parts.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def sort_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:

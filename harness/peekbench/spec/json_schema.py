@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry, TaskGroupEntry
+from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.kinds import PluginKind
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
@@ -53,8 +54,8 @@ class _Choice:
 
 def make_schema() -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of specs, those that only analyze scores included; leave out broken plugins."""
-    schema = ExperimentSpec.model_json_schema(mode="validation")
-    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation")
+    schema = ExperimentSpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
+    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     working = [plugin for plugin in registry.installed() if plugin not in broken]
@@ -133,7 +134,9 @@ def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[st
 def _self_contained(options: type[Options], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one options model; add the models that it refers to to `definitions`, under `key`."""
     template = "#/$defs/" + key + " {model}"
-    _, described = models_json_schema([(options, "validation")], ref_template=template)
+    _, described = models_json_schema(
+        [(options, "validation")], ref_template=template, schema_generator=DescribedSchema
+    )
     parts = described["$defs"]
     own: dict[str, Any] = parts.pop(options.__name__)
     definitions.update({f"{key} {name}": part for name, part in parts.items()})
