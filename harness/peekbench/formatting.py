@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from peekbench.records.analysis import Cell
 from peekbench.records.units import Unit
+
+if TYPE_CHECKING:
+    from peekbench.records.analysis import Cell
 
 UNKNOWN = "-"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticSerializationError
@@ -18,54 +18,63 @@ from peekbench.spec.base import Counts, Name, SpecModel, sort_sizes
 from peekbench.spec.error_messages import OptionsError, describe
 from peekbench.spec.yaml_loader import read_yaml
 
+if TYPE_CHECKING:
+    from typing import Self
+
 NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry
 EntryT = TypeVar("EntryT", bound=NamedEntry)
 
 
-class Component(SpecModel, Generic[EntryT]):
-    """A thing that a plugin registers, by name, with its options.
+class EntryField(Generic[EntryT]):
+    """Field of a component with the entry that it names; of the class, the field itself.
 
-    In YAML the name alone is enough: `classic.lsa` is short for `{use: classic.lsa}`. A subclass such as
-    `MethodSpec(Component[MethodEntry])` says which entries it can name.
+    Parameters
+    ----------
+    entry_type
+        Class of the entries that the component can name.
     """
 
-    _entry_type: ClassVar[Any]
+    def __init__(self, entry_type: type[EntryT]) -> None:
+        self._entry_type = entry_type
 
-    use: str
-    """`plugin.thing`; a plugin's name alone means its thing of the same name."""
-    options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
-    """Options of the plugin; `peekbench show plugin.thing` lists them."""
+    @overload
+    def __get__(self, component: None, owner: type) -> Self: ...
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Remember the entry type that parametrizes the class."""
-        for base in cls.__mro__:
-            args = getattr(base, "__pydantic_generic_metadata__", {}).get("args", ())
-            if args and not isinstance(args[0], TypeVar):
-                cls._entry_type = args[0]
-                return
+    @overload
+    def __get__(self, component: Component, owner: type) -> EntryT: ...
 
-    @classmethod
-    def plugin_kind(cls) -> PluginKind:
-        """Return the kind of thing that the component names."""
-        return kind_of(cls._entry_type)
+    def __get__(self, component: Component | None, owner: type) -> Self | EntryT:
+        """Return the entry that the component names."""
+        return self if component is None else self.find(component.use)
 
-    @classmethod
-    def find_entry(cls, use: str) -> EntryT:
-        """Return the entry that a plugin registered.
+    @property
+    def kind(self) -> PluginKind:
+        """Kind of thing that the component names."""
+        return kind_of(self._entry_type)
+
+    def find(self, use: str) -> EntryT:
+        """Return the entry of a name.
 
         Raises
         ------
         PluginError
             If the plugin cannot be loaded, or has no such entry.
         """
-        entry: EntryT = registry.find(use, cls._entry_type)
-        return entry
+        return registry.find(use, self._entry_type)
 
-    @property
-    def entry(self) -> EntryT:
-        """Entry that the plugin registered."""
-        return self.find_entry(self.use)
+
+class Component(SpecModel):
+    """A thing that a plugin registers, by name, with its options.
+
+    In YAML the name alone is enough: `classic.lsa` is short for `{use: classic.lsa}`.
+    """
+
+    entry: ClassVar[EntryField[Any]]
+
+    use: str
+    """`plugin.thing`; a plugin's name alone means its thing of the same name."""
+    options: SerializeAsAny[Options] = Field(default_factory=Options, validate_default=True)
+    """Options of the plugin; `peekbench show plugin.thing` lists them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -76,7 +85,7 @@ class Component(SpecModel, Generic[EntryT]):
     @classmethod
     def _check_entry_exists(cls, use: str) -> str:
         try:
-            cls.find_entry(use)
+            cls.entry.find(use)
         except PluginError as error:
             raise ValueError(str(error)) from error
         return use
@@ -86,11 +95,11 @@ class Component(SpecModel, Generic[EntryT]):
     def _validate_options(cls, value: Any, info: ValidationInfo) -> Options:
         if "use" not in info.data:  # the error in `use` is reported already
             return Options()
-        model = cls.find_entry(info.data["use"]).options
+        model = cls.entry.find(info.data["use"]).options
         if isinstance(value, Options):
             value = value.model_dump()
         try:
-            options = model.model_validate({} if value is None else value)
+            options: Options = model.model_validate({} if value is None else value)
         except ValidationError as error:
             raise OptionsError(model, error) from error
         try:
@@ -105,7 +114,7 @@ class Component(SpecModel, Generic[EntryT]):
         return dumped
 
 
-class NamedComponent(Component[EntryT], Generic[EntryT]):
+class NamedComponent(Component):
     """A component that tables show under a name of its own."""
 
     name: Name = Field(default="", validate_default=True)
@@ -117,8 +126,10 @@ class NamedComponent(Component[EntryT], Generic[EntryT]):
         return info.data.get("use", "unnamed") if name == "" else name
 
 
-class TaskSpec(NamedComponent[DataSourceEntry]):
+class TaskSpec(NamedComponent):
     """A task of an experiment."""
+
+    entry: ClassVar[EntryField[DataSourceEntry]] = EntryField(DataSourceEntry)
 
     num_test: Counts = ()
     """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
@@ -132,8 +143,10 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
 SAME_FOR_ALL_TASKS = frozenset({"model", "revision"})  # tables name the model, and locks pin its revision, by method
 
 
-class MethodSpec(NamedComponent[MethodEntry]):
+class MethodSpec(NamedComponent):
     """A method of an experiment."""
+
+    entry: ClassVar[EntryField[MethodEntry]] = EntryField(MethodEntry)
 
     by_task: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options that differ for some tasks, by the task's name. Of a nested option, give only the parts that differ."""
@@ -197,21 +210,27 @@ class MethodSpec(NamedComponent[MethodEntry]):
         return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
 
 
-class AnalysisSpec(Component[AnalyzerEntry]):
+class AnalysisSpec(Component):
     """An analysis of the results."""
 
+    entry: ClassVar[EntryField[AnalyzerEntry]] = EntryField(AnalyzerEntry)
 
-class AuditSpec(NamedComponent[AuditEntry]):
+
+class AuditSpec(NamedComponent):
     """An audit of the tasks' data."""
 
+    entry: ClassVar[EntryField[AuditEntry]] = EntryField(AuditEntry)
 
-class ExecutorSpec(Component[ExecutorEntry]):
+
+class ExecutorSpec(Component):
     """The executor of a run's work."""
+
+    entry: ClassVar[EntryField[ExecutorEntry]] = EntryField(ExecutorEntry)
 
 
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
 """Components whose plugins may pin versions."""
-ComponentT = TypeVar("ComponentT", bound=Component[Any])
+ComponentT = TypeVar("ComponentT", bound=Component)
 
 
 def merge(options: Options, differing: Mapping[str, Any]) -> Options:

@@ -19,7 +19,7 @@ from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.components import AnalysisSpec, AuditSpec, Component, ExecutorSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
-COMPONENTS: tuple[type[Component[Any]], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec)
+COMPONENTS: tuple[type[Component], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec)
 # Options that take one number or several; pydantic describes only the lists.
 NUMBERS = (
     ("Design", "num_train"),
@@ -68,7 +68,7 @@ def make_schema() -> dict[str, Any]:
         description = properties[name]["description"]
         properties[name] = {"anyOf": [{"type": "string"}, several], "description": description}
     for component in COMPONENTS:
-        choices = _list_choices(component.plugin_kind(), working, definitions)
+        choices = _list_choices(component.entry.kind, working, definitions)
         properties = definitions[component.__name__]["properties"]
         own = {name: part for name, part in properties.items() if name not in ("use", "options")}
         definitions[component.__name__] = {
