@@ -1,9 +1,9 @@
-"""Effective samples a second of `engine: bambi` against what bambi does by itself. Prints figures, asserts nothing.
+"""Compare the effective samples per second of `engine: bambi` with those of plain bambi. Assert nothing.
 
-Each way has a process of its own, so that its peak of memory is seen. bambi by itself is the model as one would write
-it, with an interaction of task and subsample and bambi's own parametrization, drawn from by PyMC. Seconds are of the
-processor, compilation included. Takes minutes, and with many subsamples gigabytes. With
---slices 3 it compares so many fits of `bayes.meta` with the engine's instead.
+Each sampler runs in its own process, so that its peak memory can be measured. Plain bambi fits the model with an
+interaction of task and subsample and bambi's default parametrization, and samples with PyMC. Seconds are processor
+seconds and include compilation. The benchmark takes minutes, and gigabytes of memory with many subsamples. With
+--slices 3, compare that many fits of `bayes.meta` with those of the bambi engine instead.
 
     OMP_NUM_THREADS=1 python benchmarks/engines.py FOLDER [--preset random_slopes] [--num-test 500] [--draws 1000]
 """
@@ -18,6 +18,7 @@ import resource
 import warnings
 from pathlib import Path
 
+import bambi
 import numpy as np
 from arviz_stats.base import array_stats
 
@@ -30,96 +31,111 @@ from peekbench_bayes.options import CountPriors, Hierarchical, Meta, Preset
 from peekbench_bayes.slices import draw_slices, fit_count_slices
 from peekbench_bayes.summaries import summarize
 
-BY_ITSELF = "bambi by itself"
-OURS = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
+PLAIN = "plain bambi"
+ENGINES = {"engine bambi, nutpie": "nutpie", "engine bambi, PyMC": "pymc"}
+"""Name to sampler."""
 
 
-def draw_by_itself(arms: PairedArms, preset: Preset, draws: int) -> FloatArray:
-    """Draws of the effect, (n_chains, n_draws), with the study's priors and its own terms."""
-    import bambi
+def normal_prior(sd: float) -> bambi.Prior:
+    """Return a normal prior around zero."""
+    return bambi.Prior("Normal", mu=0, sigma=sd)
 
+
+def group_prior(scale: float) -> bambi.Prior:
+    """Return the prior of a group's effects, whose standard deviation has a half-normal prior."""
+    return bambi.Prior("Normal", mu=0, sigma=bambi.Prior("HalfNormal", sigma=scale))
+
+
+def sample_with_plain_bambi(arms: PairedArms, preset: Preset, num_draws: int) -> FloatArray:
+    """Draw from the posterior of the effect with the paper's priors: (n_chains, n_draws)."""
     priors = CountPriors()
     table = tabulate(make_count_rows(arms, preset, priors))
     table["subsample"] = table["pair"].str.slice(6)
     table["method"] = table["arm"].astype(int).astype(str)
-
-    def normal(sd: float) -> bambi.Prior:
-        return bambi.Prior("Normal", mu=0, sigma=sd)
-
-    def group(scale: float) -> bambi.Prior:
-        return bambi.Prior("Normal", mu=0, sigma=bambi.Prior("HalfNormal", sigma=scale))
-
-    terms = {"Intercept": normal(priors.intercept_sd), "arm": normal(priors.effect_sd)}
+    terms = {"Intercept": normal_prior(priors.intercept_sd), "arm": normal_prior(priors.effect_sd)}
     if len(arms.models) > 1:
-        terms["model"] = normal(priors.model_sd)
-    terms["1|task"] = group(priors.task_sd)
+        terms["model"] = normal_prior(priors.model_sd)
+    terms["1|task"] = group_prior(priors.task_sd)
     if preset == "random_slopes":
-        terms["1|task:method"] = group(priors.slope_sd)
-    terms["1|task:subsample"] = group(priors.pair_sd)
-    right = " + ".join(f"({name})" if "|" in name else name for name in terms if name != "Intercept")
-    model = bambi.Model(f"p(right, trials) ~ {right}", table, family="binomial", priors=terms)
-    trace = model.fit(draws=draws, tune=TUNE, chains=CHAINS, cores=1, random_seed=0, progressbar=False)
+        terms["1|task:method"] = group_prior(priors.slope_sd)
+    terms["1|task:subsample"] = group_prior(priors.pair_sd)
+    right_side = " + ".join(f"({name})" if "|" in name else name for name in terms if name != "Intercept")
+    model = bambi.Model(f"p(right, trials) ~ {right_side}", table, family="binomial", priors=terms)
+    trace = model.fit(draws=num_draws, tune=TUNE, chains=CHAINS, cores=1, random_seed=0, progressbar=False)
     return np.asarray(trace.posterior["arm"])
 
 
-def measure(way: str, arms: PairedArms, preset: Preset, draws: int) -> tuple[float, float, float]:
-    """Effective samples of the effect, seconds and peak of memory in GB."""
-    warnings.simplefilter("ignore")  # of the samplers
-    started = sum(os.times()[:4])  # of compilers too, which are children
-    if way == BY_ITSELF:
-        effect = draw_by_itself(arms, preset, draws)
+def measure(sampler: str, arms: PairedArms, preset: Preset, num_draws: int) -> tuple[float, float, float]:
+    """Return the effective samples of the effect, the processor seconds, and the peak memory in GB."""
+    warnings.simplefilter("ignore")  # those of the samplers
+    started = sum(os.times()[:4])  # includes compilers, which are child processes
+    if sampler == PLAIN:
+        effect = sample_with_plain_bambi(arms, preset, num_draws)
     else:
-        options = Hierarchical(preset=preset, engine="bambi", sampler=OURS[way], chains=CHAINS, draws=draws)
-        found = fit_with_bambi(arms, options).log_odds
-        assert found is not None
-        effect = found
+        options = Hierarchical(preset=preset, engine="bambi", sampler=ENGINES[sampler], chains=CHAINS, draws=num_draws)
+        log_odds = fit_with_bambi(arms, options).log_odds
+        assert log_odds is not None
+        effect = log_odds
     seconds = sum(os.times()[:4]) - started
     return float(array_stats.ess(effect)), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 
 def compare_slices(arms: PairedArms, preset: Preset, number: int) -> None:
-    """Print how far fits of `bayes.meta` are from the bambi engine's: mean, low and high in posterior sd."""
+    """Print the differences between fits of `bayes.meta` and of the bambi engine, in posterior standard deviations."""
     warnings.simplefilter("ignore")
     meta = Meta(preset=preset)
     slices = list(itertools.islice(draw_slices(arms, meta.num_slices, np.random.default_rng(meta.seed)), number))
-    found = fit_count_slices(slices, preset, meta.count_priors, meta.level)
-    for at, one in enumerate(slices):
-        posterior = fit_with_bambi(one, Hierarchical(preset=preset, engine="bambi", draws=1000))
+    effects = fit_count_slices(slices, preset, meta.count_priors, meta.level)
+    for position, slice_arms in enumerate(slices):
+        posterior = fit_with_bambi(slice_arms, Hierarchical(preset=preset, engine="bambi", draws=1000))
         assert posterior.log_odds is not None
-        bambi = summarize(posterior.log_odds, meta.level)
-        pairs = ((found.mean[at], bambi.mean), (found.low[at], bambi.low), (found.high[at], bambi.high))
-        off = ", ".join(f"{(ours - theirs) / bambi.sd:+.3f}" for ours, theirs in pairs)
-        print(f"{preset}, slice {at}: {off}; failed checks of bambi: {len(posterior.failed)}", flush=True)
+        reference = summarize(posterior.log_odds, meta.level)
+        pairs = (
+            (effects.mean[position], reference.mean),
+            (effects.low[position], reference.low),
+            (effects.high[position], reference.high),
+        )
+        differences = ", ".join(f"{(ours - theirs) / reference.sd:+.3f}" for ours, theirs in pairs)
+        print(
+            f"{preset}, slice {position}: mean, low, high {differences}; "
+            f"failed checks of bambi: {len(posterior.failed)}",
+            flush=True,
+        )
 
 
 def main() -> None:
+    """Print a line for each sampler, or for each slice."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--preset", choices=["paper", "random_slopes"], default="random_slopes")
     parser.add_argument("--num-test", type=int, default=500)
-    parser.add_argument("--draws", type=int, default=1000, help=f"of each of {CHAINS} chains, after {TUNE} to tune")
-    parser.add_argument("--ways", nargs="+", choices=[*OURS, BY_ITSELF], default=[*OURS, BY_ITSELF])
-    parser.add_argument("--slices", type=int, default=0, help="compare so many slices of bayes.meta with bambi instead")
-    asked = parser.parse_args()
-    results = load_results(asked.folder / "few_shot")
-    some = results[(results["num_train"] == 100) & (results["num_test"] == asked.num_test)]
-    (arms,) = split_results(some, ("bias",))[1]
-    if asked.slices:
-        compare_slices(arms, asked.preset, asked.slices)
+    parser.add_argument(
+        "--draws", type=int, default=1000, help=f"draws of each of {CHAINS} chains, after {TUNE} to tune"
+    )
+    parser.add_argument("--samplers", nargs="+", choices=[*ENGINES, PLAIN], default=[*ENGINES, PLAIN])
+    parser.add_argument(
+        "--slices", type=int, default=0, help="compare that many slices of bayes.meta with bambi instead"
+    )
+    arguments = parser.parse_args()
+    results = load_results(arguments.folder / "few_shot")
+    selected = results[(results["num_train"] == 100) & (results["num_test"] == arguments.num_test)]
+    (arms,) = split_results(selected, ("bias",))[1]
+    if arguments.slices:
+        compare_slices(arms, arguments.preset, arguments.slices)
         return
-    print(f"{asked.preset}, n={asked.num_test}, {CHAINS} chains of {TUNE} + {asked.draws:,}:")
+    print(f"{arguments.preset}, n={arguments.num_test}, {CHAINS} chains of {TUNE} + {arguments.draws:,}:")
     rates = {}
-    for way in asked.ways:
+    for sampler in arguments.samplers:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            samples, seconds, memory = pool.apply(measure, (way, arms, asked.preset, asked.draws))
-        rates[way] = samples / seconds
+            num_samples, seconds, memory = pool.apply(measure, (sampler, arms, arguments.preset, arguments.draws))
+        rates[sampler] = num_samples / seconds
         print(
-            f"{way:<22} {samples:7,.0f} effective samples in {seconds:7.1f} s: {rates[way]:7.1f} a second, "
-            f"{memory:.2f} GB",
+            f"{sampler:<22} {num_samples:7,.0f} effective samples in {seconds:7.1f} s: "
+            f"{rates[sampler]:7.1f} per second, {memory:.2f} GB",
             flush=True,
         )
-    for way in rates.keys() & OURS.keys() if BY_ITSELF in rates else ():
-        print(f"{way}: {rates[way] / rates[BY_ITSELF]:.1f} times {BY_ITSELF}")
+    for engine in rates.keys() & ENGINES.keys() if PLAIN in rates else ():
+        print(f"{engine}: {rates[engine] / rates[PLAIN]:.1f} times the rate of {PLAIN}")
 
 
 if __name__ == "__main__":

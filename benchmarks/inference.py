@@ -1,4 +1,4 @@
-"""Seconds that the fits of `peekbench_bayes` take on the study's published accuracies. Prints figures, asserts nothing.
+"""Measure the seconds that the fits of `peekbench_bayes` take on the published accuracies. Assert nothing.
 
 OMP_NUM_THREADS=1 python benchmarks/inference.py FOLDER
 """
@@ -28,32 +28,33 @@ from peekbench_bayes.options import CountPriors, Hierarchical, Meta
 NUM_DRAWS = 4000
 
 
-def measure(name: str, work: Callable[[], Any], times: int = 3) -> Any:
-    """Print the least of some times."""
+def measure(name: str, work: Callable[[], Any], repeats: int = 3) -> Any:
+    """Call a function several times, print the shortest time, and return the last result."""
     seconds = []
-    for _ in range(times):
+    for _ in range(repeats):
         started = time.perf_counter()
-        found = work()
+        result = work()
         seconds.append(time.perf_counter() - started)
     print(f"{name:<64} {min(seconds):7.2f} s", flush=True)
-    return found
+    return result
 
 
 def predict(rows: CountRows, mode: Mode) -> FloatArray:
-    """Posterior predictive differences of accuracies, joint draws of the effects included: (NUM_DRAWS, ...)."""
+    """Draw posterior predictive differences of accuracies, with joint draws of the effects: (NUM_DRAWS, ...)."""
     rng = np.random.default_rng(0)
     draws = draw(mode, rng.choice(len(mode.log_density), size=NUM_DRAWS, p=grid_weights(mode)), rng)
-    return np.concatenate([predict_differences(rows, chance, rng) for chance in predict_probabilities(rows, draws)])
+    probabilities = predict_probabilities(rows, draws)
+    return np.concatenate([predict_differences(rows, probability, rng) for probability in probabilities])
 
 
 def main() -> None:
+    """Print a line for each fit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="the published accuracies")
     results = load_results(parser.parse_args().folder / "few_shot")
     results = results[results["num_train"] == 100]
-    _, both = split_results(results, ("bias", "boost"))
-    biases = {arms.num_test: arms for arms in both if arms.effect == "bias"}
-    fit_differences(biases[500], Hierarchical(draws=100))  # imports what is imported late
+    _, both_effects = split_results(results, ("bias", "boost"))
+    biases = {arms.num_test: arms for arms in both_effects if arms.effect == "bias"}
     for size in (500, 100):
         number = 2 * np.isfinite(biases[size].difference).sum()
         measure(f"calibrated, {number:,} rows", partial(fit_differences, biases[size], Hierarchical()))
@@ -61,18 +62,22 @@ def main() -> None:
     options = Hierarchical(save_posterior=False)
     measure("bayes.hierarchical as a whole, boost and bias of n=500", partial(analyze, at_500, options=options))
     slopes = Hierarchical(preset="random_slopes")
-    measure(f"random_slopes, {len(both)} fits", lambda: [fit_counts(arms, slopes) for arms in both], times=1)
+    measure(
+        f"random_slopes, {len(both_effects)} fits",
+        lambda: [fit_counts(arms, slopes) for arms in both_effects],
+        repeats=1,
+    )
     for size in (500, 100):
         rows = make_count_rows(biases[size], "random_slopes", CountPriors())
         mode, _ = approximate(rows)
         measure(f"{NUM_DRAWS:,} posterior predictive draws, random_slopes, n={size}", partial(predict, rows, mode))
     for preset in ("calibrated", "paper", "random_slopes"):
         meta = Meta(preset=preset)
-        found = measure(
+        analysis = measure(
             f"bayes.meta, {meta.num_slices} slices, {preset}",
             partial(analyze_slices, at_500, options=meta),
         )
-        for table in found.tables:
+        for table in analysis.tables:
             print("   ", dict(zip([column.name for column in table.columns], table.rows[0], strict=True)))
 
 

@@ -39,7 +39,7 @@ def power_curves(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
         _bias_axis("bias", is_accuracy),
         Axis("probability of detection", "fraction"),
         panels,
-        "Of the t test of the mean bias over these tasks.",
+        "For the t test of the mean bias over these tasks.",
     )
 
 

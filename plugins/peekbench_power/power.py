@@ -106,7 +106,7 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
             *(Column(f"power at {format_bias(bias, is_accuracy)}", "fraction") for bias in options.biases),
         ),
         tuple(rows),
-        "Of t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
+        "For t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
         "over these tasks.",
     )
 
