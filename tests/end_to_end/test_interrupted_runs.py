@@ -31,7 +31,7 @@ def write_spec(name: str, **parts: Any) -> Path:
         "methods": [
             "toy.vote",
             {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}},
-            {"use": "toy.faulty", "name": "slow", "options": {"fault": "none", "seconds": 0.01}},
+            {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}},
         ],
         "design": {"num_train": 12, "num_test": 30, "num_subsamples": 12},
         "analyses": ["toy.count"],
@@ -158,7 +158,7 @@ def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers
 
 
 def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
-    dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "marker": str(tmp_path / "died")}}
+    dies = {"use": "toy.faulty", "name": "dies", "options": {"error": "kill", "marker": str(tmp_path / "died")}}
     completed = finish(write_spec("once", methods=["toy.vote", dies]), 2)
     assert (tmp_path / "died").exists()
     assert completed.returncode == 0, completed.stderr
@@ -166,7 +166,7 @@ def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path)
 
 
 def test_a_trial_that_always_kills_its_worker_fails_and_others_continue() -> None:
-    dies = {"use": "toy.faulty", "name": "dies", "options": {"fault": "kill", "share": 0.2}}
+    dies = {"use": "toy.faulty", "name": "dies", "options": {"error": "kill", "share": 0.2}}
     completed = finish(write_spec("always", methods=["toy.vote", dies]), 2)
     assert completed.returncode == 3, completed.stderr
     with Store.open("runs/always.sqlite") as store:
@@ -192,18 +192,18 @@ def test_workers_killed_at_random_are_replaced() -> None:
     assert numbers("attacked") == numbers("calm")
 
 
-@pytest.mark.parametrize("fault", ["raise", "exit", "surrogate", "nan", "shape", "sum", "type"])
-def test_failures_are_stored_and_reported_and_other_trials_continue(fault: str) -> None:
-    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"fault": fault, "share": 0.5}}
-    spec = write_spec(f"faulty-{fault}", methods=["toy.vote", faulty], analyses=["summary", "permutation"])
+@pytest.mark.parametrize("error", ["raise", "exit", "surrogate", "nan", "shape", "sum", "type"])
+def test_failures_are_stored_and_reported_and_other_trials_continue(error: str) -> None:
+    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"error": error, "share": 0.5}}
+    spec = write_spec(f"faulty-{error}", methods=["toy.vote", faulty], analyses=["summary", "permutation"])
     completed = finish(spec, 1)
     assert completed.returncode == 3, completed.stderr
-    with Store.open(f"runs/faulty-{fault}.sqlite") as store:
+    with Store.open(f"runs/faulty-{error}.sqlite") as store:
         failures = store.failures()
         assert len(store.done()) + len(failures) == 48
     assert 0 < len(failures) < 24
     assert all("Traceback" in failure.traceback for failure in failures)
-    report = Path(f"reports/faulty-{fault}/report.txt").read_text()
+    report = Path(f"reports/faulty-{error}/report.txt").read_text()
     assert f"{len(failures)} trials failed" in report
     assert "The design has missing trials" in report
     assert "subsamples missing" in report

@@ -91,7 +91,7 @@ def frame_prompt(class_names: Sequence[str], instruction: str, examples: Sequenc
 def render_prompt(
     text: str, class_names: Sequence[str], instruction: str, examples: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Return the prompt for a text. It ends where the answer, a class name, follows.
+    r"""Return the prompt for a text. It ends where the answer, a class name, follows.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def render_prompt(
 
     Examples
     --------
-    >>> render_prompt("It crashes.", ["bug", "question"], "").endswith("### Text: It crashes.\\n### Answer:")
+    >>> render_prompt("It crashes.", ["bug", "question"], "").endswith("### Text: It crashes.\n### Answer:")
     True
     """
     return frame_prompt(class_names, instruction, examples).around(text)

@@ -72,7 +72,7 @@ def store_path(spec: ExperimentSpec) -> Path:
 
 
 def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Progress | None = None) -> RunSummary:
-    """Run the trials of a spec that its store does not have yet.
+    r'''Run the trials of a spec that its store does not have yet.
 
     Parameters
     ----------
@@ -101,11 +101,24 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
 
     Examples
     --------
-    >>> import peekbench
-    >>> spec = peekbench.load_spec("specs/quickstart.yaml")  # doctest: +SKIP
-    >>> summary = peekbench.run(spec)  # doctest: +SKIP
-    >>> peekbench.analyze(summary.store)  # doctest: +SKIP
-    """
+    >>> from tempfile import TemporaryDirectory
+    >>> from peekbench import load_spec
+    >>> spec = """
+    ... name: tickets
+    ... seed: 1
+    ... tasks: [{use: files, options: {path: tickets.csv}}]
+    ... methods: [controls.null]
+    ... design: {num_train: 4, num_test: 10, num_subsamples: 2}
+    ... executor: {use: local, options: {workers: 1}}
+    ... """
+    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tickets.csv").write_text("\n".join(["text,label", *rows]))
+    ...     _ = Path(folder, "tickets.yaml").write_text(spec)
+    ...     summary = run(load_spec(Path(folder, "tickets.yaml")), store=Path(folder, "tickets.sqlite"))
+    >>> summary.finished
+    2
+    '''
     progress = progress or NullProgress()
     forget()
     tasks = describe_tasks(spec)

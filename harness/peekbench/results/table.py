@@ -26,7 +26,7 @@ STUDY_FILE = "accuracies.csv"
 
 
 def load_results(path: str | Path) -> pd.DataFrame:
-    """Load the results table.
+    r"""Load the results table.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def load_results(path: str | Path) -> pd.DataFrame:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "accuracies.csv"
-    ...     _ = path.write_text("task,num_test,base,extra,test\\nnews,200,0.655,0.715,0.730\\n")
+    ...     _ = path.write_text("task,num_test,base,extra,test\nnews,200,0.655,0.715,0.730\n")
     ...     results = load_results(path)
     >>> results[["task", "subsample", "arm", "num_correct", "score"]]
        task  subsample    arm  num_correct  score

@@ -98,7 +98,7 @@ def test_lock_and_prefetch_print_versions_and_steps(spec: str, monkeypatch: pyte
     Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
     broken = peek("prefetch", "broken.yaml", status=2)
     assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
-    assert "1 of 3 could not be had: a" in broken.stderr
+    assert "1 of 3 downloads failed: a" in broken.stderr
     Path("newest").write_text("8")
     assert "revision 7" in peek("lock", spec).stdout
     assert "revision 8" in peek("lock", spec, "--newest").stdout
@@ -202,10 +202,10 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
         (
             ["validate", "kinds.yaml"],
-            "method toy.vote (toy.vote) takes classification, but task toy.numbers",
+            "method toy.vote (toy.vote) supports classification, but task toy.numbers",
         ),
         (["plan", "bad.yaml"], "no method 'toy.voet'"),
-        (["report", "none"], "no such file; `peekbench run SPEC` makes one"),
+        (["report", "none"], "no such file; `peekbench run SPEC` creates one"),
         (["analyze", "none.csv"], "no such file or folder"),
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
         (["check", "toy.voet"], "no method 'toy.voet'"),
@@ -269,7 +269,7 @@ def test_list_show_check_schema_version() -> None:
     assert "peekbench-toy 1.0" in peek("list", "plugins").stdout
     assert "num_components: int (>= 1), default 10" in peek("show", "classic.lsa").stdout
     assert peek("check", "toy.vote").stdout.count("passed") == 12
-    failed = peek("check", "toy.faulty", "--options", "{fault: nan}", status=3)
+    failed = peek("check", "toy.faulty", "--options", "{error: nan}", status=3)
     assert "FAILED  same seed, same predictions" in failed.stdout
     peek("schema", "-o", "schema.json")
     assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"

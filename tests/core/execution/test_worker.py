@@ -186,7 +186,7 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("error", "message"),
     [
         ("raise", "RuntimeError: this method is broken"),
         ("exit", "SystemExit: 0"),
@@ -197,8 +197,8 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
         ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
     ],
 )
-def test_an_error_fails_its_trial_with_traceback_and_place(fault: str, message: str, make_spec: MakeSpec) -> None:
-    spec = make_spec(methods=[{"use": "toy.faulty", "options": {"fault": fault}}])
+def test_an_error_fails_its_trial_with_traceback_and_place(error: str, message: str, make_spec: MakeSpec) -> None:
+    spec = make_spec(methods=[{"use": "toy.faulty", "options": {"error": error}}])
     (failure,) = Worker(spec)(items(spec)[0])
     assert isinstance(failure, TrialFailure)
     assert failure.error.startswith(message)

@@ -244,7 +244,7 @@ def test_methods_with_different_options_share_no_base(tmp_path: Path, monkeypatc
 
 
 def test_check_method_continues_after_a_failed_check() -> None:
-    outcomes = {outcome.name: outcome for outcome in check_method("toy.faulty", {"fault": "raise"})}
+    outcomes = {outcome.name: outcome for outcome in check_method("toy.faulty", {"error": "raise"})}
     assert len(outcomes) == len(METHOD_CHECKS)
     assert "RuntimeError: this method is broken" in outcomes[SEED].message
     assert outcomes["importing the plugin is fast"].passed
