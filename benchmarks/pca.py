@@ -1,7 +1,7 @@
-"""The study's PCA experiment through the harness and in a plain scikit-learn loop: seconds, and how far scores differ.
+"""Compares the study's PCA experiment in peekbench and in a plain scikit-learn loop: seconds and scores.
 
-The loop does what a reader would write: for the same rows, scikit-learn's `PCA`, `LinearRegression` and `r2_score`. It
-is run on a part of the trials, and its time scaled to all of them.
+The loop uses scikit-learn's `PCA`, `LinearRegression` and `r2_score` on the same rows. It runs on some of the trials,
+and its time is scaled to all of them.
 
     python benchmarks/pca.py [--spec specs/paper/pca.yaml] [--plain 2000] [--workers 2]
 """
@@ -32,7 +32,7 @@ ARMS = ("base", "extra", "test")
 
 
 def plain_scores(spec: ExperimentSpec, trials: list[Trial]) -> tuple[dict[tuple[Trial, str], float], float]:
-    """R^2 by trial and arm, and the seconds that it took without drawing the rows."""
+    """Return R^2 by trial and arm, and the seconds without drawing the rows."""
     method = spec.methods[0]
     tasks = {task.name: task for task in spec.tasks}
     samplers: dict[str, tuple[Any, Sampler]] = {}
@@ -61,7 +61,7 @@ def plain_scores(spec: ExperimentSpec, trials: list[Trial]) -> tuple[dict[tuple[
 
 
 def stored_scores(path: Path) -> dict[tuple[str, int, str], float]:
-    """R^2 by task, subsample and arm."""
+    """Return R^2 by task, subsample and arm."""
     with Store.open(path) as store:
         columns = store.result_columns()
     keys = zip(columns["task"], columns["subsample"], columns["arm"], strict=True)
@@ -69,12 +69,13 @@ def stored_scores(path: Path) -> dict[tuple[str, int, str], float]:
 
 
 def main() -> None:
+    """Run both, and print the times and the largest difference of scores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--spec", type=Path, default=ROOT / "specs" / "paper" / "pca.yaml")
-    parser.add_argument("--plain", type=int, default=2000, help="Trials of the plain loop.")
+    parser.add_argument("--plain", type=int, default=2000, help="Number of trials of the plain loop.")
     parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    spec = load_spec(options.spec).with_executor_options(workers=options.workers)
+    arguments = parser.parse_args()
+    spec = load_spec(arguments.spec).with_executor_options(workers=arguments.workers)
     trials = list(make_trials(spec))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pca.sqlite"
@@ -86,10 +87,11 @@ def main() -> None:
         size = path.stat().st_size
     assert (summary.finished, summary.failed) == (len(trials), 0)
     print(
-        f"harness, {options.workers} workers: {len(trials):,} trials in {seconds:.0f} s (bar of the whole spec: 120), "
-        f"{seconds / len(trials) * 1000:.2f} ms a trial, processor time {processor:.0f} s; store {size / 1e6:,.0f} MB"
+        f"peekbench, {arguments.workers} workers: {len(trials):,} trials in {seconds:.0f} s "
+        f"(target for the full spec: 120 s), {seconds / len(trials) * 1000:.2f} ms per trial, "
+        f"processor time {processor:.0f} s; store {size / 1e6:,.0f} MB"
     )
-    part = trials[:: max(1, len(trials) // options.plain)]
+    part = trials[:: max(1, len(trials) // arguments.plain)]
     with one_thread_pools():
         scores, seconds = plain_scores(spec, part)
     print(
@@ -99,7 +101,7 @@ def main() -> None:
     differences = [
         abs(score - stored[trial.draw.task, trial.draw.subsample, arm]) for (trial, arm), score in scores.items()
     ]
-    print(f"largest difference of {len(differences):,} scores: {max(differences):.1e} (bar: 1e-9)")
+    print(f"largest difference of {len(differences):,} scores: {max(differences):.1e} (target: 1e-9)")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the report of a large run costs: a store of 25 tasks x 4 methods x 270 subsamples, filled with made-up scores.
+"""Measures the report of a large run: a store of 25 tasks x 4 methods x 270 subsamples with simulated scores.
 
-Prints how long reading, analyzing and rendering take, how large the HTML is, whether a second report of the same store
-has the same bytes, and, where playwright and chromium are installed, how long sorting its largest table takes.
+Prints the seconds of reading, analyzing and rendering, the size of the HTML, and whether a second report of the same
+store has the same bytes. If playwright and chromium are installed, it also prints the time to sort the largest table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from peekbench.store.writer import Store
 
 TASKS, SUBSAMPLES, NUM_TEST = 25, 270, 100
 METHODS = ("classic.lsa", "lsa-50", "classic.word2vec", "classic.self_training")
-BATCH = 1000  # trials stored at once
+BATCH = 1000  # trials per transaction
 SORT_ALL = """() => [...document.querySelectorAll("table[data-sort]")]
   .map((table) => [table.tBodies[0].rows.length, ...[...table.querySelectorAll("thead button")].map((button) => {
     const start = performance.now();
@@ -34,6 +34,7 @@ SORT_ALL = """() => [...document.querySelectorAll("table[data-sort]")]
 
 
 def large_spec(folder: Path) -> ExperimentSpec:
+    """Return the spec of the run."""
     raw = {
         "name": "large",
         "tasks": [{"use": "docstrings.numpy", "name": f"task{number}"} for number in range(TASKS)],
@@ -44,10 +45,10 @@ def large_spec(folder: Path) -> ExperimentSpec:
 
 
 def fill(path: Path, spec: ExperimentSpec) -> None:
-    """Store made-up outcomes of every trial, in the form in which workers hand them over."""
+    """Store simulated outcomes of every trial, in the form that workers return."""
     known = {
         "kind": "classification", "rows": 1000, "class_names": ["no", "yes"], "class_counts": [500, 500],
-        "details": {}, "fingerprint": "made up",
+        "details": {}, "fingerprint": "simulated",
     }  # fmt: skip
     with Store.for_run(path, spec, {task.name: known for task in spec.tasks}) as store:
         session: dict[str, Any] = {
@@ -66,24 +67,24 @@ def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     keys = {method.name: method.base_key() for method in spec.methods}
     labels = np.zeros(NUM_TEST, dtype=np.int64)
     for item in group_trials(make_trials(spec), keys, set()):
-        for place, trial in enumerate(item.trials):
-            arms = ("base", "extra", "test") if place == 0 else ("extra", "test")
+        for position, trial in enumerate(item.trials):
+            arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
             yield TrialResult(trial, labels, tuple(_arm(rng, trial, arm) for arm in arms))
 
 
 def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:
-    chance = 0.6 + 0.05 * (arm != "base") + 0.01 * (arm == "test") * METHODS.index(trial.method)
-    correct = int(rng.binomial(NUM_TEST, chance))
+    accuracy = 0.6 + 0.05 * (arm != "base") + 0.01 * (arm == "test") * METHODS.index(trial.method)
+    correct = int(rng.binomial(NUM_TEST, accuracy))
     predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
     metrics = {"loss": float(rng.normal(2, 0.1))}
-    scores = {"num_correct": correct, "score": correct / NUM_TEST, "log_loss": 0.69, "brier": 0.5, "macro_f1": chance}
+    scores = {"num_correct": correct, "score": correct / NUM_TEST, "log_loss": 0.69, "brier": 0.5, "macro_f1": accuracy}
     return ArmResult(arm, scores, 0.1, 0.01, metrics, predictions)
 
 
 def sorting_times(page_path: Path) -> list[list[float]] | None:
-    """Of every table its rows and the milliseconds that sorting by each column takes; None without a browser."""
+    """Return the number of rows of each table and the milliseconds to sort by each column; None without a browser."""
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - optional
     except ImportError:
         return None
     chromium = shutil.which("chromium")
@@ -99,12 +100,13 @@ def sorting_times(page_path: Path) -> list[list[float]] | None:
 
 
 def main() -> None:
+    """Run all measurements."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "large.sqlite"
         start = time.perf_counter()
         fill(path, large_spec(folder))
-        print(f"made up: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
+        print(f"simulated: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
         for attempt in ("one", "two"):
             start = time.perf_counter()
             report = report_of_run(path)
@@ -112,7 +114,7 @@ def main() -> None:
             write_report(report, folder / attempt)
             end = time.perf_counter()
             print(
-                f"report {attempt}: {end - start:.1f} s, of which reading and analyzing {middle - start:.1f} s, "
+                f"report {attempt}: {end - start:.1f} s; reading and analyzing {middle - start:.1f} s, "
                 f"rendering {end - middle:.1f} s",
                 flush=True,
             )
@@ -120,17 +122,16 @@ def main() -> None:
         same = all(
             file.read_bytes() == (folder / "two" / file.relative_to(folder / "one")).read_bytes() for file in files
         )
-        print(f"the same bytes twice: {same}, {len(files)} files")
+        print(f"identical bytes: {same}, {len(files)} files")
         html = folder / "one" / "report.html"
         print(f"report.html: {html.stat().st_size / 1e6:.2f} MB")
         times = sorting_times(html)
         if times is None:
-            print("sorting: not measured, for there is no playwright or no chromium")
+            print("sorting: not measured, because playwright or chromium is not installed")
             return
         rows, *milliseconds = max(times, key=lambda table: table[0])
-        print(
-            f"sorting {rows:.0f} rows, by column: median {np.median(milliseconds):.0f}, most {max(milliseconds):.0f} ms"
-        )
+        median, maximum = np.median(milliseconds), max(milliseconds)
+        print(f"sorting {rows:.0f} rows, by column: median {median:.0f}, maximum {maximum:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the study prints (arXiv 2410.00179, and its notebooks), and what other fits of its data gave."""
+"""Numbers printed in the study (arXiv 2410.00179) and its notebooks, and numbers of other fits of its data."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ TABLE_1 = {
 }
 # Section 4: evaluated models and training runs of the few-shot experiment.
 EVALUATED_MODELS, TRAINING_RUNS = 81_000, 135_000
-# Published code: counts of the few-shot experiment that come out one low, both numbers of train texts.
+# Published code: counts of the few-shot experiment that are one too low, for both numbers of train texts.
 TRUNCATED = 2_652
-# Published notebooks: mean and sd in log-odds of the model with slopes by task, m=100.
+# Published notebooks: mean and sd in log-odds, of the model with slopes by task, m=100.
 NOTEBOOKS = {
     ("few-shot, n=500", "bias"): ("-0.0081", "0.0116"),
     ("few-shot, n=500", "boost"): ("0.2745", "0.0514"),
     ("zero-shot, n=100", "bias"): ("0.003", "0.023"),
     ("zero-shot, n=100", "boost"): ("0.313", "0.130"),
 }
-# MCMC by bambi 0.17 of the study's formulas, truncated counts: mean and 89% interval of the bias in log-odds.
+# MCMC with bambi 0.17 for the study's formulas and truncated counts: mean and 89% interval of the bias in log-odds.
 SAMPLED = {
-    ("printed", 50): "-0.0039 [-0.014, 0.007]",
-    ("printed", 100): "-0.0088 [-0.016, -0.002]",
-    ("printed", 200): "0.0077 [0.0005, 0.015]",
-    ("printed", 500): "-0.0094 [-0.017, -0.002]",
+    ("paper", 50): "-0.0039 [-0.014, 0.007]",
+    ("paper", 100): "-0.0088 [-0.016, -0.002]",
+    ("paper", 200): "0.0077 [0.0005, 0.015]",
+    ("paper", 500): "-0.0094 [-0.017, -0.002]",
     ("random_slopes", 50): "-0.0039 [-0.015, 0.007]",
     ("random_slopes", 100): "-0.0089 [-0.018, 0.0005]",
     ("random_slopes", 200): "0.0066 [-0.005, 0.018]",
     ("random_slopes", 500): "-0.0081 [-0.026, 0.010]",
 }
-# The same of data sets without bias, 400 at n=500: share of intervals that hold zero.
-SAMPLED_COVERAGE = {"printed": "45%", "random_slopes": "91%"}
-# Section 10: share of slices whose posterior mean lies beyond the region, and the region in log-odds.
+# The same for 400 data sets without bias at n=500: share of intervals that contain zero.
+SAMPLED_COVERAGE = {"paper": "45%", "random_slopes": "91%"}
+# Section 10: share of slices whose posterior mean is outside the region, and the region in log-odds.
 SHARES = {"few-shot, n=500": ("47%", "0.04"), "zero-shot, n=100": ("49%", "0.07")}
 RAFT_ODDS_RATIO = 1.03
-# Appendix G: bias in R^2 with 1.96 standard errors, of the experiment in a scikit-learn loop with its own data sets.
+# Appendix G: bias in R^2 with 1.96 standard errors, from a scikit-learn loop on the study's data sets.
 RANKS, PCA_SIZES = (5, 10, 15, 20), (25, 50, 100, 200, 500)
 PCA = {
     5: (".083 ± .015", ".084 ± .007", ".027 ± .005", ".013 ± .007", ".007 ± .003"),

@@ -1,4 +1,4 @@
-"""docs/reproduction.md and the script that writes it; its slow parts are checked where the analyses are."""
+"""Tests of docs/reproduction.md and of the script that writes it; tests of the analyses cover its slow parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_page_names_every_spec_of_the_study() -> None:
     assert named <= specs
 
 
-def test_the_page_shows_pictures_that_are_there_and_has_no_gaps() -> None:
+def test_the_page_has_all_its_pictures_and_numbers() -> None:
     page = PAGE.read_text("utf-8")
     pictures = re.findall(r"^!\[.+\]\((.+)\)$", page, re.MULTILINE)
     assert len(pictures) >= 4
@@ -39,11 +39,11 @@ def test_the_page_shows_pictures_that_are_there_and_has_no_gaps() -> None:
     assert not re.search(r"\{\w+\}|\bnan\b|\bNone\b", page)
 
 
-def test_the_spec_of_the_few_shot_experiment_has_as_many_models_as_the_study(script: ModuleType) -> None:
+def test_the_few_shot_spec_has_as_many_models_as_the_study(script: ModuleType) -> None:
     assert re.findall(r"\*\*([\d,]+)\*\*", script.design()["design"]) == ["81,000", "135,000"]
 
 
-def test_table_1_comes_out_to_the_printed_digit(script: ModuleType, published: Path) -> None:
+def test_table_1_is_reproduced_to_the_printed_digit(script: ModuleType, published: Path) -> None:
     few = load_results(published / "few_shot")
     assert script.table_1(few)["same"] == "16"
     counts = script.counts(few)
@@ -51,17 +51,15 @@ def test_table_1_comes_out_to_the_printed_digit(script: ModuleType, published: P
     assert counts["truncated_at"] == "29, 57, 58, 113, 114, 115, 116"
 
 
-def test_scores_of_cut_off_counts_are_at_most_one_lower(script: ModuleType, published: Path) -> None:
+def test_truncated_counts_are_at_most_one_lower(script: ModuleType, published: Path) -> None:
     few = load_results(published / "few_shot")
-    lower = ((few["score"] - script.truncated(few)["score"]) * few["num_test"]).round(6)
+    lower = ((few["score"] - script.truncate(few)["score"]) * few["num_test"]).round(6)
     assert set(lower.unique()) == {0.0, 1.0}
     assert lower.sum() == 1235
 
 
-def test_the_numbers_are_still_where_the_script_looks_for_them(
-    script: ModuleType, published: Path, tmp_path: Path
-) -> None:
-    """On three tasks, few repeats: tables that call a column otherwise would stop it."""
+def test_the_script_finds_its_tables_and_columns(script: ModuleType, published: Path, tmp_path: Path) -> None:
+    """A run on three tasks with few repetitions fails if a table or column has another name."""
     few, zero = (load_results(published / name) for name in ("few_shot", "zero_shot"))
     few, zero = (results[results["task"].isin(["trec", "emo", "limit"])] for results in (few, zero))
     parts = {
