@@ -1,4 +1,4 @@
-"""Runs side by side: which draws are the same, what differs, and a leaderboard of several."""
+"""Comparisons of two runs, leaderboards of several runs, and the JSON Schema of reports."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def make_run(make_spec: Callable[..., Any]) -> Run:
 
 
 def table(report: Report, title: str) -> list[dict[str, Any]]:
-    (found,) = [one for one in report.tables if one.title.startswith(title)]
-    return rows(found)
+    (matching,) = [table for table in report.tables if table.title.startswith(title)]
+    return rows(matching)
 
 
-def rows(found: Table) -> list[dict[str, Any]]:
-    return [dict(zip((column.name for column in found.columns), row, strict=True)) for row in found.rows]
+def rows(table: Table) -> list[dict[str, Any]]:
+    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows]
 
 
 def paired(report: Report) -> set[int]:
     return {row["paired"] for row in table(report, "Changes from")}
 
 
-def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
+def test_equal_draws_are_paired(make_run: Run) -> None:
     before = make_run("before")
     after = make_run("after", methods=["toy.vote"])
     report = report_of_comparison(before, after)
@@ -60,34 +60,34 @@ def test_the_same_draws_are_compared_one_by_one(make_run: Run) -> None:
 @pytest.mark.parametrize(
     "parts", [{"seed": 8}, {"design": {"num_train": [12, 18], "num_test": 30, "num_subsamples": 3}}]
 )
-def test_other_draws_are_not(parts: dict[str, Any], make_run: Run) -> None:
+def test_different_draws_are_not_paired(parts: dict[str, Any], make_run: Run) -> None:
     report = report_of_comparison(make_run("before"), make_run("after", **parts))
     assert paired(report) == {0}
 
 
-def test_data_that_changed_are_named_and_unpaired(make_run: Run) -> None:
+def test_changed_data_are_named_and_not_paired(make_run: Run) -> None:
     tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 2}}]
     report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
     assert [row["name"] for row in table(report, "Differences in data")] == ["b.fingerprint"]
     assert paired(report) == {0}, "the average over both tasks cannot be paired"
 
 
-def test_a_leaderboard_of_several_runs(make_run: Run) -> None:
+def test_a_leaderboard_of_several_runs_uses_their_common_tasks(make_run: Run) -> None:
     one = make_run("one")
     two = make_run("two", tasks=[{"use": "toy.words", "name": "a"}], methods=["toy.vote"])
     report = report_of_ranking([one, two])
-    found = table(report, "Leaderboard")
-    assert {row["method"] for row in found} == {"one: toy.vote", "one: toy.constant", "two: toy.vote"}
+    leaderboard = table(report, "Leaderboard")
+    assert {row["method"] for row in leaderboard} == {"one: toy.vote", "one: toy.constant", "two: toy.vote"}
     assert "task b" in report.warnings[0]
-    scores = {row["method"]: row["extra"] for row in found}
-    ties = {row["method"]: row["tie"] for row in found}
-    assert scores["one: toy.vote"] == scores["two: toy.vote"], "on the task that both have"
+    scores = {row["method"]: row["extra"] for row in leaderboard}
+    ties = {row["method"]: row["tie"] for row in leaderboard}
+    assert scores["one: toy.vote"] == scores["two: toy.vote"], "on the task that both runs have"
     assert ties["one: toy.vote"] == ties["two: toy.vote"]
     alone = report_of_ranking([one])
     assert {row["method"] for row in table(alone, "Leaderboard")} == {"toy.vote", "toy.constant"}
 
 
-def test_runs_that_cannot_be_compared(make_run: Run, tmp_path: Path) -> None:
+def test_runs_without_a_common_task_cannot_be_ranked(make_run: Run, tmp_path: Path) -> None:
     one = make_run("one", tasks=[{"use": "toy.words", "name": "a"}])
     other = make_run("other", tasks=[{"use": "toy.words", "name": "z"}])
     with pytest.raises(ResultsError, match="no task in common"):
@@ -99,22 +99,22 @@ def test_runs_that_cannot_be_compared(make_run: Run, tmp_path: Path) -> None:
     assert "Excluded, because at least one run lacks it: arm base" in mixed.warnings
 
 
-def test_json_is_what_its_schema_says(make_run: Run) -> None:
+def test_json_reports_match_the_schema(make_run: Run) -> None:
     one, two = make_run("one"), make_run("two")
     schema = report_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    made = [report_of_run(one), report_of_comparison(one, two), report_of_ranking([one, two])]
-    for report in made:
+    reports = [report_of_run(one), report_of_comparison(one, two), report_of_ranking([one, two])]
+    for report in reports:
         content = json.loads(render_json(report))
         assert list(validator.iter_errors(content)) == []
-        assert content.keys() <= ReportDocument.model_fields.keys(), "nothing is undocumented"
+        assert content.keys() <= ReportDocument.model_fields.keys(), "every field is documented"
         del content["verdicts"]
         assert list(validator.iter_errors(content))
     assert json.loads((DOCS / "report.schema.json").read_text()) == schema, "peekbench schema --report -o docs/..."
 
 
-def test_comparisons_are_written_like_reports(make_run: Run, tmp_path: Path) -> None:
+def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) -> None:
     report = report_of_comparison(make_run("one"), make_run("two"))
     names = {path.name for path in write_report(report, tmp_path / "compared")}
     assert names == {"report.html", "report.txt", "report.md", "report.json"}

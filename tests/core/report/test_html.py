@@ -1,4 +1,4 @@
-"""The HTML report as text; tests/browser has what takes a browser to see."""
+"""The HTML report and the method cards as text; tests/browser tests the HTML report in a browser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VOID = {"meta", "wbr", "input", "br", "img", "link"}
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, in order, and the text that a reader sees."""
+    """The elements of a page with their attributes, in order, and its visible text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -100,14 +100,14 @@ def hostile(text: str) -> Report:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_texts_from_data_stay_texts(text: str) -> None:
+def test_text_from_data_is_escaped(text: str) -> None:
     page = Page(render_html(hostile(text)))
     own = Page(render_html(hostile("plain")))
     assert [tag for tag, _ in page.elements if tag != "wbr"] == [tag for tag, _ in own.elements if tag != "wbr"]
     names = {(tag, name) for tag, attributes in own.elements for name in attributes}
-    # A long text in a cell gets a class of its own.
+    # The cell of a long text has a class.
     assert {(tag, name) for tag, attributes in page.elements for name in attributes} - names <= {("td", "class")}
-    assert page.text.count(text) >= 20, "and it is there, as it is"
+    assert page.text.count(text) >= 20, "the text is shown unchanged"
 
 
 def drawn(text: str) -> Report:
@@ -117,7 +117,7 @@ def drawn(text: str) -> Report:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_drawings_stand_in_the_page_and_hold_no_more_than_shapes_and_texts(text: str) -> None:
+def test_inline_drawings_contain_only_shapes_and_text(text: str) -> None:
     page, without = Page(render_html(drawn(text))), Page(render_html(replace(hostile("plain"), figures=())))
     shapes = {"svg", "g", "defs", "path", "clippath", "rect", "text", "tspan", "title", "desc", "use", "figure"}
     assert {tag for tag, _ in page.elements} - {tag for tag, _ in without.elements} <= shapes | {"figcaption", "bdi"}
@@ -125,7 +125,7 @@ def test_drawings_stand_in_the_page_and_hold_no_more_than_shapes_and_texts(text:
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
 
 
-def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
+def test_without_a_renderer_the_page_describes_the_figure_and_gives_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -136,14 +136,14 @@ def test_where_nothing_draws_the_page_says_what_would_be_seen_and_why_it_is_not(
     assert "pip install 'peekbench[figures]'" in text
 
 
-def test_only_the_projects_own_files_go_around_escaping() -> None:
+def test_only_style_script_and_drawings_bypass_escaping() -> None:
     for path in TEMPLATES.glob("*.j2"):
         raw = re.findall(r"\{\{[^}]*\|\s*(?:safe|own_file|drawing)[^}]*\}\}", path.read_text())
         assert set(raw) <= {"{{ style|own_file }}", "{{ script|own_file }}", "{{ figure|drawing(report.renderer) }}"}
         assert "autoescape" not in path.read_text()
 
 
-def test_the_page_is_complete_in_itself(report: Report) -> None:
+def test_the_page_is_self_contained(report: Report) -> None:
     text = render_html(report)
     page = Page(text)
     assert not page.all("link", "iframe", "object", "embed", "form", "base")
@@ -163,7 +163,9 @@ def test_the_page_is_complete_in_itself(report: Report) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda report: report, lambda report: hostile("plain")], ids=["real", "all parts"])
-def test_structure_that_assistive_technology_needs(make: Callable[[Report], Report], report: Report) -> None:
+def test_the_page_has_the_structure_that_assistive_technology_needs(
+    make: Callable[[Report], Report], report: Report
+) -> None:
     page = Page(render_html(make(report)))
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels.count(1) == 1
@@ -177,15 +179,15 @@ def test_structure_that_assistive_technology_needs(make: Callable[[Report], Repo
     for _, attributes in page.elements:
         assert attributes.get("aria-labelledby", ids[0]) in ids
         assert attributes.get("href", f"#{ids[0]}")[1:] in ids
-    for svg in page.all("svg"):  # those that are hidden have their numbers beside them
+    for svg in page.all("svg"):  # the numbers of hidden ones are beside them
         assert svg.get("aria-hidden") == "true" or svg.get("role") == "img"
 
 
-def test_lines_and_dots_need_no_style_of_their_own() -> None:
+def test_intervals_have_no_inline_styles() -> None:
     assert not any("style" in attributes for _, attributes in Page(render_html(hostile("plain"))).elements)
 
 
-def test_the_story_is_told_in_its_order(report: Report) -> None:
+def test_the_parts_of_the_page_are_in_order(report: Report) -> None:
     text = Page(render_html(report)).text
     sentence = report.verdicts[0].sentence.removeprefix("lsa: s")
     parts = (
@@ -196,24 +198,24 @@ def test_the_story_is_told_in_its_order(report: Report) -> None:
         "Leaderboard",
         "To reproduce this report:",
     )
-    places = [text.index(part, text.index("Skip")) for part in parts]
-    assert places == sorted(places)
+    positions = [text.index(part, text.index("Skip")) for part in parts]
+    assert positions == sorted(positions)
     assert "peekbench analyze scores.csv" in text
     assert "Based on 5 tasks, 200 trials." in text
 
 
-def test_every_number_of_a_table_is_there_and_sorts_in_full_precision(report: Report) -> None:
+def test_cells_of_tables_sort_in_full_precision(report: Report) -> None:
     text = entities.unescape(render_html(report))
     for table in report.tables:
         for row in table.rows:
             for cell, column in zip(row, table.columns, strict=True):
                 if isinstance(cell, int | float) and column.unit != "text":
                     assert format_cell(cell, column.unit) in text
-                    if not column.name.endswith((", low", ", high")):  # these stand in the cell of their estimate
+                    if not column.name.endswith((", low", ", high")):  # in the cell of the estimate
                         assert f'data-v="{cell!r}"' in text
 
 
-def test_each_method_has_its_rows_alone(report: Report) -> None:
+def test_the_part_of_a_method_contains_only_its_rows(report: Report) -> None:
     longer = replace(
         report,
         methods=(MethodFacts("lsa"), MethodFacts("lsa (x)"), MethodFacts("null")),
@@ -233,7 +235,7 @@ def test_each_method_has_its_rows_alone(report: Report) -> None:
     assert "peekbench analyze scores.csv" in cards["null.md"]
 
 
-def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
+def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     spec = {
         "tasks": [{"name": "a"}, {"name": "b"}],
         "design": {"num_train": [50], "num_test": [200, 500], "num_subsamples": {"200": 10, "500": 5}},
@@ -256,18 +258,18 @@ def test_cards_say_what_was_drawn_and_scores_with_their_intervals() -> None:
     ):
         assert line in card.splitlines()
     assert "low" not in card
-    assert "tie" not in card, "it says something beside other methods only"
+    assert "tie" not in card, "a tie is meaningful next to other methods only"
     assert "- n:" not in card
 
 
-def test_cards_have_names_that_any_system_takes() -> None:
+def test_cards_have_portable_file_names() -> None:
     names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
     report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), details={})
     files = list(render_cards(report))
     assert files == ["etc-passwd.md", "A-b.md", "a-B-2.md", "method.md", "method-2.md", "x" * 80 + ".md"]
 
 
-def test_failures_bring_their_tracebacks() -> None:
+def test_failures_are_shown_with_tracebacks() -> None:
     failing = hostile("plain")
     many = replace(failing, failures=failing.failures * 150)
     page = Page(render_html(many))
@@ -276,17 +278,17 @@ def test_failures_bring_their_tracebacks() -> None:
     assert "150 trials failed" in page.text
 
 
-def test_a_report_of_nothing_is_a_page() -> None:
+def test_an_empty_report_is_a_page() -> None:
     empty = Report("empty", "0 of 3 trials done")
     page = Page(render_html(empty))
     assert "Verdicts" not in page.text.replace("Skip to the verdicts", "")
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.0004, 0.03, 0.9, 250.0])
-def test_scales_hold_all_values_and_label_zero(reach: float) -> None:
+def test_scales_contain_all_values_and_label_zero(reach: float) -> None:
     scale = Scale.fitting([reach, -reach / 3, None, float("nan")], "number")
-    places = [float(scale.position(value)[:-1]) for value in (-reach / 3, 0.0, reach)]
-    assert 0 <= places[0] <= places[1] <= places[2] <= 100
+    positions = [float(scale.position(value)[:-1]) for value in (-reach / 3, 0.0, reach)]
+    assert 0 <= positions[0] <= positions[1] <= positions[2] <= 100
     assert [float(label) for _, label in scale.ticks()].count(0) == 1
     assert 2 <= len(scale.ticks()) <= 6
     assert scale.position(10 * reach + 10) == "100.00%"
