@@ -1,4 +1,4 @@
-"""Headless Chromium, and a report with everything in it."""
+"""Fixtures for browser tests: headless Chromium, and a report that contains every part."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LONG = "community-datasets/disaster_response_messages_with_a_name_that_goes_on_a
 STRANGE = '<img src=x onerror="alert(1)"> 数据集 \u202eltr'
 
 
-def _missing(reason: str) -> None:
-    """Skip, but not where the browser is what is to be tested."""
+def _skip_or_fail(reason: str) -> None:
+    """Skip the test, or fail if PEEKBENCH_BROWSER requires a browser."""
     if os.environ.get("PEEKBENCH_BROWSER") == "required":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -29,13 +29,14 @@ def _missing(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    """Start headless Chromium once for all tests."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        _missing("playwright is not installed; tox run -e browser")
+        _skip_or_fail("playwright is not installed; tox run -e browser")
     chromium = shutil.which("chromium")
     if chromium is None:
-        _missing("there is no chromium; tox run -e browser")
+        _skip_or_fail("chromium is not installed; tox run -e browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
@@ -43,7 +44,7 @@ def browser() -> Iterator[Browser]:
 
 
 def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Report:
-    """Made-up scores, judged; with failures, texts of data and names that do not fit anywhere."""
+    """Return a report on made-up scores, with failures and with very long and hostile names."""
     import numpy as np
     import pandas as pd
 
@@ -85,7 +86,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
         warnings=("A warning.",),
         failures=(failure, failure),
         tables=(*report.tables, losses, overlap),
-        methods=tuple(MethodFacts(label, "classic.lsa", "num_components 10, " * 8, "what it is") for label in labels),
+        methods=tuple(MethodFacts(label, "classic.lsa", "num_components 10, " * 8, "a summary") for label in labels),
         provenance={"commit": "0123456789abcdef" * 4, "machine": "a machine"},
         details={"spec": {"name": "made-up", "tasks": names}},
     )
@@ -93,7 +94,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of the report's file."""
+    """Return the address of the report's file."""
     from peekbench.report.render.html import render_html
 
     path = tmp_path_factory.mktemp("report") / "report.html"

@@ -1,4 +1,4 @@
-"""What people see of the HTML report, and what it does under their hands, in headless Chromium."""
+"""The HTML report in headless Chromium: layout, contrast, sorting, filters, keyboard, printing, security."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ WIDTHS = [320, 390, 768, 1280]
 Scheme = Literal["light", "dark"]
 Open = Callable[..., "Page"]
 
-# Pairs of things that touch although neither holds the other; what is folded away or scrolled out of sight counts not.
+# Pairs of elements that overlap although neither contains the other. Hidden elements do not count.
 OVERLAPS = """
 () => {
-  const chosen = "h1, h2, h3, h4, p, li, dt, dd, pre, svg, .label, .numbers, .scroll, .controls > *, summary, nav a";
-  const found = [...document.querySelectorAll(chosen)]
-    .filter((one) => one.checkVisibility() && !one.closest(".scroll *"))
-    .map((one) => [one, one.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
-  const touching = [];
-  found.forEach(([one, a], place) => found.slice(place + 1).forEach(([other, b]) => {
-    if (one.contains(other) || other.contains(one)) return;
-    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (wide > 1 && high > 1) touching.push([one.outerHTML.slice(0, 80), other.outerHTML.slice(0, 80)]);
+  const selector = "h1, h2, h3, h4, p, li, dt, dd, pre, svg, .label, .numbers, .scroll, .controls > *, summary, nav a";
+  const elements = [...document.querySelectorAll(selector)]
+    .filter((element) => element.checkVisibility() && !element.closest(".scroll *"))
+    .map((element) => [element, element.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
+  const overlaps = [];
+  elements.forEach(([element, a], position) => elements.slice(position + 1).forEach(([other, b]) => {
+    if (element.contains(other) || other.contains(element)) return;
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (width > 1 && height > 1) overlaps.push([element.outerHTML.slice(0, 80), other.outerHTML.slice(0, 80)]);
   }));
-  return touching;
+  return overlaps;
 }
 """
-# Things that stick out of the window, but for what stands in a box of its own that scrolls.
+# Elements that extend beyond the window and are not in a box that scrolls.
 OUTSIDE = """
 () => [...document.querySelectorAll("body *")]
-  .filter((one) => one.checkVisibility() && !one.closest(".skip, .visually-hidden, svg"))
-  .filter((one) => {
-    const box = one.parentElement.closest(".scroll, .drawing, pre");
+  .filter((element) => element.checkVisibility() && !element.closest(".skip, .visually-hidden, svg"))
+  .filter((element) => {
+    const box = element.parentElement.closest(".scroll, .drawing, pre");
     return box === null || getComputedStyle(box).overflowX !== "auto";
   })
-  .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
-  .map((one) => one.outerHTML.slice(0, 100))
+  .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((element) => element.outerHTML.slice(0, 100))
 """
-# Texts with too little contrast, after WCAG 2.2 (relative luminance).
+# Texts with a contrast below 4.5:1, by the relative luminance of WCAG 2.2.
 FAINT = """
 () => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
@@ -55,21 +55,22 @@ FAINT = """
   };
   const luminance = (color) => [...rgba(color)].slice(0, 3).map((part) => part / 255)
     .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
-  const ground = (one) => {
-    for (; one; one = one.parentElement) {
-      const color = getComputedStyle(one).backgroundColor;
+    .reduce((sum, part, channel) => sum + part * [0.2126, 0.7152, 0.0722][channel], 0);
+  const background = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = getComputedStyle(element).backgroundColor;
       if (rgba(color)[3] > 0) return color;
     }
   };
   const faint = [];
-  for (const one of document.querySelectorAll("body *")) {
-    const hasText = [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
-    if (!hasText || !one.checkVisibility() || one.closest("script, style, .visually-hidden, option")) continue;
-    const style = getComputedStyle(one);
-    const pair = [luminance(one.closest("svg") ? style.fill : style.color), luminance(ground(one))];
+  for (const element of document.querySelectorAll("body *")) {
+    const hasText = [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+    if (!hasText || !element.checkVisibility()) continue;
+    if (element.closest("script, style, .visually-hidden, option")) continue;
+    const style = getComputedStyle(element);
+    const pair = [luminance(element.closest("svg") ? style.fill : style.color), luminance(background(element))];
     const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
-    if (contrast < 4.5) faint.push([contrast.toFixed(2), one.outerHTML.slice(0, 80)]);
+    if (contrast < 4.5) faint.push([contrast.toFixed(2), element.outerHTML.slice(0, 80)]);
   }
   return faint;
 }
@@ -78,36 +79,36 @@ FAINT = """
 
 @pytest.fixture
 def open_page(browser: Browser, address: str) -> Iterator[Open]:
-    """Opens the report; afterwards nothing may have been complained of, and nothing asked for."""
-    complaints: list[str] = []
+    """Return a function that opens the report; at the end, check for errors and network requests."""
+    errors: list[str] = []
     requests: list[str] = []
     contexts = []
 
-    def open_it(width: int = 1280, scheme: Scheme = "light") -> Page:
+    def open_report(width: int = 1280, scheme: Scheme = "light") -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         context.set_default_timeout(5000)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(address)
         return page
 
-    yield open_it
+    yield open_report
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert errors == []
     assert set(requests) == {address}
 
 
 def unfold(page: Page) -> None:
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_layout_holds_at_every_width(width: int, scheme: Scheme, open_page: Open) -> None:
+def test_nothing_overlaps_or_overflows(width: int, scheme: Scheme, open_page: Open) -> None:
     page = open_page(width, scheme)
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"report-{width}-{scheme}.png", full_page=True)
@@ -118,7 +119,7 @@ def test_layout_holds_at_every_width(width: int, scheme: Scheme, open_page: Open
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_has_contrast(scheme: Scheme, open_page: Open) -> None:
+def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
     page = open_page(1280, scheme)
     unfold(page)
     assert page.evaluate(FAINT) == []
@@ -131,12 +132,13 @@ def by_task(page: Page) -> Any:
 
 
 def column(section: Any, name: str) -> list[str | None]:
-    """Of every visible row, the number that a cell is sorted by, or its text."""
+    """Return the sort key of each visible cell of a column: its number, or its text."""
     cells: list[str | None] = section.evaluate(
         """(section, name) => {
-          const place = [...section.querySelectorAll("thead th")].findIndex((one) => one.textContent === name);
+          const headings = [...section.querySelectorAll("thead th")];
+          const position = headings.findIndex((heading) => heading.textContent === name);
           return [...section.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility())
-            .map((row) => row.cells[place].dataset.v ?? row.cells[place].textContent);
+            .map((row) => row.cells[position].dataset.v ?? row.cells[position].textContent);
         }""",
         name,
     )
@@ -154,11 +156,11 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
         values = [float(value or "nan") for value in column(section, "bias")]
         assert values == sorted(values, reverse=order == "descending")
     heading.get_by_role("button").click()
-    assert column(section, "bias") == before, "as it was written"
+    assert column(section, "bias") == before, "the original order"
     assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
 
 
-def test_texts_sort_as_people_count_and_what_is_not_known_is_last(open_page: Open) -> None:
+def test_texts_sort_in_natural_order_and_unknown_values_are_last(open_page: Open) -> None:
     page = open_page()
     section = by_task(page)
     section.get_by_role("columnheader", name="task", exact=True).get_by_role("button").click()
@@ -170,7 +172,7 @@ def test_texts_sort_as_people_count_and_what_is_not_known_is_last(open_page: Ope
         assert column(losses, "extra")[-4:] == ["-"] * 4
 
 
-def test_rows_are_filtered_by_text_and_by_choice(open_page: Open) -> None:
+def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
     page = open_page()
     section = by_task(page)
     words = section.get_by_role("searchbox")
@@ -183,14 +185,14 @@ def test_rows_are_filtered_by_text_and_by_choice(open_page: Open) -> None:
     section.get_by_role("combobox", name=re.compile("^task, ")).select_option(label="task3")
     assert section.locator("output").text_content() == "1 of 100 rows"
     section.get_by_role("columnheader", name="bias", exact=True).get_by_role("button").click()
-    assert column(section, "task") == ["task3"], "sorting leaves the filter"
+    assert column(section, "task") == ["task3"], "sorting keeps the filter"
     words.fill("nothing like it")
     assert column(section, "task") == []
     strange = section.get_by_role("combobox", name=re.compile("^task, ")).locator("option").nth(2)
-    assert "onerror" in (strange.text_content() or ""), "a name stays a text here too"
+    assert "onerror" in (strange.text_content() or ""), "names are escaped in choices"
 
 
-def test_all_can_be_done_by_keyboard(open_page: Open) -> None:
+def test_the_page_works_with_the_keyboard(open_page: Open) -> None:
     page = open_page()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the verdicts"
@@ -204,13 +206,13 @@ def test_all_can_be_done_by_keyboard(open_page: Open) -> None:
     page.keyboard.press("Space")
     assert section.locator("thead th").nth(1).get_attribute("aria-sort") == "descending"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline == "solid", "one sees where one is"
+    assert outline == "solid", "the focus is visible"
     page.locator("details.method summary").first.focus()
     page.keyboard.press("Enter")
     assert page.locator("details.method").first.get_attribute("open") is not None
 
 
-def test_paper_shows_everything(open_page: Open) -> None:
+def test_print_shows_all_parts(open_page: Open) -> None:
     page = open_page()
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -224,13 +226,13 @@ def test_paper_shows_everything(open_page: Open) -> None:
     assert page.locator("details.method[open]").count() == 0
 
 
-def test_a_link_opens_what_is_folded_away(open_page: Open) -> None:
+def test_a_link_opens_the_folded_part(open_page: Open) -> None:
     page = open_page()
     page.evaluate("location.hash = 'method-2'")
     page.wait_for_selector("#method-2[open]")
 
 
-def test_the_page_may_not_load_or_run_anything_else(browser: Browser, address: str) -> None:
+def test_the_policy_forbids_requests_and_other_scripts(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(address)
     refused = page.evaluate(
@@ -242,7 +244,7 @@ def test_the_page_may_not_load_or_run_anything_else(browser: Browser, address: s
           script.textContent = "window.ran = 2";
           document.body.append(script);
           await fetch("http://127.0.0.1:9/").catch(() => 0);
-          await new Promise((done) => setTimeout(done, 200));
+          await new Promise((resolve) => setTimeout(resolve, 200));
           return [refused.sort(), window.ran ?? 0];
         }"""
     )
