@@ -38,6 +38,16 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     ------
     ResultsError
         If trials are missing and `allow_incomplete` is not set, or both paths name the same run.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     before, after = Path(folder, "before.csv"), Path(folder, "after.csv")
+    ...     for path, score in ((before, 0.7), (after, 0.8)):
+    ...         _ = path.write_text(f"task,num_test,extra,test\\na,50,0.7,{score}\\nb,50,0.6,{score}\\n")
+    ...     report_of_comparison(before, after).name
+    'before to after'
     """
     old, new = open_runs([before, after], allow_incomplete=allow_incomplete)
     changed = {
@@ -80,6 +90,15 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     ResultsError
         If trials are missing and `allow_incomplete` is not set, the runs have no task in common, or they have no
         methods but controls.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     _ = path.write_text("task,method,num_test,extra,test\\na,lsa,50,0.7,0.8\\nb,lsa,50,0.6,0.8\\n")
+    ...     report_of_ranking([path]).tables[0].title
+    'Leaderboard, by accuracy of extra (num_test 50)'
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete)
     joined = without_controls(side_by_side(runs))

@@ -79,6 +79,13 @@ def report_of_audits(
         Results of the audits.
     known
         Audit name to facts about its resources, such as the revision of a model.
+
+    Examples
+    --------
+    >>> from peekbench import load_spec
+    >>> spec = load_spec("specs/audit_small.yaml")  # doctest: +SKIP
+    >>> report_of_audits(spec, analyses=(), known={}).headline  # doctest: +SKIP
+    '1 audit of the data of 2 tasks'
     """
     session = {**describe_session(spec.folder), "methods": known}
     tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
@@ -110,6 +117,12 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     ------
     ResultsError
         If trials are missing and neither `allow_incomplete` nor the spec allows that.
+
+    Examples
+    --------
+    >>> report = report_of_run(Path("runs/quickstart.sqlite"))  # doctest: +SKIP
+    >>> [verdict.decision for verdict in report.verdicts]  # doctest: +SKIP
+    ['biased up', 'inconclusive', 'biased down', 'equivalent', 'biased up']
     """
     with Store.open(path) as store:
         spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
