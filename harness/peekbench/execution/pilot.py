@@ -25,15 +25,17 @@ class Timing:
 def time_pilot(spec: ExperimentSpec) -> Timing:
     """Run each method once at each design point through the spec's executor. Nothing is stored.
 
-    At each point the first task drawn at that point is used. Each method runs once more beforehand, because its first
-    fit also imports libraries.
+    At each point the first task drawn at that point is used. Each method first runs once without timing, because its
+    first fit also imports libraries.
 
     Returns
     -------
     Timing
         Times by method and design point, and the estimated total.
     """
-    if hasattr(spec.executor.options, "workers"):  # one worker, so that timed trials run where libraries are loaded
+    if hasattr(
+        spec.executor.options, "workers"
+    ):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())
     items = _pilot_items(spec, num_tasks)

@@ -69,7 +69,7 @@ class Score:
     maximum: float | None = 1.0
     """Range of the score; None if it has no bound."""
     is_required: bool = False
-    """Whether every arm has this score, whatever the kind of its task."""
+    """Whether every arm has this score for every kind of task."""
     is_higher_better: bool = True
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""

@@ -45,9 +45,9 @@ def test_sets_are_disjoint_and_of_the_right_size() -> None:
 
 
 def test_train_rows_are_stratified_and_test_rows_are_not() -> None:
-    one = make_sampler()
-    labels = one.labels
-    drawn = one.draw(Draw("task", 40, 200, 0))
+    sampler = make_sampler()
+    labels = sampler.labels
+    drawn = sampler.draw(Draw("task", 40, 200, 0))
     assert Counter(labels[drawn.train].tolist()) == dict.fromkeys(range(4), 10)
     assert Counter(labels[drawn.test].tolist())[0] > 80
 
@@ -58,10 +58,10 @@ def test_the_number_of_train_rows_per_class_is_rounded_down() -> None:
 
 
 def test_larger_sets_extend_smaller_ones() -> None:
-    one = make_sampler()
+    sampler = make_sampler()
     for subsample in range(5):
         small, wide, large = (
-            one.draw(Draw("task", num_train, num_test, subsample))
+            sampler.draw(Draw("task", num_train, num_test, subsample))
             for num_train, num_test in ((20, 50), (20, 200), (40, 200))
         )
         assert large.train[:20].tolist() == small.train.tolist()
@@ -98,13 +98,13 @@ def test_draws_are_the_same_in_another_process() -> None:
 
 def test_extra_and_test_rows_are_exchangeable() -> None:
     """Over 400 draws, the classes of both sets have their shares in the whole dataset."""
-    one = make_sampler(num_train=[20], num_test=[100])
+    sampler = make_sampler(num_train=[20], num_test=[100])
     counts = np.zeros((2, 4))
     for subsample in range(400):
-        drawn = one.draw(Draw("task", 20, 100, subsample))
+        drawn = sampler.draw(Draw("task", 20, 100, subsample))
         for side, rows in enumerate((drawn.extra, drawn.test)):
-            counts[side] += np.bincount(one.labels[rows], minlength=4)
-    expected = 400 * 100 * np.bincount(one.labels, minlength=4) / 1000
+            counts[side] += np.bincount(sampler.labels[rows], minlength=4)
+    expected = 400 * 100 * np.bincount(sampler.labels, minlength=4) / 1000
     error = np.sqrt(expected)
     assert (np.abs(counts - expected) < 4 * error).all()
     assert (np.abs(counts[0] - counts[1]) < 4 * np.sqrt(2) * error).all()
@@ -113,16 +113,16 @@ def test_extra_and_test_rows_are_exchangeable() -> None:
 
 def test_every_row_is_drawn_eventually() -> None:
     seen: set[int] = set()
-    one = make_sampler(num_train=[20], num_test=[100])
+    sampler = make_sampler(num_train=[20], num_test=[100])
     for subsample in range(60):
-        seen |= set(one.draw(Draw("task", 20, 100, subsample)).test.tolist())
+        seen |= set(sampler.draw(Draw("task", 20, 100, subsample)).test.tolist())
     assert len(seen) > 990
 
 
 def test_regression_rows_are_drawn_without_classes() -> None:
     dataset = Dataset(np.arange(100.0)[:, None], np.arange(100.0), kind="regression")
-    one = Sampler(dataset, design(num_train=[10, 30], num_test=[20]), 0, "numbers")
-    small, large = (one.draw(Draw("numbers", size, 20, 0)) for size in (10, 30))
+    sampler = Sampler(dataset, design(num_train=[10, 30], num_test=[20]), 0, "numbers")
+    small, large = (sampler.draw(Draw("numbers", size, 20, 0)) for size in (10, 30))
     assert large.train[:10].tolist() == small.train.tolist()
     assert len(set(large.train) | set(large.extra) | set(large.test)) == 70
 

@@ -137,8 +137,8 @@ def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkey
         return real.method(unlabeled, train, task, options=options, context=context)
 
     def find_spy(use: str, entry_type: Any) -> Entry:
-        found: Entry = find(use, entry_type)
-        return replace(found, method=spy) if isinstance(found, MethodEntry) else found
+        entry: Entry = find(use, entry_type)
+        return replace(entry, method=spy) if isinstance(entry, MethodEntry) else entry
 
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
     monkeypatch.setattr(registry, "find", find_spy)

@@ -71,4 +71,7 @@ class ReportDocument(BaseModel):
 def report_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of report.json."""
     schema = ReportDocument.model_json_schema(mode="validation")
+    for definition in schema["$defs"].values():  # docstrings of records end with examples in Python
+        if "description" in definition:
+            definition["description"] = definition["description"].partition("\n\nExamples\n")[0]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench report"}
