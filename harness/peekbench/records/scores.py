@@ -53,7 +53,15 @@ ScoreFunction: TypeAlias = Callable[[ScoringInput], float]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number that says how well the predictions of one arm fit."""
+    """A number that says how well the predictions of one arm fit.
+
+    Examples
+    --------
+    >>> data = ScoringInput(np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 0]), num_classes=2)
+    >>> brier = next(score for score in SCORES if score.name == "brier")
+    >>> round(brier.functions["classification"](data), 3), brier.is_higher_better
+    (0.53, False)
+    """
 
     name: str
     """Column of the store and of the results table."""

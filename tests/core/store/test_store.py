@@ -315,6 +315,15 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
             access()
 
 
+def test_a_store_with_other_scores_is_refused(make_spec: MakeSpec) -> None:
+    path = run(make_spec()).store
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE arms ADD COLUMN error_rate REAL")
+    for access in (lambda: run(make_spec()), lambda: Store.open(path)):
+        with pytest.raises(StoreError, match="other scores than this peekbench .error_rate."):
+            access()
+
+
 @pytest.mark.parametrize("part", ["start", "middle", "cut"])
 def test_a_damaged_store_is_refused_and_not_modified(part: str, make_spec: MakeSpec) -> None:
     path = run(make_spec()).store
