@@ -301,7 +301,7 @@ def test_show_prints_the_definition_without_a_network(hub: LoopbackHub, tmp_path
         "from: default/train/*.parquet in the dataset repository CogComp/trec, branch refs/convert/parquet",
         "citation: li2002learning",
         "  The text is a question. Answer with the kind of thing that it asks for.",
-        "not shown: texts, and how many rows each class has; hf.trec: default/train/*.parquet in the dataset",
+        "hf.trec: default/train/*.parquet in the dataset",
         "cannot be reached (",
     ):
         assert text in offline.stdout
