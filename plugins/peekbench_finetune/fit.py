@@ -21,27 +21,9 @@ from peekbench_lm.types import WeightMode
 
 
 def fit(unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, context: Context) -> Predictor:
-    """Fit a classifier.
+    """Fit a classifier. Parameters and errors are those of the methods in `methods`.
 
-    Parameters
-    ----------
-    unlabeled
-        Texts for pretraining; None to skip pretraining.
-    train
-        Labeled texts.
-    task
-        Task of the texts.
-    options
-        Options of the method. With those of `overtrain`, pretraining takes more epochs.
-    context
-        Seed, threads and folders of the fit.
-
-    Raises
-    ------
-    SpecError
-        If this machine has no such device, or `overtraining_epochs` is not greater than the usual number of epochs.
-    DataError
-        If the model does not exist or is unavailable.
+    With the options of `overtrain`, pretraining takes more epochs.
     """
     device = choose_device(options.device)
     reset_peak_memory(device)

@@ -83,7 +83,7 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence the warnings and progress bars of transformers, which users of peekbench cannot act on."""
+    """Hide the warnings and progress bars of transformers, which users of peekbench cannot act on."""
     verbosity, has_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
