@@ -1,10 +1,10 @@
-"""Runs work items in the main process or in worker processes, and survives the death of a worker.
+"""Runs work items in the main process or in worker processes; a worker that crashes does not end the run.
 
-Quick items travel together: a message between processes and a transaction cost about as much as a small fit. No outcome
-waits longer than `BATCH_WINDOW`, plus the duration of one item.
+Fast items are sent and returned in batches, because a message between processes and a transaction of the store cost
+about as much as a small fit. No outcome waits longer than `BATCH_WINDOW`, plus the duration of one item.
 
-The cores are divided among the workers through `Context.threads`, for methods whose results do not depend on the number
-of threads; BLAS and OpenMP always run single-threaded.
+The workers share the cores through `Context.threads`, for methods whose results do not depend on the number of threads;
+BLAS and OpenMP always run single-threaded.
 """
 
 from __future__ import annotations
@@ -25,11 +25,32 @@ from peekbench_local.options import Local
 from peekbench_local.worker import BATCH_WINDOW, Work, Worker
 
 POLL_INTERVAL = 1.0  # seconds between checks whether silent workers are alive
-MAX_FAILED_STARTS = 3  # in a row
+MAX_FAILED_STARTS = 3  # consecutive failures after which the run ends
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
-    """Do the items and yield their outcomes as they arrive; see `peekbench.plugins.protocols.Executor`."""
+    """Do the items, and yield their outcomes as they arrive; see `peekbench.plugins.protocols.Executor`.
+
+    Parameters
+    ----------
+    items
+        Items to do.
+    work
+        Function that does an item; with several workers, it must be picklable.
+    options
+        Number of workers and retries.
+
+    Yields
+    ------
+    sequence of Outcome
+        Outcomes of one or several items. An item whose worker died more than `retries` times yields one failure per
+        trial.
+
+    Raises
+    ------
+    PeekbenchError
+        If worker processes cannot start.
+    """
     if options.workers == 1:
         with _set_threads(os.cpu_count() or 1):
             yield from _run_here(items, work)
@@ -88,36 +109,36 @@ class _Dispatcher:
         """Yield outcomes until every item is done or has failed."""
         try:
             while True:
-                self._hand_out()
+                self._send_items()
                 busy = {worker.connection: worker for worker in self._workers if worker.items}
                 if not busy:
                     return
                 ready = wait(list(busy), timeout=POLL_INTERVAL)
-                for connection in ready or [pipe for pipe, worker in busy.items() if worker.is_dead]:
+                for connection in ready or [connection for connection, worker in busy.items() if worker.is_dead]:
                     yield from self._receive(busy[cast("Connection[Any, Any]", connection)])
         finally:
             for worker in self._workers:
                 worker.kill()
 
-    def _hand_out(self) -> None:
-        """Give items to idle workers, starting workers as needed."""
+    def _send_items(self) -> None:
+        """Send items to idle workers, and start workers as needed."""
         for position in range(self._options.workers):
             worker = self._workers[position] if position < len(self._workers) else None
             if worker is not None and worker.items:
                 continue
             if self._suspects:
-                chosen = [self._suspects.pop()]
+                batch = [self._suspects.pop()]
             else:
-                # Few at a time towards the end, because a slow item would delay those queued behind it.
+                # Small batches near the end, because a slow item would delay those queued behind it.
                 fair_share = max(1, len(self._queue) // (2 * self._options.workers))
-                number = min(worker.pace if worker else 1, fair_share, len(self._queue))
-                chosen = [self._queue.popleft() for _ in range(number)]
-            if not chosen:
+                size = min(worker.batch_size if worker else 1, fair_share, len(self._queue))
+                batch = [self._queue.popleft() for _ in range(size)]
+            if not batch:
                 return
             if worker is None:
                 worker = Worker(self._pickled, self._threads)
                 self._workers.append(worker)
-            worker.send(chosen)
+            worker.send(batch)
 
     def _receive(self, worker: Worker) -> Iterator[Sequence[Outcome]]:
         held = worker.items
@@ -139,12 +160,13 @@ class _Dispatcher:
     def _handle_death(self, worker: Worker, held: Sequence[WorkItem]) -> Iterator[Sequence[Outcome]]:
         self._workers.remove(worker)
         status = worker.join()
-        if not worker.is_ready:  # no trial had begun, so none is to blame
+        if not worker.is_ready:  # no trial had started, so none is the cause
             self._failed_starts += 1
             if self._failed_starts >= MAX_FAILED_STARTS:
                 raise PeekbenchError(
-                    f"worker processes cannot start: {self._failed_starts} in a row ended with {_in_words(status)} "
-                    "before any trial began; see their error output above, or use the executor option `workers: 1`"
+                    f"worker processes cannot start: {self._failed_starts} consecutive ones ended with "
+                    f"{_format_status(status)} before any trial started; see their error output above, or use "
+                    "the executor option `workers: 1`"
                 )
             self._queue.extendleft(reversed(held))
             return
@@ -156,11 +178,11 @@ class _Dispatcher:
             yield [_make_failure(trial, status, deaths) for trial in held[0].trials]
 
 
-def _in_words(status: int) -> str:
+def _format_status(status: int) -> str:
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def _make_failure(trial: Trial, status: int, deaths: int) -> TrialFailure:
     advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model" if status == -9 else ""
-    message = f"worker process died ({_in_words(status)}) {deaths} times at this trial{advice}"
+    message = f"worker process died ({_format_status(status)}) {deaths} times at this trial{advice}"
     return TrialFailure(trial, message, f"{message}\n(a killed process leaves no traceback)\n")

@@ -13,5 +13,5 @@ class Local(Options):
     workers: int = Field(default=1, ge=1, le=1024)
     """Number of worker processes; with 1, trials run in the main process. Results do not depend on it."""
     retries: int = Field(default=2, ge=0)
-    """How often a trial is retried after its worker process died, for example out of memory, before it counts as
-    failed."""
+    """Number of retries of a trial whose worker process died, for example because it ran out of memory, before the
+    trial fails."""

@@ -1,7 +1,7 @@
-"""One worker process: started and supervised by `Worker` in the main process, and running `serve` itself.
+"""A worker process: `Worker` starts and supervises it in the main process, and the worker itself runs `serve`.
 
-A worker is a fresh interpreter that imports this module alone. It never imports the user's main module, so a run can be
-started from an unguarded script, from standard input, or from a notebook.
+A worker is a new interpreter that imports only this module. It never imports the user's main module, so a run can be
+started from a script without a main guard, from standard input, or from a notebook.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from peekbench.records import WorkItem
 
 Work: TypeAlias = Callable[[WorkItem], Sequence[Outcome]]
 
-SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker gets to end after SIGTERM
-BATCH_WINDOW = 0.05  # seconds of work that one message may hold, and that a killed run may lose per worker
+SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker has to exit after SIGTERM
+BATCH_WINDOW = 0.05  # seconds of work in one message, and so at most lost per worker if a run is killed
 READY = "ready"
 
 
 class Worker:
-    """A worker process, with a pipe of its own and at most a few queued items.
-
-    When it crashes, the items that it held are therefore known.
+    """A worker process with its own pipe and at most a few queued items, so a crash tells which items it held.
 
     Parameters
     ----------
@@ -43,21 +41,21 @@ class Worker:
     """
 
     def __init__(self, pickled: bytes, threads: int) -> None:
-        self._connection, theirs = Pipe()
-        descriptor = theirs.fileno()
+        self._connection, worker_end = Pipe()
+        descriptor = worker_end.fileno()
         code = f"import sys; sys.path[:] = {sys.path!r}; from peekbench_local.worker import serve; serve({descriptor})"
         self._process = subprocess.Popen(  # noqa: S603 - our own code
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
             env={**os.environ, THREADS_VARIABLE: str(threads)},
             pass_fds=[descriptor],
-            process_group=0,  # so that Ctrl-C reaches the main process alone, and `join` ends what a method has started
+            process_group=0,  # so that Ctrl-C reaches only the main process, and `join` ends child processes of methods
         )
-        theirs.close()  # from now on only the worker holds that end, so its death closes the pipe
+        worker_end.close()  # only the worker holds that end now, so its death closes the pipe
         self.items: Sequence[WorkItem] = ()
         self.is_ready = False
         """Whether it has started and unpickled the work."""
-        self.pace = 1
+        self.batch_size = 1
         """Number of items that it finishes within `BATCH_WINDOW`."""
         self._sent_at = 0.0
         self._send(pickled)
@@ -73,32 +71,32 @@ class Worker:
         return self._process.poll() is not None
 
     def send(self, items: Sequence[WorkItem]) -> None:
-        """Queue items; only when it holds none."""
+        """Send items; the worker must have none left."""
         self.items = items
         self._sent_at = time.monotonic()
         self._send(items)
 
     def _send(self, message: object) -> None:
-        with suppress(OSError):  # it is dead, which `receive` will find
+        with suppress(OSError):  # the worker is dead, and `receive` will report it
             self._connection.send(message)
 
     def receive(self) -> tuple[Sequence[Outcome], Exception | None] | None:
         """Receive the worker's next message.
 
-        Items that it has not started stay in `items`; the caller takes them back.
+        Items that the worker has not started stay in `items`, for the caller to send again.
 
         Returns
         -------
         tuple or None
-            Outcomes, and the error that ended its work, if any; None if the worker says that it is ready.
+            Outcomes, and the error that ended the batch or None; instead None if the worker reports that it is ready.
 
         Raises
         ------
         EOFError
-            If it has died.
+            If the worker has died.
         """
         if not self._connection.poll() and self.is_dead:
-            raise EOFError  # although a process that it has forked still holds the pipe open
+            raise EOFError  # a process that it forked may still hold the pipe open
         try:
             message = self._connection.recv()
         except OSError as error:  # it died while sending
@@ -109,12 +107,12 @@ class Worker:
             return None
         outcomes, num_done, ended_by = message
         is_slow = time.monotonic() - self._sent_at >= BATCH_WINDOW
-        self.pace = max(1, num_done if is_slow else 2 * num_done)
+        self.batch_size = max(1, num_done if is_slow else 2 * num_done)
         self.items = self.items[num_done:]
         return cast("Sequence[Outcome]", outcomes), ended_by
 
     def join(self) -> int:
-        """End the process if it is idle, and everything that it has started.
+        """Wait for the process, ending it first if it is idle, and end all processes that it has started.
 
         Returns
         -------
@@ -128,19 +126,19 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
         status = self._process.wait()
-        with suppress(ProcessLookupError, PermissionError):  # usually nothing is left of its group
+        with suppress(ProcessLookupError, PermissionError):  # usually no process of its group is left
             os.killpg(self._process.pid, signal.SIGKILL)
         self._connection.close()
         return status
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process immediately."""
         self._process.kill()
         self.join()
 
 
 def serve(descriptor: int) -> None:
-    """Do what the main process sends, until it closes the pipe or dies; runs in the worker.
+    """Do the items that the main process sends, until it closes the pipe or dies; runs in the worker.
 
     Parameters
     ----------
@@ -178,7 +176,7 @@ def _make_picklable(error: Exception) -> Exception:
     """Return the error with its traceback as a note, or a RuntimeError with its text if it cannot be pickled."""
     error.add_note("in a worker process:\n" + "".join(traceback.format_exception(error)))
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in this process
     except Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
     return error

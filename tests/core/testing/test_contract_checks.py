@@ -19,7 +19,6 @@ from faulty_methods import (
     adapts_to_the_batch,
     centroids,
     features,
-    honest,
     knob_always,
     looks_at_the_neighbor,
     needs_unlabeled,
@@ -34,6 +33,7 @@ from faulty_methods import (
     unseeded,
     uses_global_numpy,
     uses_global_random,
+    valid_method,
 )
 from pydantic import Field
 
@@ -81,7 +81,7 @@ def failed(entry: MethodEntry, folder: Path) -> dict[str, str]:
 
 
 def test_correct_method_passes(tmp_path: Path) -> None:
-    assert failed(make(honest, unlabeled_options=frozenset({"knob"})), tmp_path) == {}
+    assert failed(make(valid_method, unlabeled_options=frozenset({"knob"})), tmp_path) == {}
 
 
 BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
@@ -131,10 +131,10 @@ def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str]
 )
 def test_error_in_one_arm_names_the_arm(wrong: Any, check: str, tmp_path: Path) -> None:
     def in_base(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
-        return (wrong if unlabeled is None else honest)(unlabeled, train, task, options=options, context=context)
+        return (wrong if unlabeled is None else valid_method)(unlabeled, train, task, options=options, context=context)
 
     def in_extra(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
-        return (honest if unlabeled is None else wrong)(unlabeled, train, task, options=options, context=context)
+        return (valid_method if unlabeled is None else wrong)(unlabeled, train, task, options=options, context=context)
 
     for method, arm in ((in_base, "without"), (in_extra, "with")):
         assert failed(make(method), tmp_path)[check].startswith(f"{arm} unlabeled inputs: ")
@@ -146,7 +146,7 @@ def test_checks_restore_the_global_generators(tmp_path: Path) -> None:
     expected = random.random(), np.random.random()
     random.seed(5)
     np.random.seed(5)
-    assert failed(make(honest), tmp_path) == {}
+    assert failed(make(valid_method), tmp_path) == {}
     assert (random.random(), np.random.random()) == expected
 
 
@@ -172,13 +172,13 @@ def test_torch_generator_is_checked_if_torch_is_imported(tmp_path: Path, monkeyp
 
     def draws(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
         torch.generator.random()
-        return honest(unlabeled, train, task, options=options, context=context)
+        return valid_method(unlabeled, train, task, options=options, context=context)
 
     before = torch.get_rng_state().tobytes()
-    assert failed(make(honest), tmp_path) == {}
+    assert failed(make(valid_method), tmp_path) == {}
     assert "changes the state of torch; use" in failed(make(draws), tmp_path)[GLOBAL]
     torch.manual_seed(0)
-    METHOD_CHECKS[GLOBAL](make_case("toy.vote", make(honest), Knob(), tmp_path))
+    METHOD_CHECKS[GLOBAL](make_case("toy.vote", make(valid_method), Knob(), tmp_path))
     assert torch.get_rng_state().tobytes() == before
 
 
@@ -188,7 +188,7 @@ def test_wrong_unlabeled_options_are_found(tmp_path: Path) -> None:
         "option 'knob' changes the base arm"
         in failed(wrong, tmp_path)["unlabeled_options have no effect on the base arm"]
     )
-    unknown = make(honest, unlabeled_options=frozenset({"nkob"}))
+    unknown = make(valid_method, unlabeled_options=frozenset({"nkob"}))
     assert (
         "'nkob', which is not an option"
         in failed(unknown, tmp_path)["unlabeled_options have no effect on the base arm"]
@@ -231,7 +231,7 @@ def test_wrongly_declared_base_is_found(base: str, tmp_path: Path, monkeypatch: 
     """A method may also name another method, whose base is its own name."""
     other = MethodEntry(name="other", options=Knob, method=knob_always, summary="", base=base or "tried")
     with pytest.raises(ContractError, match="pair.other names the same base"):
-        check_pair(make(honest, base=base), other, tmp_path, monkeypatch)
+        check_pair(make(valid_method, base=base), other, tmp_path, monkeypatch)
 
 
 def test_methods_with_different_options_share_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +239,8 @@ def test_methods_with_different_options_share_no_base(tmp_path: Path, monkeypatc
         second: int = 1
 
     other = MethodEntry(name="other", options=Knobs, method=knob_always, summary="", base="common")
-    check_pair(make(honest, base="common"), other, tmp_path, monkeypatch)
-    check_pair(make(honest, base="mine"), replace(other, options=Knob), tmp_path, monkeypatch)
+    check_pair(make(valid_method, base="common"), other, tmp_path, monkeypatch)
+    check_pair(make(valid_method, base="mine"), replace(other, options=Knob), tmp_path, monkeypatch)
 
 
 def test_check_method_continues_after_a_failed_check() -> None:
@@ -262,13 +262,13 @@ def test_data_are_drawn_as_in_a_run(tmp_path: Path) -> None:
     """Train has each class equally often, and the sets are disjoint."""
     labels = [0 if row < 20 else 1 + row % 2 for row in range(240)]
     dataset = Dataset([f"row {row}" for row in range(240)], labels, ("rare", "one", "two"))
-    case = make_case("toy.vote", make(honest), Knob(), tmp_path, dataset)
+    case = make_case("toy.vote", make(valid_method), Knob(), tmp_path, dataset)
     assert np.bincount(case.train.labels.astype(int)).tolist() == [10, 10, 10]
     parts = [*case.train.inputs, *case.unlabeled, *case.test]
     assert len(parts) == len(set(parts)) == 30 + 60 + 60
     assert set(case.other) != set(case.unlabeled)
     many = Dataset(dataset.inputs, [row % 40 for row in range(240)], tuple(f"class {label}" for label in range(40)))
-    case = make_case("toy.vote", make(honest), Knob(), tmp_path, many)
+    case = make_case("toy.vote", make(valid_method), Knob(), tmp_path, many)
     assert np.bincount(case.train.labels.astype(int)).tolist() == [2] * 40
 
 
@@ -296,7 +296,7 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
-        METHOD_CHECKS["importing the plugin is fast"](make_case("heavy.tried", make(honest), Knob(), tmp_path))
+        METHOD_CHECKS["importing the plugin is fast"](make_case("heavy.tried", make(valid_method), Knob(), tmp_path))
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
         check_module_light("heavy_plugin")
     with pytest.raises(ContractError, match="cannot be imported on its own: .*no_such_module"):
