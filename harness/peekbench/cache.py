@@ -20,7 +20,7 @@ def cache_folder() -> Path:
     """Return the folder of peekbench's cache: `$PEEKBENCH_CACHE`, or the user's cache folder."""
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
-    from platformdirs import user_cache_path
+    from platformdirs import user_cache_path  # noqa: PLC0415 - most processes have the variable or need no cache
 
     return user_cache_path("peekbench")
 

@@ -1,4 +1,4 @@
-"""A stranger's distribution, installed into an environment of its own, does whatever a first-party plugin does."""
+"""A third-party distribution, installed into its own environment, works like a first-party plugin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLUGIN_DOCUMENT = REPOSITORY / "docs" / "plugins.md"
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment that sees what this one has installed, and more."""
+    """A virtual environment that also has all packages of this one."""
 
     folder: Path
 
@@ -43,12 +43,12 @@ class Environment:
     def create(self) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.folder / "env"], check=True)
         seen = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-        # Unlike a bare path, `addsitedir` reads the .pth files there too, an editable peekbench's among them.
+        # Unlike a path alone, `addsitedir` also reads the .pth files there, such as that of an editable peekbench.
         lines = [f"import site; site.addsitedir({path!r})\n" for path in sorted(seen)]
         (self.site_packages / "seen.pth").write_text("".join(lines))
 
     def install(self) -> None:
-        shutil.copytree(THIRD_PARTY, self.source)  # a build may leave files behind
+        shutil.copytree(THIRD_PARTY, self.source)  # a build may leave files in the folder
         self.pip("install", "--no-deps", "--no-build-isolation", "--no-index", str(self.source))
 
     def pip(self, command: str, *arguments: str) -> None:
@@ -60,7 +60,7 @@ class Environment:
         return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | own
 
     def peekbench(self, *arguments: str, status: int = 0) -> str:
-        """What the command prints, where it ends as expected: its output, or its errors where it fails."""
+        """Return the output of a command, or its errors if it should fail."""
         code = "from peekbench.cli import main; main()"
         done = self.run("-c", code, *arguments)
         assert done.returncode == status, done.stdout + done.stderr
@@ -86,9 +86,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment
 
 
-def test_everything_is_listed_and_shown(installed: Environment) -> None:
+def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     listed = installed.peekbench("list")
-    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards"):
+    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "outlines"):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
     shown = installed.peekbench("show", "centroid.tfidf")
     assert "max_words: int, default 1" in shown
@@ -105,25 +105,25 @@ def test_schema_has_the_options(installed: Environment) -> None:
     assert "win_rate" in definitions["AnalysisSpec"]["anyOf"][0]["enum"]
 
 
-def test_options_are_validated_by_the_plugin(installed: Environment) -> None:
+def test_options_are_validated_with_the_model_of_the_plugin(installed: Environment) -> None:
     spec = (installed.source / "tickets.yaml").read_text().replace("hints: 0.1", "hints: 2")
     (installed.folder / "bad.yaml").write_text(spec)
     assert "tasks[1].options.hints" in installed.peekbench("validate", "bad.yaml", status=2)
 
 
-def test_the_method_is_checked(installed: Environment) -> None:
+def test_method_passes_contract_checks(installed: Environment) -> None:
     lines = installed.peekbench("check", "centroid.tfidf", "--options", "{max_words: 2}").splitlines()
     assert len(lines) >= 10
     assert all(line.startswith("passed") for line in lines)
 
 
-def test_the_distributions_own_tests_pass(installed: Environment) -> None:
+def test_tests_of_the_distribution_pass(installed: Environment) -> None:
     done = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(installed.source))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
 
 
-def test_a_spec_runs_to_a_report(installed: Environment) -> None:
+def test_spec_runs_to_a_report(installed: Environment) -> None:
     spec = installed.source / "tickets.yaml"
     assert "2 tasks, 2 methods, 80 trials" in installed.peekbench("validate", str(spec))
     assert "5 tasks, 2 methods, 400 trials" in installed.peekbench(
@@ -135,13 +135,19 @@ def test_a_spec_runs_to_a_report(installed: Environment) -> None:
     assert [row[0] for row in table["rows"]] == ["centroid.tfidf", "two-words"]
     assert [row[1] for row in table["rows"]] == [40, 40]
     assert "test beats extra in" in (installed.folder / "reports" / "tickets" / "report.txt").read_text()
+    page = (installed.folder / "reports" / "tickets" / "report.html").read_text()
+    drawn = [figure for figure in report["figures"] if figure["kind"] != "forest"]
+    assert page.count('viewBox="0 0 600 40"') == len(drawn) > 0, "the spec chooses the renderer"
 
     assert "Lengths by class" in installed.peekbench("audit", str(spec))
 
     in_order = spec.read_text().replace("name: tickets", "name: in-order").replace("executor: backwards", "")
+    in_order = in_order.replace("report: {renderer: outlines}", "")
     (installed.folder / "in-order.yaml").write_text(in_order)
     installed.peekbench("run", "in-order.yaml")
     assert scores(installed, "in-order") == scores(installed, "tickets")
+    page = (installed.folder / "reports" / "in-order" / "report.html").read_text()
+    assert "several installed plugins have a renderer of figures: figures, outlines; choose one" in page
 
 
 def scores(environment: Environment, run: str) -> list[list[Any]]:
@@ -151,7 +157,7 @@ def scores(environment: Environment, run: str) -> list[list[Any]]:
     return rows
 
 
-def test_once_uninstalled_the_error_names_plugin_and_remedy(tmp_path: Path) -> None:
+def test_error_after_uninstalling_names_plugin_and_remedy(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.create()
     environment.install()
@@ -164,7 +170,7 @@ def test_once_uninstalled_the_error_names_plugin_and_remedy(tmp_path: Path) -> N
     assert "Traceback" not in errors
 
 
-def test_a_broken_plugin_stops_nobody(tmp_path: Path) -> None:
+def test_broken_plugin_affects_no_other_plugin(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.create()
     environment.install()
@@ -181,11 +187,11 @@ def test_a_broken_plugin_stops_nobody(tmp_path: Path) -> None:
     environment.peekbench("run", str(environment.source / "tickets.yaml"))
     errors = environment.peekbench("show", "broken.thing", status=2)
     assert "plugin 'broken'" in errors
-    assert "RuntimeError: half an upgrade; reinstall it" in errors
+    assert "RuntimeError: half an upgrade; reinstall" in errors
     assert "Traceback" not in errors
 
 
-def test_the_document_shows_these_very_files() -> None:
+def test_plugin_document_shows_these_files() -> None:
     text = PLUGIN_DOCUMENT.read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     kept = [path for path in THIRD_PARTY.rglob("*") if path.suffix in (".py", ".toml", ".yaml")]

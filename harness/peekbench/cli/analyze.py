@@ -1,4 +1,5 @@
 """Commands that analyze scores and data, and report the results."""
+# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 
@@ -83,7 +84,6 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
 
     Example: peekbench audit specs/audit_small.yaml
     """
-
     from peekbench.execution.audits import audit as run_audits
     from peekbench.execution.audits import prepare
     from peekbench.report import report_of_audits

@@ -1,4 +1,5 @@
 """The application that commands are registered with, and the options and helpers that commands share."""
+# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 

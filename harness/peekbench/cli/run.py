@@ -1,4 +1,5 @@
 """Commands that run an experiment, or prepare a run."""
+# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 

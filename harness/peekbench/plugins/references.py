@@ -39,20 +39,25 @@ class Reference:
         self._function: Any = None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Import the callable if it is not imported yet, and call it."""
         if self._function is None:
             self._function = resolve(self.target)
         return self._function(*arguments, **options)
 
     def __eq__(self, other: object) -> bool:
+        """Return whether both name the same callable."""
         return isinstance(other, Reference) and other.target == self.target
 
     def __hash__(self) -> int:
+        """Return a hash of the name."""
         return hash(self.target)
 
     def __repr__(self) -> str:
+        """Return the reference as code."""
         return f"Reference({self.target!r})"
 
     def __reduce__(self) -> tuple[type[Reference], tuple[str]]:
+        """Pickle the name only."""
         return Reference, (self.target,)
 
 
@@ -78,7 +83,7 @@ def resolve(target: str) -> Any:
     try:
         function = getattr(import_module(module), name)
     except ImportError as error:
-        raise PluginError(f"cannot import {target!r}: {error}; install what it needs") from error
+        raise PluginError(f"cannot import {target!r}: {error}; install the missing package") from error
     except AttributeError as error:
         raise PluginError(f"module {module!r} has no {name!r}; correct the reference {target!r}") from error
     if not callable(function):
@@ -92,10 +97,10 @@ def find_reference_error(reference: Reference) -> str:
         return "is not of the form 'package.module:function'"
     module = reference.target.partition(":")[0]
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     except ModuleNotFoundError:
-        found = None
-    return "" if found else f"names the module {module!r}, which does not exist"
+        spec = None
+    return "" if spec else f"names the module {module!r}, which does not exist"
 
 
 class CallableField(Generic[F]):
@@ -111,6 +116,7 @@ class CallableField(Generic[F]):
         self._default = default
 
     def __set_name__(self, owner: type, name: str) -> None:
+        """Remember the name of the field."""
         self._name = name
 
     @overload
@@ -120,6 +126,7 @@ class CallableField(Generic[F]):
     def __get__(self, instance: object, owner: type) -> F: ...
 
     def __get__(self, instance: object | None, owner: type) -> Any:
+        """Return the callable, or of the class its default."""
         if instance is not None:
             return instance.__dict__[self._name]
         if self._default:
@@ -127,4 +134,5 @@ class CallableField(Generic[F]):
         raise AttributeError(self._name)  # which tells `dataclass` that the field has no default
 
     def __set__(self, instance: object, value: F | str) -> None:
+        """Store a callable, or a reference if the value is text."""
         instance.__dict__[self._name] = Reference(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Does the work last things first: no number depends on the order of work."""
+"""An executor that does the work in reverse order, which changes no number."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from peekbench.records import TrialFailure, TrialResult, WorkItem
 Outcomes = Sequence[TrialResult | TrialFailure]
 
 
-class Backwards(Options):
-    pass
-
-
 def backwards(
-    items: Iterable[WorkItem], work: Callable[[WorkItem], Outcomes], *, options: Backwards
+    items: Iterable[WorkItem], work: Callable[[WorkItem], Outcomes], *, options: Options
 ) -> Generator[Outcomes, None, None]:
+    """Yield the outcomes of one item after the other."""
     for item in reversed(list(items)):
         yield work(item)
 
 
 @hookimpl
 def peekbench_executors() -> list[ExecutorEntry]:
-    return [ExecutorEntry(name="backwards", options=Backwards, execute=backwards, summary="last things first")]
+    return [ExecutorEntry(name="backwards", execute=backwards, summary="work in reverse order")]

@@ -1,4 +1,4 @@
-"""Nearest class centroid on tf-idf, which is fitted on whatever unlabeled text there is, too."""
+"""Nearest class centroid on tf-idf, which is also fitted on the unlabeled texts."""
 
 from __future__ import annotations
 

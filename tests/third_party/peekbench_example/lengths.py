@@ -1,4 +1,4 @@
-"""How long the texts of each class are: a class that length gives away needs no words."""
+"""Text lengths by class: different lengths give a class away."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from peekbench import Analysis, Column, Context, Dataset, Options, Table, hookim
 from peekbench.plugins import AuditEntry
 
 
-class Lengths(Options):
-    pass
-
-
-def lengths(tasks: Mapping[str, Dataset], *, options: Lengths, context: Context) -> Analysis:
-    """Median length of each class's texts, in characters."""
+def lengths(tasks: Mapping[str, Dataset], *, options: Options, context: Context) -> Analysis:
+    """Return the median length of the texts of each class, in characters."""
     rows = []
     for task, dataset in tasks.items():
         for label, name in enumerate(dataset.class_names):
@@ -26,4 +22,4 @@ def lengths(tasks: Mapping[str, Dataset], *, options: Lengths, context: Context)
 
 @hookimpl
 def peekbench_audits() -> list[AuditEntry]:
-    return [AuditEntry(name="lengths", options=Lengths, audit=lengths, summary="how long each class's texts are")]
+    return [AuditEntry(name="lengths", audit=lengths, summary="text lengths by class")]

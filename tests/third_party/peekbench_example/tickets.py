@@ -1,4 +1,4 @@
-"""Made-up support tickets: words that hint at the team that should answer, among words that do not."""
+"""Synthetic support tickets, in which some words hint at the team that should answer."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FILLER = tuple(
 
 class Tickets(Options):
     num_rows: int = Field(default=600, ge=1)
-    """Tickets to make up, as many for each team."""
+    """Number of tickets, the same for each team."""
     hints: float = Field(default=0.2, ge=0, le=1)
-    """Share of words that hint at the team: 0 makes the task hopeless, 1 trivial."""
+    """Share of words that hint at the team. With 0 the task is impossible, with 1 it is trivial."""
 
 
 def tickets(*, options: Tickets, folders: Folders) -> Dataset:
-    """Tickets of twelve words; the same ones every time."""
+    """Return tickets of twelve words, the same at every call."""
     rng = random.Random(0)
     teams = tuple(HINTS)
     labels = [row % len(teams) for row in range(options.num_rows)]
@@ -39,4 +39,4 @@ def tickets(*, options: Tickets, folders: Folders) -> Dataset:
 
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry]:
-    return [DataSourceEntry(name="tickets", options=Tickets, load=tickets, summary="made-up support tickets")]
+    return [DataSourceEntry(name="tickets", options=Tickets, load=tickets, summary="synthetic support tickets")]
