@@ -1,5 +1,4 @@
 """Commands that analyze scores and data, and report the results."""
-# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 
@@ -49,13 +48,13 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
-    from dataclasses import replace
+    from dataclasses import replace  # noqa: PLC0415 - for a fast --help
 
-    from peekbench.report import report_of_table
-    from peekbench.results.analyze import analyze as run_analyses
-    from peekbench.results.analyze import planned_trials
-    from peekbench.results.table import load_results
-    from peekbench.spec.analysis_only import load_analysis_only
+    from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.analyze import planned_trials  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.table import load_results  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     analysis_spec = None if spec is None else load_analysis_only(spec)
     if analysis_spec is not None and analyses:
@@ -84,9 +83,9 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
 
     Example: peekbench audit specs/audit_small.yaml
     """
-    from peekbench.execution.audits import audit as run_audits
-    from peekbench.execution.audits import prepare
-    from peekbench.report import report_of_audits
+    from peekbench.execution.audits import audit as run_audits  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.audits import prepare  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import report_of_audits  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec)
     prepared = prepare(experiment)
@@ -134,7 +133,7 @@ def compare(
 
     Example: peekbench compare runs/before.sqlite runs/after.sqlite
     """
-    from peekbench.report import report_of_comparison
+    from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
 
     paths = run_path(before), run_path(after)
     show_report(report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)
@@ -153,7 +152,7 @@ def leaderboard(
 
     Example: peekbench leaderboard quickstart
     """
-    from peekbench.report import report_of_ranking
+    from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
 
     paths = [run_path(run) for run in runs]
     show_report(report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)

@@ -1,5 +1,4 @@
 """The application that commands are registered with, and the options and helpers that commands share."""
-# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 
@@ -44,14 +43,14 @@ IncompleteOption = Annotated[
 
 def make_console() -> Console:
     """Return a console that writes to the standard output."""
-    from rich.console import Console
+    from rich.console import Console  # noqa: PLC0415 - for a fast --help
 
     return Console()
 
 
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:
     """Load a spec, with another number of workers if one is given."""
-    from peekbench.spec.experiment import load_spec
+    from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
 
     spec = load_spec(path)
     return spec if workers is None else spec.with_executor_options(workers=workers)
@@ -59,7 +58,7 @@ def load(path: Path, workers: int | None = None) -> ExperimentSpec:
 
 def run_path(run: str) -> Path:
     """Return the path of a run that is given by its name or by its path."""
-    from peekbench.execution.runner import RUNS
+    from peekbench.execution.runner import RUNS  # noqa: PLC0415 - for a fast --help
 
     return Path(run) if Path(run).exists() else RUNS / f"{run}.sqlite"
 
@@ -72,7 +71,7 @@ def print_written(console: Console, paths: Sequence[Path]) -> None:
 
 def show_report(report: Report, folder: Path | None) -> None:
     """Print a report, and write its files if a folder is given."""
-    from peekbench.report import render_text, write_report
+    from peekbench.report import render_text, write_report  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
     render_text(report, console)
@@ -84,7 +83,7 @@ def report_run(
     path: Path, reports: Path, console: Console, *, allow_incomplete: bool, pictures: Path | None = None
 ) -> None:
     """Print the report of a run and write its files."""
-    from peekbench.report import render_summary, render_text, report_of_run, write_pictures, write_report
+    from peekbench.report import render_summary, render_text, report_of_run, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
 
     report = report_of_run(path, allow_incomplete=allow_incomplete)
     render_text(report, console)

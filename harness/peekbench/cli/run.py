@@ -1,5 +1,4 @@
 """Commands that run an experiment, or prepare a run."""
-# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 
@@ -44,10 +43,10 @@ def run(
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
-    from peekbench.cli.progress import make_progress
-    from peekbench.execution.runner import run as execute
-    from peekbench.execution.runner import store_path
-    from peekbench.formatting import pluralize
+    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.runner import run as execute  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
     experiment = load(spec, workers)
@@ -87,9 +86,9 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --power
     """
-    from peekbench.data.preflight import describe_tasks
-    from peekbench.execution.planning import measure
-    from peekbench.formatting import pluralize
+    from peekbench.data.preflight import describe_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
+    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec, workers)
     tasks = describe_tasks(experiment)
@@ -107,9 +106,9 @@ def plan(
 
 
 def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing: Timing | None) -> None:
-    from peekbench.execution.planning import planned_design
-    from peekbench.report import render_tables
-    from peekbench.results.analyze import forecast
+    from peekbench.execution.planning import planned_design  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import render_tables  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.analyze import forecast  # noqa: PLC0415 - for a fast --help
 
     design = planned_design(experiment, num_classes, {} if timing is None else timing.seconds)
     console = make_console()
@@ -120,9 +119,9 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
 
 
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
-    from peekbench.cli.progress import duration
-    from peekbench.execution.pilot import time_pilot
-    from peekbench.formatting import pluralize
+    from peekbench.cli.progress import duration  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
+    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
 
     timing = time_pilot(experiment)
     for failure in timing.failures:
@@ -160,9 +159,9 @@ def validate(
 
 def _validate(path: Path, data: bool) -> str:
     """Check one spec and return a summary of it."""
-    from peekbench.data.preflight import check_tasks
-    from peekbench.formatting import pluralize
-    from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
+    from peekbench.data.preflight import check_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if is_analysis_only(path):
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
@@ -183,7 +182,7 @@ def prefetch(specs: SpecsArgument) -> None:
 
     Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
     """
-    from peekbench.execution.prefetch import prefetch as fetch
+    from peekbench.execution.prefetch import prefetch as fetch  # noqa: PLC0415 - for a fast --help
 
     for path in specs:
         for line in fetch(load(path)):
@@ -201,11 +200,11 @@ def lock(
 
     Example: peekbench lock specs/hub.yaml
     """
-    from tempfile import TemporaryDirectory
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - for a fast --help
 
-    from peekbench.records.data import Folders
-    from peekbench.spec.experiment import load_spec
-    from peekbench.spec.lockfile import lock_path, make_lock, write_lock
+    from peekbench.records.data import Folders  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.lockfile import lock_path, make_lock, write_lock  # noqa: PLC0415 - for a fast --help
 
     experiment = load_spec(spec, locked=False)
     with TemporaryDirectory() as empty:

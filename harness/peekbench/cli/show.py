@@ -1,5 +1,4 @@
 """Commands that show plugins and what they offer, texts, and schemas."""
-# ruff: noqa: PLC0415 - commands import their modules when they run, so that `peekbench --help` is fast
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ def describe(
 
     Example: peekbench describe specs/quickstart.yaml
     """
-    from peekbench.data.text_statistics import describe_texts
-    from peekbench.report import render_tables, text_tables
+    from peekbench.data.text_statistics import describe_texts  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - for a fast --help
 
     for path in specs:
         experiment = load(path)
@@ -39,7 +38,7 @@ def list_things(
 
     Example: peekbench list methods
     """
-    from peekbench.cli.catalogue import list_lines
+    from peekbench.cli.catalogue import list_lines  # noqa: PLC0415 - for a fast --help
 
     for line in list_lines(heading):
         typer.echo(line)
@@ -57,8 +56,8 @@ def show(
 
     Example: peekbench show hf.trec
     """
-    from peekbench.cli.catalogue import describe
-    from peekbench.spec.components import parse_options
+    from peekbench.cli.catalogue import describe  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
         typer.echo(("\n" if number else "") + paragraph)
@@ -73,8 +72,8 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
-    from peekbench.spec.components import parse_options
-    from peekbench.testing import check_method
+    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing import check_method  # noqa: PLC0415 - for a fast --help
 
     outcomes = check_method(use, parse_options(options))
     for outcome in outcomes:
@@ -97,14 +96,14 @@ def schema(
 
     Example: peekbench schema -o specs/schema.json
     """
-    import json
+    import json  # noqa: PLC0415 - for a fast --help
 
     if report:
-        from peekbench.report.render.json_schema import report_schema
+        from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
 
         content = report_schema()
     else:
-        from peekbench.spec.json_schema import broken_plugins, make_schema
+        from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help
 
         for message in broken_plugins().values():
             typer.echo(f"warning: left out: {message}", err=True)
@@ -125,6 +124,6 @@ def version() -> None:
 
     Example: peekbench version
     """
-    from importlib.metadata import version as version_of
+    from importlib.metadata import version as version_of  # noqa: PLC0415 - for a fast --help
 
     typer.echo(version_of("peekbench"))

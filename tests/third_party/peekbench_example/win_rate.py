@@ -43,8 +43,8 @@ def win_rate(results: pd.DataFrame, *, options: WinRate) -> Analysis:
                 low=None,
                 high=None,
                 level=options.level,
-                sentence=f"{configuration.label}: test beats extra in {wins} of {len(biases)} trials, loses in {losses}; "
-                f"its win rate is between {low:.0%} and {high:.0%} ({options.level:.0%} interval).",
+                sentence=f"{configuration.label}: test beats extra in {wins} of {len(biases)} trials, "
+                f"loses in {losses}; its win rate is between {low:.0%} and {high:.0%} ({options.level:.0%} interval).",
             )
         )
     counts = tuple(Column(name, "count") for name in ("trials", "wins", "losses"))
