@@ -92,7 +92,7 @@ def test_the_command_prints_and_writes_a_report(make_raw: Callable[..., dict[str
     assert content["tables"][0]["title"] == "Sizes of tasks"
     assert content["spec"]["audits"][0]["use"] == "toy.sizes"
     assert set(content["data"]) == {"a", "b"}
-    assert "ruler 0" in content["provenance"]["for toy.sizes"]
+    assert "ruler 0" in content["provenance"]["used by toy.sizes"]
 
 
 def test_the_command_line_lists_and_shows_audits() -> None:
