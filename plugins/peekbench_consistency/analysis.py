@@ -6,7 +6,8 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench_consistency import Consistency
-from peekbench_consistency.base_arm import compare_methods, compare_sizes
+from peekbench_consistency.base_arm import compare_sizes
+from peekbench_consistency.base_methods import compare_methods
 from peekbench_consistency.findings import Finding, make_wide
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws, find_shifted_rows
 from peekbench_consistency.scores import (
