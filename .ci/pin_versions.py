@@ -1,4 +1,4 @@
-"""Writes constraints.txt anew: the newest versions that together satisfy pyproject.toml, its extras and tox.ini.
+"""Regenerate constraints.txt: the newest versions that together satisfy pyproject.toml, its extras and tox.ini.
 
 Nothing is installed. The versions are those for the Python that runs this, which should be the oldest one supported.
 """
@@ -56,6 +56,7 @@ def resolve(requirements: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
+    """Write the file, keeping its heading."""
     heading = [line for line in CONSTRAINTS.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     versions = resolve([*declared(), *HELD])
     pins = [f"{name}=={versions[name].partition('+')[0]}" for name in sorted(versions, key=str.lower)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 
-from peekbench.testing.methods import HEAVY_LIBRARIES
+from peekbench.plugins import registry
+from peekbench.testing.methods import HEAVY_LIBRARIES, check_module_light
 
 HEAVY = set(HEAVY_LIBRARIES)
 QUICKSTART, QUICKSTART_LM = (
@@ -44,6 +47,22 @@ def test_validate_imports_no_heavy_library(command: list[str]) -> None:
     loaded = modules_after(*command)
     assert "pydantic" in loaded
     assert not loaded & (HEAVY | {"numpy", "rich"})
+
+
+def test_the_core_imports_no_library_of_a_domain() -> None:
+    graph = grimp.build_graph("peekbench", include_external_packages=True)
+    libraries = {name for name in graph.modules if name in HEAVY and graph.find_modules_that_directly_import(name)}
+    assert libraries == {"pandas"}
+
+
+def test_plugins_are_light() -> None:
+    """The module behind each first-party entry point names its callables by reference."""
+    modules = [point.value for points in registry.installed().values() for point in points]
+    first_party = [module for module in modules if module.startswith("peekbench_")]
+    assert len(first_party) >= 15
+    for module in first_party:
+        importlib.import_module(module)
+    check_module_light(", ".join(first_party))
 
 
 def test_all_public_names_exist() -> None:

@@ -138,7 +138,7 @@ def test_grid_covers_the_posterior_of_the_sds() -> None:
 @needs_bambi
 @pytest.mark.parametrize("preset", ["paper", "random_slopes"])
 def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
-    from peekbench_bayes.mcmc import fit_with_bambi  # noqa: PLC0415 - optional extra
+    from peekbench_bayes.mcmc import fit_with_bambi
 
     arms = bias_arms(simulate_binomial(0.1, 0.1 if preset == "random_slopes" else 0.0, tasks=8, subsamples=8))
     options = Hierarchical(preset=preset, draws=250)

@@ -100,6 +100,11 @@ def render_prompt(
     class_names, instruction, examples
         As for `frame_prompt`. The prompt is zero-shot if there are no examples.
 
+    Returns
+    -------
+    str
+        Text for a language model to continue.
+
     Examples
     --------
     >>> render_prompt("It crashes.", ["bug", "question"], "").endswith("### Text: It crashes.\n### Answer:")

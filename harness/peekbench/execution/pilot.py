@@ -33,9 +33,7 @@ def time_pilot(spec: ExperimentSpec) -> Timing:
     Timing
         Times by method and design point, and the estimated total.
     """
-    if hasattr(
-        spec.executor.options, "workers"
-    ):  # one worker, which has then loaded the libraries
+    if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())
     items = _pilot_items(spec, num_tasks)

@@ -86,6 +86,11 @@ COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 def describe_columns() -> str:
     """Return the documentation of the results table as a Markdown table.
 
+    Returns
+    -------
+    str
+        One row per column: name, type, meaning, and what happens if a file lacks it.
+
     Examples
     --------
     >>> print(describe_columns())  # doctest: +ELLIPSIS

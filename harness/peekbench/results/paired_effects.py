@@ -218,6 +218,11 @@ def _configuration(
 def plain_cell(value: Any) -> Cell:
     """Return a pandas number or text as a Python value.
 
+    Parameters
+    ----------
+    value
+        Element of a pandas object.
+
     Returns
     -------
     str, int or None
@@ -242,6 +247,11 @@ def label_configuration(cells: Mapping[str, Cell]) -> str:
         Values of 'method' and, if they differ between configurations, 'model', 'num_train', 'num_test' and 'task'.
         Empty and missing values are left out.
 
+    Returns
+    -------
+    str
+        Such as 'tapt (bert, n=50)'.
+
     Examples
     --------
     >>> label_configuration({"method": "tapt", "model": "bert", "num_test": 50})
@@ -258,6 +268,11 @@ def label_parts(cells: Mapping[str, Cell]) -> list[str]:
     ----------
     cells
         As for `label_configuration`; the method is ignored.
+
+    Returns
+    -------
+    list of str
+        Such as ['bert', 'm=100'].
 
     Examples
     --------

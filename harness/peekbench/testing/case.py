@@ -28,7 +28,16 @@ MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A method with data to check it on; `make_case` makes one."""
+    """A method with data to check it on, as `make_case` creates it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import peekbench
+    >>> entry = peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")
+    >>> make_case("mine.lsa", entry, peekbench.Options(), Path()).task.num_classes
+    3
+    """
 
     use: str
     """Name of the method in specs."""
@@ -111,6 +120,11 @@ def sample_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     seed
         Seed of the words.
 
+    Returns
+    -------
+    Dataset
+        Texts with labels 0, 1 and 2, which alternate.
+
     Examples
     --------
     >>> data = sample_texts(30)
@@ -141,6 +155,11 @@ def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     seed
         Seed of the features and of the noise.
 
+    Returns
+    -------
+    Dataset
+        Inputs of shape (num_rows, 4) and targets of shape (num_rows,).
+
     Examples
     --------
     >>> sample_numbers(30).inputs.shape
@@ -166,6 +185,11 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
         Folder for the method's files.
     dataset
         Rows to draw from; by default synthetic ones.
+
+    Returns
+    -------
+    Case
+        The method with the drawn data.
 
     Raises
     ------

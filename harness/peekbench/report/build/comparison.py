@@ -23,7 +23,7 @@ SESSION_KEYS = ("peekbench", "python", "packages", "git", "machine", "methods", 
 
 
 def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "") -> Report:
-    """Return a report on how the settings, data, versions, scores and verdicts of two runs differ.
+    r"""Return a report on how the settings, data, versions, scores and verdicts of two runs differ.
 
     Parameters
     ----------
@@ -33,6 +33,11 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
         Compare runs with missing trials instead of refusing them; the report warns about them.
     analysis
         Analysis that compares, as `plugin.thing`; by default the only installed one with the role 'comparison'.
+
+    Returns
+    -------
+    Report
+        Tables of differences, and the verdicts on both runs.
 
     Raises
     ------
@@ -74,7 +79,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
 
 
 def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "") -> Report:
-    """Return a leaderboard of the methods of one or several runs, on the tasks and arms that all runs have.
+    r"""Return a leaderboard of the methods of one or several runs, on the tasks and arms that all runs have.
 
     Parameters
     ----------
@@ -84,6 +89,11 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
         Rank runs with missing trials instead of refusing them; the report warns about them.
     analysis
         Analysis that ranks, as `plugin.thing`; by default the only installed one with the role 'ranking'.
+
+    Returns
+    -------
+    Report
+        Leaderboard, ordered by the score of the arm extra.
 
     Raises
     ------

@@ -43,6 +43,11 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
     name
         Name of the report; by default the name of the file without its suffix.
 
+    Returns
+    -------
+    Report
+        Verdicts, tables and figures of the analyses.
+
     Examples
     --------
     >>> import pandas as pd
@@ -80,6 +85,11 @@ def report_of_audits(
     known
         Audit name to facts about its resources, such as the revision of a model.
 
+    Returns
+    -------
+    Report
+        Tables and figures of the audits.
+
     Examples
     --------
     >>> from peekbench import load_spec
@@ -112,6 +122,11 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         Store of the run, such as `runs/quickstart.sqlite`.
     allow_incomplete
         Analyze a design with missing trials instead of refusing it; the report warns about them.
+
+    Returns
+    -------
+    Report
+        Verdicts, tables, figures, failures and provenance of the run.
 
     Raises
     ------

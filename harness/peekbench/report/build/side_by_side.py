@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd  # noqa: TID253 - every function here needs it, and only reports of several runs import the module
+import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.results.analyze import only_complete, planned_trials

@@ -30,6 +30,11 @@ def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
         Task name to the description that `describe_texts` returns. Tasks with an empty description are
         left out.
 
+    Returns
+    -------
+    list of Table
+        Empty if no task has texts.
+
     Examples
     --------
     >>> text_tables({"a table of numbers": {}})

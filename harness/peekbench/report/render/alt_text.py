@@ -20,6 +20,11 @@ def alt_text(figure: Figure) -> str:
     figure
         Figure that an analysis returns.
 
+    Returns
+    -------
+    str
+        Text alternative of the figure.
+
     Examples
     --------
     >>> from peekbench.figures import Forest, Interval
