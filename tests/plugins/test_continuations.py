@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

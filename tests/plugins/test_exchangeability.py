@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

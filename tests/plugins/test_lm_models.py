@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import pytest
 import torch
 from loopback_hub import LoopbackHub

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch

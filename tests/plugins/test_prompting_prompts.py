@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import needs_torch  # noqa: F401
 import pytest
 import torch
 from prompted import INSTRUCTION, NAMES, TOKENIZERS, byte_level, make_task, sentence_piece

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 from itertools import product
-from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
 
 from peekbench_stats import (
-    degrees_of_freedom,
     holm,
-    multiple_testing,
     sign_flip_test,
     sign_flip_test_of_counts,
-    sign_flips,
     t_test,
-    t_tests,
     welch_satterthwaite,
 )
 from peekbench_stats.sign_flips import MAX_EXACT
@@ -98,10 +92,3 @@ def test_t_test_agrees_with_scipy() -> None:
 @pytest.mark.parametrize("values", [[0.1], [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]])
 def test_values_without_spread_have_no_t_test(values: list[float]) -> None:
     assert t_test(values) is None
-
-
-@pytest.mark.parametrize("module", [degrees_of_freedom, multiple_testing, sign_flips, t_tests])
-def test_examples_run(module: ModuleType) -> None:
-    outcome = doctest.testmod(module)
-    assert outcome.attempted
-    assert not outcome.failed
