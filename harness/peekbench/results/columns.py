@@ -44,7 +44,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         "test texts, and as many extra texts",
         "missing; num_correct is then missing too",
         is_of_arm=False,
-        minimum=0,
+        minimum=1,
     ),
     ResultsColumn(
         "control", "text", "'negative' (no bias by design), 'positive' (a planted bias), or empty", "empty",

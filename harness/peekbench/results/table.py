@@ -7,14 +7,28 @@ Other columns are ignored.
 
 from __future__ import annotations
 
+import csv
 import re
+import stat
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from peekbench.errors import ResultsError
+from peekbench.formatting import pluralize
 from peekbench.results.columns import COLUMN_NAMES
-from peekbench.results.tidying import MAJORITY, NUMBERS, SIZES, TEXT_DEFAULTS, WHOLE_NUMBERS, is_arm, tidy
+from peekbench.results.tidying import (
+    MAJORITY,
+    NUMBERS,
+    SIZES,
+    TEXT_DEFAULTS,
+    WHOLE_NUMBERS,
+    is_arm,
+    refuse_duplicates,
+    tidy,
+)
 from peekbench.store.schema import is_store
 from peekbench.store.writer import Store
 
@@ -23,6 +37,8 @@ __all__ = ["load_results", "tidy"]
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
 STUDY_FILE = "accuracies.csv"
+MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
+MAX_MESSAGE = 500  # characters of another library's message
 
 
 def load_results(path: str | Path) -> pd.DataFrame:
@@ -61,10 +77,16 @@ def load_results(path: str | Path) -> pd.DataFrame:
     2  news          0   test          146  0.730
     """
     path = Path(path)
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: the path has a null byte
+        raise ResultsError(
+            f"{path}: no such file or folder; give a run's store, a CSV or Parquet file, or a folder"
+        ) from error
+    if stat.S_ISDIR(mode):
         return tidy(_read_tree(path), str(path))
-    if not path.exists():
-        raise ResultsError(f"{path}: no such file or folder; give a run's store, a CSV or Parquet file, or a folder")
+    if not stat.S_ISREG(mode):  # reading a pipe could wait forever
+        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
     if is_store(path):
         return _read_store(path)
     return tidy(_read_file(path), str(path))
@@ -88,16 +110,58 @@ def _read_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
-            return pd.read_parquet(path)
+            return _read_parquet(path)
         if suffix in (".csv", ".tsv"):
-            separator = "\t" if suffix == ".tsv" else ","
-            names = pd.read_csv(path, sep=separator, nrows=0).columns
-            missing = {name: [""] if name in TEXT_DEFAULTS else list(MISSING) for name in names}
-            texts = {name: str for name in names if name in TEXT_DEFAULTS}
-            return pd.read_csv(path, sep=separator, keep_default_na=False, na_values=missing, dtype=texts)
-    except (OSError, ValueError) as error:  # pandas' and pyarrow's own errors are ValueErrors
-        raise ResultsError(f"{path} cannot be read: {error}; is it a {suffix[1:]} file in UTF-8?") from error
+            return _read_csv(path, "\t" if suffix == ".tsv" else ",")
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:  # pandas' own errors are ValueErrors
+        message = str(error)[:MAX_MESSAGE]
+        raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
     raise ResultsError(f"{path}: neither a store nor a .csv, .tsv or .parquet file; convert it to one of these")
+
+
+def _read_csv(path: Path, separator: str) -> pd.DataFrame:
+    names = _check_fields(path, separator)
+    missing = {name: [""] if name in TEXT_DEFAULTS else list(MISSING) for name in names}
+    texts = {name: str for name in names if name in TEXT_DEFAULTS}
+    # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
+    return pd.read_csv(
+        path, sep=separator, header=0, names=names, index_col=False, encoding="utf-8-sig", low_memory=False,
+        keep_default_na=False, na_values=missing, dtype=texts,
+    )  # fmt: skip
+
+
+def _check_fields(path: Path, separator: str) -> list[str]:
+    """Return the names of the columns. Refuse duplicates, and rows with more or fewer fields than the header."""
+    names: list[str] = []
+    num_rows = 0
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        for fields in reader:
+            if len(fields) == len(names) > 0:
+                num_rows += 1
+            elif not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
+                continue
+            elif names:
+                raise ResultsError(
+                    f"{path}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
+                    f"{len(names)}; name every column in the header, and quote texts that contain {separator!r}"
+                )
+            else:
+                names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
+                refuse_duplicates(names, str(path))
+            if num_rows > MAX_ROWS:
+                raise ResultsError(f"{path} has more than {MAX_ROWS:,} rows; analyze parts of it")
+    return names
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    with pq.ParquetFile(path) as file:
+        refuse_duplicates(file.schema_arrow.names, str(path))
+        if file.metadata.num_rows > MAX_ROWS:
+            raise ResultsError(f"{path} has more than {MAX_ROWS:,} rows; analyze parts of it")
+        # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
+        table: pd.DataFrame = file.read().to_pandas(ignore_metadata=True)
+        return table
 
 
 def _read_tree(root: Path) -> pd.DataFrame:

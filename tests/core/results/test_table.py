@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,8 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ("task,n_test,extra,test\na,9,0.1,0.2\n", "unknown column 'n_test'; rename it to 'num_test'"),
         ("task;extra;test\na;0.1;0.2\n", "the columns are 'task;extra;test'; separate columns by commas"),
         ("task,base,extra\na,0.1,0.2\n", "column 'arm' or 'test' is missing"),
-        ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'score': oops is not a number"),
-        ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'score': inf is not a number"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,oops\n", "row 2, column 'test': oops is not a number"),
+        ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'test': inf is not a number"),
         ("task,extra,test\na,0.1,0.2\na,87.5,0.2\n", "row 2, column 'score': 87.5 is above 1; give fractions"),
         ("task,extra,test\na,0.1,\n", "row 1, column 'score': nan is missing"),
         ("task,extra,test\n,0.1,0.2\n", "row 1, column 'task':  is empty"),
@@ -110,7 +111,7 @@ def test_doses_are_arms(tmp_path: Path) -> None:
             "row 1, column 'score': 0.123 is not a whole number of correct answers",
         ),
         ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is not a whole number"),
-        ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is not a whole number"),
+        ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is below the minimum of 1"),
         ("task,arm,score\na,extra,0.1\na,tset,0.2\n", "row 2, column 'arm': tset is not an arm"),
         (
             "task,control,extra,test\na,,0.1,0.2\na,odd,0.1,0.2\n",
@@ -120,6 +121,21 @@ def test_doses_are_arms(tmp_path: Path) -> None:
             "task,control,extra,test\na,,0.1,0.2\nb,negative,0.1,0.2\n",
             "row 2, column 'control': negative differs from the first row",
         ),
+        ("task,extra,test\na,m1,0.5,0.55\na,m2,0.55,0.5\n", "line 2: 4 fields, but the header has 3"),
+        ("task,method,extra,test\na,m,0.5,0.55\na,m,0.55\n", "line 3: 3 fields, but the header has 4"),
+        (",task,extra,test\nm1,a,0.5,0.55\nm2,a,0.55,0.5\n", "column 1 has no name"),
+        ("task,extra,test,test\na,0.5,0.55,0.6\n", "the column 'test' is duplicated"),
+        ("task,arm,score,accuracy\na,extra,0.5,0.55\n", "the column 'score' is duplicated ('accuracy' is another"),
+        ("task,extra,test,accuracy\na,0.5,0.55,0.6\n", "'score' or 'accuracy' does not say which arm"),
+        ("task,arm,score,test\na,extra,0.5,0.6\n", "the column 'test' contains another arm's scores"),
+        ("task,extra,test\na,True,False\n", "row 1, column 'extra': True is not a number"),
+        ("task,num_test,extra,test\na,0,0.5,0.5\n", "column 'num_test': 0 is below the minimum of 1"),
+        ("task,num_test,extra,test\na,1e19,1,1\n", "column 'num_test': 1e+19 is above the maximum"),
+        ("task,subsample,extra,test\na,1e19,1,1\n", "column 'subsample': 1e+19 is above the maximum"),
+        ("task,subsample,extra,test\na,,1,1\na,1,1,1\n", "row 1, column 'subsample': nan is missing"),
+        ("task,extra,test\na,0.5,-1e300\n", "column 'test': -1e+300 is below the minimum"),
+        ("task,majority,extra,test\na,50,0.5,0.5\n", "column 'majority': 50 is above the maximum of 1"),
+        (f"task,extra,test\n{'x' * 9999},0.5,0.5\n", "has more than 1000 characters"),
         ("task,arm,score\na,extra,0.1\na,base,0.2\n", "no row has the arm 'test'"),
         (
             "task,arm,score,subsample\na,extra,0.1,0\na,test,0.1,0\na,test,0.2,0\n",
@@ -137,6 +153,56 @@ def test_errors_about_malformed_tables_name_file_row_and_column(text: str, messa
         load_results(path)
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"task": [["a"], ["b"]], "extra": [0.5, 0.5], "test": [0.5, 0.5]}, r"row 1, column 'task': \['a'\] is not a"),
+        ({"task": ["a", "a"], "extra": [[0.5], [0.5]], "test": [0.5, 0.5]}, r"row 1, column 'extra': \[0.5\] is not a"),
+        ({"task": ["a", "a"], "extra": [0.5, True], "test": [0.5, 0.5]}, "row 2, column 'extra': True is not a number"),
+        ({"task": ["a", "a"], "extra": [0.5, 10**400], "test": [0.5, 0.5]}, "row 2, column 'extra': 1000.* is not a"),
+        ({"task": ["a", "a"], "extra": [0.5, 1j], "test": [0.5, 0.5]}, "row 1, column 'extra': .* is not a number"),
+        ({"task": "a", "extra": 0.5, "test": 0.5, "subsample": pd.to_datetime(["2026-01-01"])}, "is not a number"),
+    ],
+)
+def test_cells_of_other_types_are_refused(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(ResultsError, match=message):
+        tidy(pd.DataFrame(columns), "here")
+
+
+def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
+    scores = {"task": ["a", "a"], "method": ["m1", "m2"], "extra": [0.5, 0.55], "test": [0.55, 0.5]}
+    plain = tidy(pd.DataFrame(scores), "here")
+    indexed = pd.DataFrame(scores).set_index("method")
+    indexed.to_parquet(tmp_path / "a.parquet")
+    for table in (tidy(indexed, "here"), load_results(tmp_path / "a.parquet")):
+        pd.testing.assert_frame_equal(table, plain)
+
+
+def test_unnamed_columns_that_number_the_rows_or_are_empty_are_not_used(tmp_path: Path) -> None:
+    plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\na,0.1,0.3\n"))
+    text = ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n"
+    pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
+    frame = pd.DataFrame({"task": ["a", "a"], "extra": [0.1, 0.1], "test": [0.2, 0.3]}, index=[4, 8])
+    frame.to_parquet(tmp_path / "a.parquet")
+    pd.testing.assert_frame_equal(load_results(tmp_path / "a.parquet"), plain)
+
+
+def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "scores.csv")
+    with pytest.raises(ResultsError, match="neither a file nor a folder"):
+        load_results(tmp_path / "scores.csv")
+
+
+def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench.results.table.MAX_ROWS", 2)
+    path = write(tmp_path, WIDE)
+    pd.read_csv(path).to_parquet(tmp_path / "a.parquet")
+    for name in (path, tmp_path / "a.parquet"):
+        with pytest.raises(ResultsError, match="more than 2 rows"):
+            load_results(name)
 
 
 @pytest.mark.parametrize(
