@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from peekbench.execution.git_state import git_state
 from peekbench.plugins import registry
 
 
@@ -72,21 +72,6 @@ def package_versions() -> dict[str, str]:
     """Return the version of every installed distribution."""
     versions = {dist.metadata["Name"]: dist.version for dist in distributions()}
     return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
-
-
-def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return the commit of a folder's repository and whether files differ from it; None outside of a repository."""
-    try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        dirty = bool(_git(folder, "status", "--porcelain"))
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return {"commit": commit, "dirty": dirty}
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
 
 
 def describe_machine() -> dict[str, Any]:

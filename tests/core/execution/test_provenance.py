@@ -4,35 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import peekbench_toy
 import pytest
 
-from peekbench.execution.provenance import code_hashes, describe_machine, describe_session, git_state, package_versions
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
-    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
-
-
-def test_commit_and_uncommitted_changes_are_recorded(tmp_path: Path) -> None:
-    git(tmp_path, "init")
-    (tmp_path / "file").write_text("one")
-    git(tmp_path, "add", "file")
-    git(tmp_path, "commit", "-m", "first")
-    clean = git_state(tmp_path)
-    assert clean is not None
-    assert len(clean["commit"]) == 40
-    assert clean["dirty"] is False
-    (tmp_path / "file").write_text("two")
-    assert git_state(tmp_path) == {"commit": clean["commit"], "dirty": True}
-
-
-def test_a_folder_outside_of_a_repository_has_no_commit(tmp_path: Path) -> None:
-    assert git_state(tmp_path) is None
+from peekbench.execution.provenance import code_hashes, describe_machine, describe_session, package_versions
 
 
 def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:

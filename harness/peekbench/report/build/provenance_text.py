@@ -42,13 +42,13 @@ def describe_provenance(
     if not sessions:
         return {}
     last = sessions[-1]
-    packages, machine, git = last["packages"], last["machine"], last["git"]
+    packages, machine = last["packages"], last["machine"]
     versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
     lines = {
         "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
-        "commit": f"{git['commit']}{' with uncommitted changes' if git['dirty'] else ''}" if git else "not in git",
+        "commit": _commit_in_words(last["git"]),
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
@@ -63,6 +63,15 @@ def describe_provenance(
     if differing:
         lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
     return lines
+
+
+def _commit_in_words(git: Mapping[str, Any] | None) -> str:
+    if git is None:
+        return "not in git"
+    if git["commit"] is None:
+        return "unknown"
+    changes = {True: " with uncommitted changes", False: "", None: ", possibly with uncommitted changes"}
+    return f"{git['commit']}{changes[git['dirty']]}"
 
 
 def session_command(session: Mapping[str, Any]) -> list[str]:
