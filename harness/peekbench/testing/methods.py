@@ -287,7 +287,11 @@ def check_module_light(module: str) -> None:
     --------
     >>> check_module_light("json")
     """
-    code = f"import sys, {module}; print(*sorted({set(HEAVY_LIBRARIES)!r} & set(sys.modules)))"
+    # With the path of this process: `-c` alone would first search the working folder.
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; import {module}; "
+        f"print(*sorted({set(HEAVY_LIBRARIES)!r} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise ContractError(f"{module} cannot be imported on its own: {done.stderr.strip().splitlines()[-1]}")

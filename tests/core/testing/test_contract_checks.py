@@ -291,7 +291,7 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "heavy_plugin.py").write_text("import pandas\n")
     (tmp_path / "light_plugin.py").write_text("import json\n")
     (tmp_path / "broken_plugin.py").write_text("import no_such_module\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     check_module_light("light_plugin")
     plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
     monkeypatch.setattr(registry, "load", lambda name: plugin)
@@ -301,6 +301,11 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         check_module_light("heavy_plugin")
     with pytest.raises(ContractError, match="cannot be imported on its own: .*no_such_module"):
         check_module_light("broken_plugin")
+
+
+def test_the_check_of_an_import_runs_no_module_of_the_working_folder() -> None:
+    Path("json.py").write_text("raise RuntimeError('this file must not be imported')")
+    check_module_light("json")
 
 
 def test_data_sources_must_be_deterministic(tmp_path: Path) -> None:
