@@ -15,7 +15,7 @@ from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
 from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import Counts, Name, SpecModel, sort_sizes
-from peekbench.spec.error_messages import OptionsError, describe
+from peekbench.spec.error_messages import OptionsError, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def parse_options(text: str) -> dict[str, Any]:
     """
     raw = read_yaml(text, "options")
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise SpecError(f"options: {text!r} is not a mapping; write it as '{{name: value}}'")
+        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{name: value}}'")
     return raw
 
 

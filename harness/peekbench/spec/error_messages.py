@@ -6,12 +6,16 @@ import re
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 PLACED = re.compile(r"(\w*)\[(\d+)\]\.(\w+): ")
+MAX_LISTED = 20  # errors of a spec that a message lists
+MAX_MESSAGE = 600  # characters of one of them
+MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 MAX_DEPTH = 3  # levels of nested options that suggestions name
 NO_POSITIONS: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -20,7 +24,7 @@ class OptionsError(ValueError):
     """Options that a plugin's own model refuses."""
 
     def __init__(self, model: type[BaseModel], error: ValidationError) -> None:
-        super().__init__(str(error))
+        super().__init__(f"{error.error_count()} errors in options")
         self.model = model
         self.error = error
 
@@ -44,14 +48,21 @@ def describe(
     positions
         For lists in which a group was replaced by its members: position in the user's own list of each item.
     """
-    lines = []
+    lines = dict.fromkeys(_describe_each(error, model, at, positions))  # the members of a group have the same errors
+    listed = list(islice(lines, MAX_LISTED))
+    return "\n".join(listed + ([f"  and {len(lines) - MAX_LISTED:,} more errors"] if len(lines) > MAX_LISTED else []))
+
+
+def _describe_each(
+    error: ValidationError, model: type[BaseModel], at: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
     for detail in error.errors(include_url=False):
         loc = (*at, *detail["loc"])
         cause = detail.get("ctx", {}).get("error")
         if detail["type"] == "too_short" and detail["input"]:  # the items have errors of their own
             continue
         if isinstance(cause, OptionsError):
-            lines += describe(cause.error, cause.model, loc, positions).split("\n")
+            yield from _describe_each(cause.error, cause.model, loc, positions)
             continue
         message = detail["msg"].removeprefix("Value error, ")
         if placed := PLACED.match(message):  # from a validator of the whole list, or of the whole spec
@@ -67,8 +78,21 @@ def describe(
         elif detail["type"] != "value_error":
             # YAML has lists, not tuples.
             message = f"{message.replace('valid tuple', 'valid list')}; got {reprlib.repr(detail['input'])}"
-        lines.append(f"  {_place(loc, positions) or 'spec'}: {message}")
-    return "\n".join(dict.fromkeys(lines))  # the members of a group have the same errors
+        yield f"  {_place(loc, positions) or 'spec'}: {shorten(message)}"
+
+
+def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
+    """Return a text of limited length: its start and its end, because messages end with the remedy.
+
+    Examples
+    --------
+    >>> shorten("a name") == "a name", len(shorten("a name" * 1000)) <= MAX_MESSAGE
+    (True, True)
+    """
+    if len(text) <= limit:
+        return text
+    part = (limit - 5) // 2
+    return f"{text[:part]} ... {text[-part:]}"
 
 
 def _place(loc: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]) -> str:
@@ -76,7 +100,8 @@ def _place(loc: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]) -
     match loc:
         case (str(group), int(position), *rest) if group in positions:
             loc = (group, positions[group][position], *rest)
-    steps = (step for step in loc if step != "[key]")  # pydantic's mark of an error in a mapping's key
+    # '[key]' is pydantic's mark of an error in a mapping's key.
+    steps = (shorten(step, MAX_NAME) if isinstance(step, str) else step for step in loc if step != "[key]")
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
@@ -93,7 +118,7 @@ def _unknown_option(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
     if not names:
         return "no such option; remove it: there are no options here"
     by_last_name = {option.rpartition(".")[2]: option for option in reversed(names)}
-    close = get_close_matches(str(name), [*names, *by_last_name], n=1)
+    close = get_close_matches(str(name)[:MAX_NAME], [*names, *by_last_name], n=1)
     if close:
         return f"no such option; did you mean {by_last_name.get(close[0], close[0])}?"
     return f"no such option; choose from: {', '.join(name for name in names if '.' not in name)}"

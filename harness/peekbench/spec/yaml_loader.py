@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from peekbench.errors import SpecError
 
 MAX_DEPTH = 100  # levels; much deeper ones overflow the stack of the C parser, which ends the process
+MAX_VALUES = 20_000  # numbers, words and collections, counted again for each alias
+MAX_CHARACTERS = 10_000_000  # of all values, counted again for each alias
+MAX_MESSAGE = 500  # characters of a message of the library
 MAX_BITS = 1024  # of an integer; Python refuses to print much larger ones
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -27,8 +31,8 @@ def read_yaml(text: str, origin: str) -> Any:
     Raises
     ------
     SpecError
-        If the text is not valid YAML, has a duplicated key, is nested too deeply or has a too large number. The message
-        names the line.
+        If the text is not valid YAML, has a duplicated key, is nested too deeply, or has a too large number or too many
+        values. The message names the line.
 
     Examples
     --------
@@ -36,23 +40,75 @@ def read_yaml(text: str, origin: str) -> Any:
     {'num_train': [50, 100]}
     """
     try:
-        _check_depth(text)
+        _check_size(text)
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
     except Exception as error:  # the library raises many types: for `!!bool x` a KeyError
         message = str(error) if isinstance(error, yaml.YAMLError | ValueError) else f"{type(error).__name__}: {error}"
-        raise SpecError(f"{origin} is not valid YAML: {message}") from error
+        raise SpecError(f"{origin} is not valid YAML: {message[:MAX_MESSAGE]}") from error
 
 
-def _check_depth(text: str) -> None:
-    depth = 0
+def _check_size(text: str) -> None:
+    """Refuse texts that are too long, too deep, or too large once their aliases are replaced by what they stand for.
+
+    Ten aliases of ten aliases of a list are 100 lists, so a few hundred characters can stand for billions of values.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
+    sizes = _Sizes()
     event: Any
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            line = event.start_mark.line + 1
+        sizes.add(event)
+
+
+class _Size(NamedTuple):
+    """Size of a value after its aliases are replaced."""
+
+    values: int = 0
+    characters: int = 0
+    depth: int = 0
+
+    def inside(self, outer: _Size) -> _Size:
+        """Return the size of a collection to which this value is added."""
+        return _Size(outer.values + self.values, outer.characters + self.characters, max(outer.depth, self.depth + 1))
+
+
+class _Sizes:
+    """Adds up the sizes of the values of a YAML text from its events."""
+
+    def __init__(self) -> None:
+        self._open: list[_Size] = [_Size()]
+        self._anchors: list[str | None] = []
+        self._anchored: dict[str, _Size] = {}
+
+    def add(self, event: Any) -> None:
+        """Add an event, and refuse it if a limit is exceeded."""
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._open.append(_Size(values=1))
+            self._anchors.append(event.anchor)
+            self._anchored.pop(event.anchor, None)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._close(self._open.pop(), self._anchors.pop())
+        elif isinstance(event, yaml.ScalarEvent):
+            self._close(_Size(1, len(event.value)), event.anchor)
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in self._anchors:
+                raise SpecError(f"line {event.start_mark.line + 1}: an alias that contains itself; write its value out")
+            self._close(self._anchored.get(event.anchor, _Size()), None)
+        size = self._open[-1]
+        line = event.start_mark.line + 1
+        if max(len(self._open) - 1, len(self._open) - 2 + size.depth) > MAX_DEPTH:
             raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close the open brackets")
+        if size.values > MAX_VALUES:
+            raise SpecError(f"line {line}: more than {MAX_VALUES:,} values, aliases included; use fewer")
+        if size.characters > MAX_CHARACTERS:
+            raise SpecError(f"line {line}: more than {MAX_CHARACTERS:,} characters, aliases included; use fewer")
+
+    def _close(self, size: _Size, anchor: str | None) -> None:
+        if anchor is not None:
+            self._anchored[anchor] = size
+        self._open[-1] = size.inside(self._open[-1])
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
@@ -74,11 +130,14 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
             if not isinstance(key, str | int | float | bool | None):
                 raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
             if key in lines:
-                raise SpecError(f"line {line}: the key {key!r} is a duplicate of line {lines[key]}; remove one of them")
+                raise SpecError(
+                    f"line {line}: the key {reprlib.repr(key)} is a duplicate of line {lines[key]}; remove one of them"
+                )
             lines[key] = line
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        value: int = super().construct_yaml_int(node)
+        # Base 60 (1:30:00) takes quadratic time, and the length bounds the bits of every other base.
+        value: int = 2**MAX_BITS if len(node.value) > MAX_BITS else super().construct_yaml_int(node)
         if value.bit_length() > MAX_BITS:
             line = node.start_mark.line + 1
             raise SpecError(f"line {line}: a number of more than {MAX_BITS} bits; correct it")

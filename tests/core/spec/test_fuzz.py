@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peekbench.errors import PeekbenchError
+from peekbench.spec import yaml_loader
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec, parse_spec
 
 VALID: dict[str, Any] = {
@@ -132,11 +133,57 @@ def test_the_unchanged_spec_is_valid() -> None:
         "<<: [*a]",
         "<<: {name: a}\n<<: {name: b}",
         "name: " + "[" * 100_000,
+        "seed: " + "1:" * 300_000 + "1",
+        "z: &a0 [x, x]\n" + "".join(f"z{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 24)) + "tasks: *a23",
+        "name: x\nz: &a0 {a: x}\n" + "".join(f"z{n}: &a{n} {{a: *a{n - 1}, b: *a{n - 1}}}\n" for n in range(1, 24)),
+        "name: x\na: &a " + "x" * 500_000 + "\nb: [" + "*a, " * 2000 + "]",
+        "name: x\ntasks: [" + ", ".join(f"t{n}" for n in range(4000)) + "]",
+        "name: x\ntasks: [toy.words]\nmethods: [{use: toy.vote, options: {"
+        + ", ".join(f"{'o' * 900}{n}: 1" for n in range(300)) + "}}]",
+        "name: x\ndesign: {num_train: 5, num_subsamples: 2, num_test: [" + "1, " * 15_000 + "]}",
+        "name: " + "x" * 900_000,
+        "name: x\n? " + "x" * 900_000 + "\n: 1\n",
+        "name: *" + "a" * 900_000,
         "seed: !!bool x",
     ],
 )  # fmt: skip
 def test_yaml_traps_are_errors_within_seconds(text: str) -> None:
     started = time.monotonic()
-    with pytest.raises(PeekbenchError):
+    with pytest.raises(PeekbenchError) as caught:
         parse_spec(text, folder=Path())
     assert time.monotonic() - started < 5
+    assert len(str(caught.value)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &a [1, 2, 3]\nb: [*a, *a]\nc: [*a]", "line 2: more than 15 values"),
+        ("a: &a [1, 2, 3]\nb: &b [*a]\na: &a 1\nc: [*b, *b]", "line 4: more than 15 values"),
+        ("[1, 2, 3, 4, 5, 6, 7, 8,\n9, 10, 11, 12, 13, 14, 15]", "line 2: more than 15 values"),
+        ("a: &a xxxxxxxxxxxxx\nb: [*a, *a, *a]", "line 2: more than 40 characters"),
+        ("a: &a [[[1]]]\nb: [[*a]]", "line 2: nested more than 5 levels"),
+        ("a: &a\n- 1\n- *a", "line 3: an alias that contains itself"),
+    ],
+)
+def test_sizes_are_counted_after_aliases_are_replaced(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"MAX_VALUES": 15, "MAX_CHARACTERS": 40 if "xxx" in text else 1000, "MAX_DEPTH": 5}
+    for name, limit in limits.items():
+        monkeypatch.setattr(yaml_loader, name, limit)
+    with pytest.raises(PeekbenchError, match=message):
+        yaml_loader.read_yaml(text, "spec")
+
+
+def test_values_at_the_limits_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_loader, "MAX_VALUES", 9)
+    monkeypatch.setattr(yaml_loader, "MAX_DEPTH", 2)
+    assert yaml_loader.read_yaml("a: &a [1, 2]\nb: *a", "spec") == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_long_lists_of_errors_are_shortened() -> None:
+    with pytest.raises(PeekbenchError) as caught:
+        make_spec({**VALID, "methods": [f"{'x' * 2000}{number}" for number in range(50)]}, folder=Path())
+    lines = str(caught.value).split("\n")
+    assert lines[1].startswith("  methods[0].use: ")
+    assert lines[-1] == "  and 30 more errors"
+    assert max(map(len, lines)) < 700
