@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from reprlib import repr as short_repr
 
 from peekbench import DataError
 
@@ -53,9 +54,9 @@ def assign_classes(
     for key, location in zip(keys, locations, strict=True):
         if key not in name_of:
             raise DataError(
-                f"{location}: the label {key!r} has no class; class_names contains {', '.join(map(repr, name_of))}. "
-                "Add the label to class_names, or remove the row from the file"
+                f"{location}: the label {short_repr(key)} has no class; class_names contains "
+                f"{short_repr(list(name_of))}. Add the label to class_names, or remove the row from the file"
             )
     names = tuple(dict.fromkeys(name_of.values()))
-    positions = {key: names.index(name) for key, name in name_of.items()}
-    return names, [positions[key] for key in keys]
+    positions = {name: position for position, name in enumerate(names)}
+    return names, [positions[name_of[key]] for key in keys]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from peekbench import DataError
 from peekbench_files.options import FileOptions
 from peekbench_files.row import Row, column_position
+
+MAX_CHARACTERS = 2**24  # of a line or a field; the csv module refuses more than 131,072 by default
 
 
 def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
@@ -32,6 +35,8 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
     """
     file_format = options.file_format()
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # reading a pipe could wait forever
+            raise DataError(f"{path} is not a file; save the rows in a file first")
         if file_format == "parquet":
             from peekbench_files.parquet import read_parquet  # noqa: PLC0415 - pyarrow is slow to import
 
@@ -50,11 +55,27 @@ def _encoding(options: FileOptions) -> str:
     return "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
 
 
+def _read_lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Yield the lines of a file. Refuse lines that are too long before they fill the memory."""
+    number = 0
+    while line := file.readline(MAX_CHARACTERS + 1):
+        number += 1
+        if len(line) > MAX_CHARACTERS:
+            raise DataError(
+                f"{path}, line {number}: more than {MAX_CHARACTERS:,} characters; check the format of the file, or "
+                "shorten the text"
+            )
+        yield line
+
+
 def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
     delimiter = options.delimiter or ("\t" if options.file_format() == "tsv" else ",")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE
     with path.open(encoding=_encoding(options), newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, quotechar=options.quote or None, quoting=quoting, strict=True)
+        csv.field_size_limit(MAX_CHARACTERS)
+        reader = csv.reader(
+            _read_lines(file, path), delimiter=delimiter, quotechar=options.quote or None, quoting=quoting, strict=True
+        )
         try:
             header = next(reader, [])
             positions = [column_position(column, header, path) for column in columns]
@@ -77,7 +98,7 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
 def _read_json_lines(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
     keys: dict[str, None] = {}
     with path.open(encoding=_encoding(options)) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(_read_lines(file, path), start=1):
             if not line.strip():
                 continue
             try:

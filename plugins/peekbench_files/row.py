@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as short_repr
 from typing import Any
 
 from peekbench import DataError
+
+MAX_LISTED = 30  # columns that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,9 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
     """
     if header.count(column) != 1:
         problem = f"{header.count(column)} columns" if column in header else "no column"
-        available = ", ".join(map(repr, header)) or "none"
+        available = ", ".join(map(short_repr, header[:MAX_LISTED])) or "none"
+        if len(header) > MAX_LISTED:
+            available += f" and {len(header) - MAX_LISTED} more"
         raise DataError(
             f"{path}: {problem} {column!r}; available columns: {available}. Set `text` and `label` to two of them"
         )

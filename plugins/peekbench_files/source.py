@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,15 @@ from reprlib import repr as short_repr
 from typing import Literal
 
 from peekbench import DataError, Dataset, Folders
-from peekbench.data import group_duplicates, hash_rows, keep_first
+from peekbench.data import hash_rows
 from peekbench.formatting import pluralize
 from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import read
 from peekbench_files.row import Row
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Characters that JSON can escape but no encoding can store: halves of a surrogate pair."""
 
 
 def load(*, options: FileOptions, folders: Folders) -> Dataset:
@@ -33,7 +37,10 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         If the file cannot be read or is malformed, a text or a label is missing or has the wrong type, a label has no
         class, or the rows have fewer than two classes.
     """
-    path = folders.spec / options.path.expanduser()
+    try:
+        path = folders.spec / options.path.expanduser()
+    except RuntimeError as error:
+        raise DataError(f"cannot read {options.path}: {error}; write the path of the folder") from error
     rows = read(path, [*options.text, options.label], options)
     examples = list(_check_rows(rows, options, path))
     texts = [example.text for example in examples]
@@ -95,7 +102,17 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path) -> Iterat
                     f"{location}: {short_repr(text)} in column {column!r} is {type(text).__name__}, not text; store it "
                     "as text, or name another column as `text`"
                 )
+            if SURROGATE.search(text):
+                raise DataError(
+                    f"{location}: column {column!r} has half of a surrogate pair, {short_repr(text)}, which is no "
+                    "character and cannot be stored; replace it"
+                )
         key = label_key(label)
+        if key is not None and SURROGATE.search(key):
+            raise DataError(
+                f"{location}: the label {short_repr(key)} has half of a surrogate pair, which is no character and "
+                "cannot be stored; replace it"
+            )
         if key is None:
             raise DataError(
                 f"{location}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label "
@@ -113,6 +130,8 @@ def _drop_duplicates(
 ) -> tuple[list[str], list[int]]:
     """Keep the first row of each text; if the labels of a text differ, keep none."""
     import numpy as np  # noqa: PLC0415 - files load without numpy unless duplicates are dropped
+
+    from peekbench.data import group_duplicates, keep_first  # noqa: PLC0415 - they import numpy
 
     rows = np.flatnonzero(keep_first(group_duplicates(texts, likeness), np.asarray(labels))).tolist()
     return [texts[row] for row in rows], [labels[row] for row in rows]

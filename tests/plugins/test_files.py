@@ -192,6 +192,67 @@ def test_unsuitable_files_are_refused_with_place_and_remedy(
         read(content, name, **options)
 
 
+def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "word " * 50_000  # the csv module refuses fields above 131,072 characters by default
+    assert read(f"text,label\n{text},x\nb,y\n").inputs[0] == text
+    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 1000)
+    for name, content in (
+        ("a.csv", f"text,label\nb,y\n{text},x\n"),
+        ("a.jsonl", f'{{"text": "{text}", "label": 1}}\n'),
+    ):
+        with pytest.raises(DataError, match=r"line \d: more than 1,000 characters"):
+            read(content, name)
+
+
+def test_quoted_fields_of_several_lines_have_the_same_limit(
+    read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 200_000)
+    with pytest.raises(DataError, match="line .*field"):
+        read('text,label\n"' + ("x" * 1000 + "\n") * 300 + '",y\n')
+
+
+@pytest.mark.parametrize(("field", "place"), [("text", "column 'text'"), ("label", "the label")])
+def test_lone_surrogates_are_refused(read: Callable[..., Dataset], field: str, place: str) -> None:
+    rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y", field: "\ud800"}]
+    content = "".join(json.dumps(row) + "\n" for row in rows)
+    with pytest.raises(DataError, match=f"line 2: {place} .*surrogate"):
+        read(content, "rows.jsonl")
+    assert read(content.replace("\\ud800", "\\ud83d\\ude00"), "rows.jsonl").labels == (0, 1)
+
+
+def test_pipes_and_unknown_users_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.csv")
+    folders = Folders(tmp_path, tmp_path / "cache")
+    with pytest.raises(DataError, match="is not a file"):
+        load(options=FileOptions.model_validate({"path": "rows.csv"}), folders=folders)
+    with pytest.raises(DataError, match="~nosuchuser/rows.csv.*write the path"):
+        load(options=FileOptions.model_validate({"path": "~nosuchuser/rows.csv"}), folders=folders)
+
+
+def test_messages_about_wide_files_and_long_labels_are_short(read: Callable[..., Dataset]) -> None:
+    header = ",".join(f"column{number}" for number in range(5000))
+    with pytest.raises(DataError, match="and 4970 more") as caught:
+        read(f"{header}\n", text="x")
+    assert len(str(caught.value)) < 2000
+    with pytest.raises(DataError, match="has no class") as caught:
+        read(f"text,label\na,{'x' * 5000}\nb,y\n", class_names=[f"class {number}" for number in range(5000)])
+    assert len(str(caught.value)) < 1000
+
+
+def test_parquet_files_that_unpack_to_too_much_are_refused(
+    read_parquet: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"text": ["the same text"] * 3000, "label": [0, 1] * 1500}
+    assert len(read_parquet(columns).inputs) == 3000
+    monkeypatch.setattr("peekbench_files.parquet.MAX_BYTES", 20_000)
+    with pytest.raises(DataError, match="GB of text"):
+        read_parquet(columns)
+    monkeypatch.setattr("peekbench_files.parquet.MAX_ROWS", 2000)
+    with pytest.raises(DataError, match="more than 2,000 rows"):
+        read_parquet(columns)
+
+
 def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Dataset]) -> None:
     with pytest.raises(DataError, match="no column 'label'; .*'text', 'class'"):
         read_parquet({"text": ["a"], "class": [1]})

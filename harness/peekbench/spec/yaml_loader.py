@@ -84,20 +84,19 @@ class _Sizes:
 
     def add(self, event: Any) -> None:
         """Add an event, and refuse it if a limit is exceeded."""
+        line = event.start_mark.line + 1
         if isinstance(event, yaml.CollectionStartEvent):
             self._open.append(_Size(values=1))
             self._anchors.append(event.anchor)
-            self._anchored.pop(event.anchor, None)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._close(self._open.pop(), self._anchors.pop())
         elif isinstance(event, yaml.ScalarEvent):
             self._close(_Size(1, len(event.value)), event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in self._anchors:
-                raise SpecError(f"line {event.start_mark.line + 1}: an alias that contains itself; write its value out")
-            self._close(self._anchored.get(event.anchor, _Size()), None)
+                raise SpecError(f"line {line}: an alias that contains itself; write its value out")
+            self._close(self._anchored.get(str(event.anchor), _Size()), None)
         size = self._open[-1]
-        line = event.start_mark.line + 1
         if max(len(self._open) - 1, len(self._open) - 2 + size.depth) > MAX_DEPTH:
             raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close the open brackets")
         if size.values > MAX_VALUES:
