@@ -12,17 +12,25 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from peekbench import DataError
-from peekbench.cache import read_cached, write_cached
+from peekbench.cache import atomic_write, read_cached, write_cached
 from peekbench.errors import UnavailableError
+from peekbench_hub.names import COMMIT, FILE, is_valid, printable
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
+TOO_MANY_REQUESTS = 429
 REFUSED_STATUS = (401, 403)  # HTTP status: unknown account, or missing permission
-TIMEOUT = 10.0  # seconds until a server that does not respond counts as unreachable
+MISSING_STATUS = (404, 410)
+MAX_FILES = 100_000  # of one commit
+MAX_MESSAGE = 300  # characters of an error of the client library, which may contain text of a server
+FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""Errors of the client library when an answer has another format than that of the Hub."""
 NO_SPACE_OR_PERMISSION = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 
 
@@ -39,7 +47,7 @@ def _cache_file(cache: Path, kind: RepositoryKind, *key: str) -> Path:
     digest = hashlib.sha256(
         "\n".join((kind, os.environ.get("HF_ENDPOINT", "").rstrip("/"), *key)).encode()
     ).hexdigest()[:16]
-    return cache / "hub" / f"{key[-1].replace('/', '@')[:60]}-{digest}.json"
+    return cache / "hub" / f"{re.sub(r'[^A-Za-z0-9._-]', '@', key[-1])[:60]}-{digest}.json"
 
 
 def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, description: str) -> str:
@@ -66,16 +74,24 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
         If the Hub is unavailable or requires an account.
     """
     cache_file = _cache_file(cache, kind, repository, branch)
-    if cached := read_cached(cache_file):
+    cached = read_cached(cache_file)
+    if cached and is_valid(COMMIT, cached["sha"]):
         return str(cached["sha"])
     from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
 
+    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+
+    def ask() -> Any:
+        return HfApi().repo_info(repository, repo_type=kind, revision=branch, timeout=TIMEOUT).sha
+
     with translated_errors(kind, repository, description):
-        sha = HfApi().repo_info(repository, repo_type=kind, revision=branch, timeout=TIMEOUT).sha
+        sha = guarded(ask, Transfer("answers"))
     if sha is None:
         raise NotFoundError(f"{repository}: the Hub names no commit of {branch}")
+    if not is_valid(COMMIT, sha):
+        raise _unusable(description, f"named the commit {printable(repr(sha))}, which is not a full SHA")
     write_cached(cache_file, {"repository": repository, "branch": branch, "sha": sha})
-    return sha
+    return str(sha)
 
 
 def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> list[str]:
@@ -107,11 +123,20 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - not needed if the answer is cached
 
-    api = HfApi()
-    with translated_errors(kind, repository, description):
+    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+
+    def ask() -> list[Any]:
+        api = HfApi()
         api.repo_info(repository, repo_type=kind, revision=sha, timeout=TIMEOUT)  # fails fast, unlike listing
         tree = api.list_repo_tree(repository, revision=sha, repo_type=kind, recursive=True)
-        files = [item.path for item in tree if isinstance(item, RepoFile)]
+        return [item.path for item in islice(tree, MAX_FILES + 1) if isinstance(item, RepoFile)]
+
+    with translated_errors(kind, repository, description):
+        files = guarded(ask, Transfer("answers"))
+    if len(files) > MAX_FILES:
+        raise _unusable(description, f"listed more than {MAX_FILES:,} files")
+    if invalid := [file for file in files if not is_valid(FILE, file)]:
+        raise _unusable(description, f"listed the file {printable(repr(invalid[0]))}, which is not a valid name")
     write_cached(cache_file, {"repository": repository, "sha": sha, "files": files})
     return files
 
@@ -146,11 +171,56 @@ def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[st
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import, and few commands download
 
+    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+
+    paths = []
     with translated_errors(kind, repository, description):
-        return [
-            Path(hf_hub_download(repository, file, repo_type=kind, revision=sha, etag_timeout=TIMEOUT))
-            for file in files
-        ]
+        for file in files:
+            if not (is_valid(FILE, file) and is_valid(COMMIT, sha)):
+                raise NotFoundError(f"{description}: {printable(repr(file))} is not a valid name of a file")
+            fetch = partial(hf_hub_download, repository, file, repo_type=kind, revision=sha, etag_timeout=TIMEOUT)
+            paths.append(Path(guarded(fetch, Transfer("file", commit=sha))))
+    return paths
+
+
+def download_web_file(url: str, path: Path) -> None:
+    """Download a file that is not on the Hub.
+
+    Parameters
+    ----------
+    url
+        Address of the file.
+    path
+        Where to save it.
+
+    Raises
+    ------
+    NotFoundError
+        If the file does not exist.
+    DataError
+        If the server is unavailable, or the file cannot be saved.
+    """
+    from huggingface_hub import get_session, is_offline_mode  # noqa: PLC0415 - slow to import, and rarely used
+
+    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+
+    if is_offline_mode():
+        raise not_cached(url)
+
+    def fetch() -> bool:
+        with get_session().stream("GET", url, timeout=TIMEOUT, follow_redirects=True) as response:
+            if response.status_code in MISSING_STATUS:
+                return False
+            response.raise_for_status()
+            with atomic_write(path) as temporary, temporary.open("xb") as file:
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+        return True
+
+    with translated_errors("dataset", url, url):
+        is_found = guarded(fetch, Transfer("file"))
+    if not is_found:
+        raise NotFoundError(f"{url}: no such file")
 
 
 @contextmanager
@@ -176,15 +246,21 @@ def translated_errors(kind: RepositoryKind, repository: str, description: str) -
     import httpx2  # noqa: PLC0415 - imported by the client library anyway
     from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - imported by the calling function already
 
+    from peekbench_hub.guard import RateLimitError, RefusedAnswerError  # noqa: PLC0415 - as above
+
     try:
         yield
+    except RefusedAnswerError as error:
+        raise _unusable(description, str(error)) from error
+    except RateLimitError as error:
+        raise _too_many_requests(description, str(error)) from error
     except errors.GatedRepoError as error:
         raise DataError(
             f"{description}: the repository is gated. Ask for access on its page, {_page(kind, repository)}, then log "
             "in with `hf auth login` or set HF_TOKEN"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        if refusal := _find_refusal(error):  # the client library reports it as a connection error
+        if refusal := _find_status(error, REFUSED_STATUS):  # the client library reports it as a connection error
             raise _refused(kind, repository, description, refusal) from error
         raise (not_cached(description) if is_offline_mode() else unreachable(description, error)) from error
     except errors.RepositoryNotFoundError as error:
@@ -196,13 +272,34 @@ def translated_errors(kind: RepositoryKind, repository: str, description: str) -
     except errors.RemoteEntryNotFoundError as error:
         raise NotFoundError(f"{description}: no such file") from error
     except (OSError, httpx2.HTTPError) as error:
-        if refusal := _find_refusal(error):
+        if refusal := _find_status(error, REFUSED_STATUS):
             raise _refused(kind, repository, description, refusal) from error
+        if _find_status(error, (TOO_MANY_REQUESTS,)):
+            raise _too_many_requests(description, "some minutes") from error
         if isinstance(error, OSError) and error.errno in NO_SPACE_OR_PERMISSION:
             raise DataError(
                 f"{description}: cannot save the files: {error}; free disk space, or set HF_HOME to a writable folder"
             ) from error
         raise unreachable(description, error) from error
+    except (*FORMAT_ERRORS, httpx2.InvalidURL) as error:
+        cause = f"{type(error).__name__}: {_first_line(error)}"
+        raise _unusable(description, f"sent an answer that is not in the Hub's format ({cause})") from error
+
+
+def _unusable(description: str, problem: str) -> UnavailableError:
+    """Return the error for a server that does not behave like the Hub."""
+    return UnavailableError(
+        description,
+        f"the server {problem}. Check HF_ENDPOINT and the network, such as its proxy or login page, and try again",
+    )
+
+
+def _too_many_requests(description: str, wait: str) -> UnavailableError:
+    return UnavailableError(
+        description,
+        f"the Hub refuses requests for {wait} because there were too many (429 Too Many Requests). Wait, or log in "
+        "with `hf auth login` for a higher limit, then try again",
+    )
 
 
 def _page(kind: RepositoryKind, repository: str) -> str:
@@ -210,12 +307,12 @@ def _page(kind: RepositoryKind, repository: str) -> str:
     return f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
 
 
-def _find_refusal(error: BaseException | None) -> Exception | None:
-    """Return the cause of an error that says that the server refuses access; None if there is no such cause."""
+def _find_status(error: BaseException | None, status: Sequence[int]) -> Exception | None:
+    """Return the cause of an error that is a response with one of some HTTP status; None if there is no such cause."""
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - imported already if there is an error
 
     while error is not None:
-        if isinstance(error, HfHubHTTPError) and error.response.status_code in REFUSED_STATUS:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in status:
             return error
         error = error.__cause__
     return None
@@ -263,5 +360,6 @@ def unreachable(description: str, error: Exception) -> UnavailableError:
 
 def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, without the id of the request."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)
+    lines = [line.strip() for line in str(error)[:10_000].splitlines() if line.strip()]
+    first = next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)
+    return printable(first, MAX_MESSAGE)

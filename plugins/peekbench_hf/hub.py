@@ -18,13 +18,11 @@ from peekbench import DataError
 from peekbench_hf.definition import CONVERSION, HubFiles, Location, WebFile
 from peekbench_hub.client import (
     FULL_SHA,
-    TIMEOUT,
     NotFoundError,
     download,
+    download_web_file,
     list_files,
-    not_cached,
     resolve,
-    unreachable,
 )
 
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
@@ -149,21 +147,5 @@ def _locate_on_web(location: WebFile, cache: Path) -> LocatedFiles:
     folder = cache / "hf" / "web" / hashlib.sha256(location.url.encode()).hexdigest()[:16]
     name = location.url.rpartition("/")[2]
     if not (folder / name).is_file():
-        _download_from_web(location, folder, name)
+        download_web_file(location.url, folder / name)
     return _locate_on_disk(location, [folder / name], location.url)
-
-
-def _download_from_web(location: WebFile, folder: Path, name: str) -> None:
-    import pooch  # noqa: PLC0415 - slow to import, and used only by files that are not on the Hub
-    from huggingface_hub import is_offline_mode  # noqa: PLC0415 - as above
-
-    if is_offline_mode():
-        raise not_cached(location.url)
-    pooch.get_logger().setLevel("WARNING")
-    downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
-    try:
-        pooch.retrieve(location.url, known_hash=None, fname=name, path=folder, downloader=downloader)
-    except OSError as error:
-        if getattr(getattr(error, "response", None), "status_code", 0) in (404, 410):
-            raise NotFoundError(f"{location}: no such file") from error
-        raise unreachable(location.url, error) from error

@@ -1,0 +1,54 @@
+"""Names, hashes and headers from outside, which must be checked before they become part of a path or a request."""
+
+from __future__ import annotations
+
+import re
+
+COMMIT = "commit"
+ETAG = "etag"
+FILE = "file"
+MAX_NAME = 1000  # characters
+_PATTERNS = {
+    COMMIT: re.compile(r"[0-9a-f]{40}"),
+    ETAG: re.compile(r'(?:W/)?"?[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}"?'),
+    # Parts between single slashes, none of which is `.` or `..`, without backslashes and control characters.
+    FILE: re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?:/(?!$)|$))+"),
+}
+
+
+def is_valid(kind: str, value: object) -> bool:
+    """Return whether a value from outside is safe as part of a path.
+
+    Parameters
+    ----------
+    kind
+        `COMMIT`, the full SHA of a commit; `ETAG`, the value of a header; or `FILE`, a path inside a repository.
+    value
+        The value, of any type.
+
+    Examples
+    --------
+    >>> is_valid(FILE, "data/train.parquet"), is_valid(FILE, "data/../../.bashrc")
+    (True, False)
+    """
+    return isinstance(value, str) and len(value) <= MAX_NAME and _PATTERNS[kind].fullmatch(value) is not None
+
+
+def printable(text: object, length: int = 120) -> str:
+    r"""Return text from outside on one line, without control characters and not longer than `length`.
+
+    Parameters
+    ----------
+    text
+        Text, or an object whose text to return.
+    length
+        Maximum number of characters.
+
+    Examples
+    --------
+    >>> printable("two\nlines " + "x" * 1000, 16)
+    'two lines xxx...'
+    """
+    cut = str(text)[: length + 1]
+    line = "".join(character if character.isprintable() else " " for character in cut)
+    return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -1,0 +1,99 @@
+"""A hostile Hub writes nothing outside of the caches, and every answer that is not usable is a clear error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hostile_hub import BEHAVIORS, PLANTED, HostileHub, attack, planted_files
+from loopback_hub import LoopbackHub
+
+from peekbench_hub.names import COMMIT, ETAG, FILE, is_valid
+
+SLOW = {"tree_has_endless_pages", "tree_has_endless_empty_pages", "head_503", "get_is_cut", "get_500"}
+"""Behaviors that take seconds; `benchmarks/attack_hub.py` tries them."""
+MESSAGES = {
+    "info_sha_is_a_path": "planted', which is not a full SHA",
+    "info_is_a_login_page": "text/html instead of JSON, as the login page of a network does",
+    "info_is_a_list": "not in the Hub's format",
+    "info_announces_a_terabyte": "announced 1000000000000 bytes, more than the limit of 33,554,432",
+    "info_is_endless": "sent more than 33,554,432 bytes",
+    "info_drips": "sent less than 16,384 bytes in 1 seconds",
+    "info_429": "429 Too Many Requests",
+    "info_429_for_an_hour": "refuses requests for 3600 seconds because there were too many",
+    "tree_leaves_the_folder": "which is not a valid name",
+    "tree_sends_the_token_elsewhere": "redirects the access token to another host, localhost",
+    "head_etag_is_a_path": "invalid etag header",
+    "head_commit_is_another": f"named the commit '{'f' * 40}' instead of",
+    "head_404_commit_is_a_path": "named the commit",
+    "head_size_is_a_petabyte": "free disk space, or set HF_HOME",
+    "get_is_endless": "sent more than",
+}
+
+
+@pytest.mark.slow
+def test_a_hostile_hub_is_refused(tmp_path: Path) -> None:
+    names = [name for name in BEHAVIORS if name not in SLOW]
+    with HostileHub() as hub:
+        outcomes = attack(names, tmp_path, hub, timeout=1.0)
+        assert not hub.leaked
+    assert [outcome for outcome in outcomes if not outcome.is_good()] == []
+    assert not planted_files(tmp_path)
+    messages = {outcome.name: outcome.message for outcome in outcomes}
+    assert len(messages) == len(names) > 70
+    for name, message in MESSAGES.items():
+        assert message in messages[name], name
+
+
+def test_the_hub_without_a_behavior_is_usable(tmp_path: Path) -> None:
+    """The refusals above are not due to the server."""
+    with HostileHub() as hub:
+        (outcome,) = attack(["none"], tmp_path, hub)
+    assert outcome.result == "loaded", outcome.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (COMMIT, "0123456789abcdef" * 2 + "01234567", True),
+        (COMMIT, "0" * 40 + "\n", False),
+        (COMMIT, "main", False),
+        (COMMIT, None, False),
+        (ETAG, 'W/"0af-1"', True),
+        (ETAG, '"a/b"', False),
+        (ETAG, '".."', False),
+        (ETAG, '"a\0"', False),
+        (FILE, "data/train-00000-of-00001.parquet", True),
+        (FILE, ".gitattributes", True),
+        (FILE, "..data/caf\u00e9 .csv", True),
+        (FILE, "data/..", False),
+        (FILE, "./data", False),
+        (FILE, "data//x", False),
+        (FILE, "data/", False),
+        (FILE, "a\\b", False),
+        (FILE, "a\u202eb", False),
+        (FILE, "", False),
+        (FILE, "x" * 1001, False),
+        (FILE, ["x"], False),
+    ],
+)
+def test_names_from_outside_are_checked(kind: str, value: object, expected: bool) -> None:
+    assert is_valid(kind, value) is expected
+
+
+def test_web_files_are_bounded(tmp_path: Path) -> None:
+    """Files outside of the Hub use the same limits."""
+    web = tmp_path / "hub" / "web"
+    web.mkdir(parents=True)
+    (web / "train.json").write_bytes(b"x" * 2**17)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from peekbench import DataError; from peekbench_hub import client, guard\n"
+        "guard.MAX_WEB_FILE_BYTES = 2**16\n"
+        "try: client.download_web_file(sys.argv[1], Path(sys.argv[2]))\n"
+        "except DataError as error: print(error)"
+    )
+    with LoopbackHub(tmp_path / "hub") as hub:
+        process = hub.python(code, tmp_path, f"{hub.endpoint}/web/train.json", str(tmp_path / "got" / PLANTED))
+    assert "announced 131072 bytes, more than the limit of 65,536" in process.stdout, process.stderr
+    assert not list(tmp_path.rglob(f"*{PLANTED}*"))
