@@ -83,6 +83,7 @@ def make_raw() -> Callable[..., dict[str, Any]]:
             "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
             "methods": ["toy.vote", "toy.constant"],
             "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3},
+            "executor": {"use": "local", "options": {"in_process": True}},  # no time to start a worker
         }
         return {**spec, **parts}
 

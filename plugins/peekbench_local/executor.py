@@ -1,4 +1,6 @@
-"""Runs work items in the main process or in worker processes; a worker that crashes does not end the run.
+"""Runs work items in worker processes; a worker that crashes does not end the run.
+
+One worker is a process, too. On request, items run in the main process, where a debugger works.
 
 Fast items are sent and returned in batches, because a message between processes and a transaction of the store cost
 about as much as a small fit. No outcome waits longer than `BATCH_WINDOW`, plus the duration of one item.
@@ -36,22 +38,22 @@ def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generat
     items
         Items to do.
     work
-        Function that does an item; with several workers, it must be picklable.
+        Function that does an item; it must be picklable unless `in_process` is set.
     options
-        Number of workers and retries.
+        Number of workers and retries, and whether the items run in this process.
 
     Yields
     ------
     sequence of Outcome
         Outcomes of one or several items. An item whose worker died more than `retries` times yields one failure per
-        trial.
+        trial. An empty sequence means that no item was finished for a while.
 
     Raises
     ------
     PeekbenchError
         If worker processes cannot start.
     """
-    if options.workers == 1:
+    if options.in_process:
         with _set_threads(os.cpu_count() or 1):
             yield from _run_here(items, work)
     else:
@@ -114,11 +116,13 @@ class _Dispatcher:
                 if not busy:
                     return
                 ready = wait(list(busy), timeout=POLL_INTERVAL)
+                if not ready:
+                    yield []
                 for connection in ready or [connection for connection, worker in busy.items() if worker.is_dead]:
                     yield from self._receive(busy[cast("Connection[Any, Any]", connection)])
         finally:
             for worker in self._workers:
-                worker.kill()
+                worker.stop()
 
     def _send_items(self) -> None:
         """Send items to idle workers, and start workers as needed."""
@@ -166,7 +170,7 @@ class _Dispatcher:
                 raise PeekbenchError(
                     f"worker processes cannot start: {self._failed_starts} consecutive ones ended with "
                     f"{_format_status(status)} before any trial started; see their error output above, or use "
-                    "the executor option `workers: 1`"
+                    "the executor option `in_process: true`"
                 )
             self._queue.extendleft(reversed(held))
             return
@@ -178,11 +182,13 @@ class _Dispatcher:
             yield [_make_failure(trial, status, deaths) for trial in held[0].trials]
 
 
-def _format_status(status: int) -> str:
+def _format_status(status: int | None) -> str:
+    if status is None:
+        return "it closed its connection to the main process"
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def _make_failure(trial: Trial, status: int, deaths: int) -> TrialFailure:
+def _make_failure(trial: Trial, status: int | None, deaths: int) -> TrialFailure:
     advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model" if status == -9 else ""
     message = f"worker process died ({_format_status(status)}) {deaths} times at this trial{advice}"
     return TrialFailure(trial, message, f"{message}\n(a killed process leaves no traceback)\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from peekbench import Options
 
@@ -11,7 +13,16 @@ class Local(Options):
     """Options of the executor `local`."""
 
     workers: int = Field(default=1, ge=1, le=1024)
-    """Number of worker processes; with 1, trials run in the main process. Results do not depend on it."""
+    """Number of worker processes. Results do not depend on it."""
     retries: int = Field(default=2, ge=0)
     """Number of retries of a trial whose worker process died, for example because it ran out of memory, before the
     trial fails."""
+    in_process: bool = False
+    """Run trials in the main process, for example to debug a method with `breakpoint()`. A crash of a method then ends
+    the run. Requires `workers: 1`."""
+
+    @model_validator(mode="after")
+    def _check_workers(self) -> Self:
+        if self.in_process and self.workers > 1:
+            raise ValueError("`in_process: true` requires `workers: 1`")
+        return self

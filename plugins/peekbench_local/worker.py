@@ -6,6 +6,7 @@ started from a script without a main guard, from standard input, or from a noteb
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -19,14 +20,17 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias, cast
 
+from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE, Outcome
 from peekbench.records import WorkItem
 
 Work: TypeAlias = Callable[[WorkItem], Sequence[Outcome]]
 
-SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker has to exit after SIGTERM
+SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker has to exit after its pipe has closed
+EXIT_TIMEOUT = 1.0  # seconds that an idle worker has to run exit handlers at the end of a run
 BATCH_WINDOW = 0.05  # seconds of work in one message, and so at most lost per worker if a run is killed
 READY = "ready"
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 class Worker:
@@ -38,20 +42,22 @@ class Worker:
         The work, pickled.
     threads
         CPU threads that a fit in this worker may use.
+
+    Raises
+    ------
+    PeekbenchError
+        If the operating system starts no process.
     """
 
     def __init__(self, pickled: bytes, threads: int) -> None:
-        self._connection, worker_end = Pipe()
-        descriptor = worker_end.fileno()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from peekbench_local.worker import serve; serve({descriptor})"
-        self._process = subprocess.Popen(  # noqa: S603 - our own code
-            [sys.executable, "-c", code],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, THREADS_VARIABLE: str(threads)},
-            pass_fds=[descriptor],
-            process_group=0,  # so that Ctrl-C reaches only the main process, and `join` ends child processes of methods
-        )
-        worker_end.close()  # only the worker holds that end now, so its death closes the pipe
+        try:
+            self._connection, worker_end = Pipe()
+            with worker_end:  # only the worker keeps that end, so its death closes the pipe
+                self._process = _start_interpreter(worker_end.fileno(), threads)
+        except OSError as error:
+            raise PeekbenchError(
+                f"cannot start a worker process: {error}; use fewer workers, or the executor option `in_process: true`"
+            ) from error
         self.items: Sequence[WorkItem] = ()
         self.is_ready = False
         """Whether it has started and unpickled the work."""
@@ -99,7 +105,7 @@ class Worker:
             raise EOFError  # a process that it forked may still hold the pipe open
         try:
             message = self._connection.recv()
-        except OSError as error:  # it died while sending
+        except Exception as error:  # it died while sending, or a method wrote to the pipe
             raise EOFError from error
         if message == READY:
             self.is_ready = True
@@ -111,41 +117,67 @@ class Worker:
         self.items = self.items[num_done:]
         return cast("Sequence[Outcome]", outcomes), ended_by
 
-    def join(self) -> int:
-        """Wait for the process, ending it first if it is idle, and end all processes that it has started.
+    def join(self) -> int | None:
+        """Wait for a process whose pipe has closed, and end all processes that it has started.
 
         Returns
         -------
-        int
-            Its exit status; negative for a signal.
+        int or None
+            Its exit status, negative for a signal; None if it closed its pipe but did not exit, and was killed.
         """
-        if not self.is_dead and not self.items:
-            self._process.terminate()
+        status: int | None
         try:
-            self._process.wait(SHUTDOWN_TIMEOUT)
+            status = self._process.wait(SHUTDOWN_TIMEOUT)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-        status = self._process.wait()
+            status = None
+        self.kill()
+        return status
+
+    def stop(self) -> None:
+        """Let the process exit if it is idle; kill it if it works or does not exit."""
+        if not self.items:
+            self._connection.close()  # which ends `serve`
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(EXIT_TIMEOUT)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process and all processes that it has started."""
+        self._process.kill()
+        self._process.wait()
         with suppress(ProcessLookupError, PermissionError):  # usually no process of its group is left
             os.killpg(self._process.pid, signal.SIGKILL)
         self._connection.close()
-        return status
-
-    def kill(self) -> None:
-        """Kill the process immediately."""
-        self._process.kill()
-        self.join()
 
 
-def serve(descriptor: int) -> None:
+def _start_interpreter(descriptor: int, threads: int) -> subprocess.Popen[bytes]:
+    path = [str(folder) for folder in sys.path]
+    code = f"import sys; sys.path[:] = {path!r}; from peekbench_local.worker import serve; "
+    return subprocess.Popen(  # noqa: S603 - our own code
+        [sys.executable, "-c", f"{code}serve({descriptor}, {os.getpid()})"],
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, THREADS_VARIABLE: str(threads)},
+        pass_fds=[descriptor],
+        process_group=0,  # so that Ctrl-C reaches only the main process, and `kill` ends child processes of methods
+    )
+
+
+def serve(descriptor: int, parent: int) -> None:
     """Do the items that the main process sends, until it closes the pipe or dies; runs in the worker.
 
     Parameters
     ----------
     descriptor
         File descriptor of the worker's end of the pipe.
+    parent
+        Process ID of the main process.
     """
+    _end_with_parent(parent)
+    os.set_inheritable(descriptor, False)
     connection: Connection[Any, Any] = Connection(descriptor)
+    os.register_at_fork(after_in_child=connection.close)  # the messages of a process that a method forks are not ours
+    with suppress(OSError):
+        os.dup2(2, 1)  # what methods print must neither mix with a report nor fail when a reader of it has gone
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pickled = connection.recv()
         try:
@@ -167,13 +199,28 @@ def _work_on(items: Sequence[WorkItem], work: Work) -> tuple[list[Outcome], int,
             return outcomes, num_done, None
         try:
             outcomes += work(item)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a SystemExit must not end the run as if it had succeeded
             return outcomes, num_done, _make_picklable(error)
     return outcomes, len(items), None
 
 
-def _make_picklable(error: Exception) -> Exception:
+def _end_with_parent(parent: int) -> None:
+    """Let Linux kill this process when the main process dies, even in the middle of a fit.
+
+    The signal is sent when the thread that started this process ends, which is the thread of the run.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before
+        os._exit(1)
+
+
+def _make_picklable(error: BaseException) -> Exception:
     """Return the error with its traceback as a note, or a RuntimeError with its text if it cannot be pickled."""
+    if not isinstance(error, Exception):
+        return RuntimeError("".join(traceback.format_exception(error)))
     error.add_note("in a worker process:\n" + "".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in this process

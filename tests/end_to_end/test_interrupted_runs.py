@@ -184,7 +184,7 @@ def test_workers_killed_at_random_are_replaced() -> None:
     rng = random.Random(3)
     for target in (4, 20, 40):
         wait_for_trials("attacked", target, process)
-        workers = [child for child in children(process) if "spawn_main" in " ".join(child.cmdline())]
+        workers = [child for child in children(process) if "serve(" in " ".join(child.cmdline())]
         if workers:
             rng.choice(workers).kill()
     out, err = process.communicate(timeout=TIMEOUT)

@@ -11,7 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from pydantic import ValidationError
 
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE
@@ -25,13 +27,17 @@ toy_work = import_module("toy_work")  # in tests/fixtures, where worker processe
 ITEMS = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_every_item_is_done_once(workers: int) -> None:
-    batches: Any = execute(ITEMS, toy_work.record, options=Local(workers=workers))
+def outcomes_of(items: list[WorkItem], work: Any, **options: Any) -> list[Any]:
+    return [outcome for batch in execute(items, work, options=Local(**options)) for outcome in batch]
+
+
+@pytest.mark.parametrize(("workers", "in_process"), [(1, True), (1, False), (2, False), (3, False)])
+def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
+    batches: Any = execute(ITEMS, toy_work.record, options=Local(workers=workers, in_process=in_process))
     outcomes = [outcome for batch in batches for outcome in batch]
     assert sorted(number for number, *_ in outcomes) == list(range(20))
     processes = {process for _, process, *_ in outcomes}
-    assert (processes == {os.getpid()}) == (workers == 1)
+    assert (os.getpid() in processes) == in_process
     assert len(processes) <= workers
     assert {threads for _, _, threads in outcomes} == {str(max(1, (os.cpu_count() or 1) // workers))}
 
@@ -82,10 +88,10 @@ def test_items_done_before_an_error_are_returned() -> None:
     assert isinstance(error, KeyError)
 
 
-def test_only_the_item_that_kills_its_worker_is_lost() -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_only_the_item_that_kills_its_worker_is_lost(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
-    batches: Any = execute(many, toy_work.die_at_9, options=Local(workers=2, retries=1))
-    outcomes = [outcome for batch in batches for outcome in batch]
+    outcomes = outcomes_of(many, toy_work.die_at_9, workers=workers, retries=1)
     (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
     assert failure.trial.draw.subsample == 9
     assert "2 times at this trial" in failure.error
@@ -95,7 +101,7 @@ def test_only_the_item_that_kills_its_worker_is_lost() -> None:
 
 def test_items_done_before_an_interruption_are_returned() -> None:
     numbers: list[int] = []
-    batches: Any = execute(ITEMS, toy_work.interrupt_at_9, options=Local())
+    batches: Any = execute(ITEMS, toy_work.interrupt_at_9, options=Local(in_process=True))
     with pytest.raises(KeyboardInterrupt):
         for batch in batches:
             numbers += [number for number, *_ in batch]
@@ -104,7 +110,7 @@ def test_items_done_before_an_interruption_are_returned() -> None:
 
 def test_the_environment_is_restored() -> None:
     before = dict(os.environ)
-    batches = execute(ITEMS, toy_work.record, options=Local())
+    batches = execute(ITEMS, toy_work.record, options=Local(in_process=True))
     next(batches)
     assert os.environ[THREADS_VARIABLE] == str(os.cpu_count())
     batches.close()
@@ -117,11 +123,46 @@ def test_errors_outside_of_methods_end_the_run(workers: int) -> None:
         list(execute(ITEMS, toy_work.fail, options=Local(workers=workers)))
 
 
-def test_item_whose_worker_always_exits_is_retried_and_then_fails() -> None:
-    (batch,) = execute(ITEMS[:1], toy_work.die, options=Local(workers=2, retries=1))
-    (failure,) = batch
+@pytest.mark.parametrize("workers", [1, 2])
+def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) -> None:
+    (failure,) = outcomes_of(ITEMS[:1], toy_work.die, workers=workers, retries=1)
     assert isinstance(failure, TrialFailure)
     assert "worker process died (exit status 7) 2 times" in failure.error
+
+
+@pytest.mark.parametrize("work", [toy_work.close_descriptors_at_9, toy_work.write_to_pipes_at_9])
+def test_item_that_breaks_the_pipe_fails_and_others_are_done(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench_local.worker.SHUTDOWN_TIMEOUT", 0.2)
+    outcomes = outcomes_of(ITEMS, work, retries=0)
+    (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
+    assert failure.trial.draw.subsample == 9
+    assert "worker process died" in failure.error
+    assert "out of memory" not in failure.error
+    assert len(outcomes) == 20
+
+
+def test_exit_outside_of_methods_ends_the_run_with_an_error() -> None:
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        outcomes_of(ITEMS, toy_work.exit_at_9)
+
+
+def test_an_empty_batch_says_that_the_work_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench_local.executor.POLL_INTERVAL", 0.02)
+    batches: Any = list(execute(ITEMS[9:10], toy_work.sleep_at_9, options=Local()))
+    assert [] in batches
+    assert len([batch for batch in batches if batch]) == 1
+
+
+def test_methods_print_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    outcomes_of(ITEMS[:1], toy_work.print_all)
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "printed by a method" in captured.err
+
+
+def test_processes_in_the_main_process_need_one_worker() -> None:
+    with pytest.raises(ValidationError, match="`in_process: true` requires `workers: 1`"):
+        Local(workers=2, in_process=True)
 
 
 def test_work_that_cannot_be_unpickled_ends_the_run() -> None:
@@ -153,6 +194,20 @@ def test_the_main_module_needs_no_guard(source: str, tmp_path: Path) -> None:
 
 
 def test_no_trial_fails_if_workers_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/missing/python")
+    with pytest.raises(PeekbenchError, match="cannot start a worker process.*in_process: true"):
+        outcomes_of(ITEMS, toy_work.record)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(PeekbenchError, match="cannot start.*exit status 1"):
         list(execute(ITEMS, toy_work.record, options=Local(workers=2)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a signal of Linux")
+def test_a_busy_worker_ends_with_the_main_process() -> None:
+    script = UNGUARDED.replace(").record", ").sleep_long").replace("workers=2", "workers=1")
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as main:
+        assert main.stderr is not None
+        worker = psutil.Process(int(main.stderr.readline()))
+        main.kill()
+        psutil.wait_procs([worker], timeout=10)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 SECONDS_BETWEEN_LINES = 15.0
+SECONDS_UNTIL_HEARTBEAT = 120.0
 
 
 @dataclass(slots=True)
@@ -121,6 +122,9 @@ class LiveProgress:
         self._tally.add(outcome)
         self._bar.update(self._bar.task_ids[0], completed=self._tally.handled, pace=self._tally.pace())
 
+    def wait(self) -> None:
+        """Do nothing, because the display shows the elapsed time."""
+
     def _render(self) -> RenderableType:
         if self._tally is None:
             return ""
@@ -152,11 +156,12 @@ class LineProgress:
         self._write = write
         self._seconds = seconds
         self._tally: Tally | None = None
-        self._last = time.monotonic()
+        self._last = self._last_advance = time.monotonic()
 
     def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
         """Start to show a run with a number of planned trials, some of them already done."""
         self._tally = _new_tally(spec, planned, done)
+        self._last_advance = time.monotonic()
         self._write(f"{spec.name}: {pluralize(planned, 'trial')}, {done:,} already done")
 
     def prepare(self, method: str) -> None:
@@ -169,12 +174,23 @@ class LineProgress:
         self._tally.add(outcome)
         if isinstance(outcome, TrialFailure) and self._tally.failed == 1:
             self._write(f"first failure: {self._tally.first_failure}")
-        now = time.monotonic()
+        now = self._last_advance = time.monotonic()
         if now - self._last >= self._seconds or self._tally.handled == self._tally.planned:
             self._last = now
             self._write(
                 f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}, {self._tally.failed:,} failed, "
                 f"{self._tally.pace()}"
+            )
+
+    def wait(self) -> None:
+        """Show every two minutes that the run continues while no trial finishes."""
+        assert self._tally is not None
+        now = time.monotonic()
+        if now - max(self._last, self._last_advance) >= SECONDS_UNTIL_HEARTBEAT:
+            self._last = now
+            self._write(
+                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}; no trial has finished for "
+                f"{duration(now - self._last_advance)}, still running"
             )
 
     def __enter__(self) -> Self:

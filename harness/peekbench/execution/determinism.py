@@ -1,4 +1,4 @@
-"""Controls threads and global random generators, so that every fit gives the same results."""
+"""Controls threads, global random generators and the state of the process, so that every fit gives the same results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -50,3 +51,25 @@ def preserve_global_generators() -> Iterator[None]:
     finally:
         random.setstate(state)
         np.random.set_state(numpy_state)
+
+
+class ProcessState:
+    """The working directory, the environment variables and numpy's error handling at the time of construction."""
+
+    def __init__(self) -> None:
+        self._environment = dict(os.environ)
+        self._errors = np.geterr()
+        self._folder: Path | None = None
+        with suppress(OSError):  # the directory has been deleted
+            self._folder = Path.cwd()
+
+    def restore(self) -> None:
+        """Restore the state, so that a fit does not depend on what earlier fits have changed."""
+        if self._folder is not None:
+            with suppress(OSError):
+                os.chdir(self._folder)
+        np.seterr(**self._errors)
+        if os.environ != self._environment:
+            for name in os.environ.keys() - self._environment.keys():
+                del os.environ[name]
+            os.environ.update(self._environment)

@@ -35,6 +35,9 @@ class Progress(Protocol):
     def advance(self, outcome: Outcome) -> None:
         """Report one finished or failed trial."""
 
+    def wait(self) -> None:
+        """Report, about once a second, that no trial has finished since the last report."""
+
 
 class NullProgress:
     """Progress that shows nothing."""
@@ -46,6 +49,9 @@ class NullProgress:
         """Do nothing."""
 
     def advance(self, outcome: Outcome) -> None:
+        """Do nothing."""
+
+    def wait(self) -> None:
         """Do nothing."""
 
 
@@ -137,6 +143,9 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
             with closing(_execute(spec, pending, opened, worker)) as batches:
                 for batch in batches:
+                    if not batch:
+                        progress.wait()
+                        continue
                     opened.save(*batch)
                     for outcome in batch:
                         progress.advance(outcome)

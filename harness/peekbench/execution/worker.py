@@ -18,7 +18,7 @@ from peekbench.data.loading import fingerprint, load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.errors import ContractError, DataError
 from peekbench.execution.arms import read_only, take, unlabeled_rows
-from peekbench.execution.determinism import one_thread_pools
+from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.scoring import check_predictions, compute_scores
 from peekbench.plugins.protocols import THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
@@ -36,6 +36,8 @@ from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
+MAX_ERROR_LENGTH = 2_000  # characters of a failure's message that are stored
+MAX_TRACEBACK_LENGTH = 20_000
 NOT_CHECKED: Mapping[str, str] = MappingProxyType({})
 
 
@@ -98,6 +100,7 @@ class Worker:
         context = Context(seed, available_threads(), self._folders)
         base: ArmResult | None = None
         needs_base = not item.has_base
+        process = os.getpid()
         for trial in item.trials:
             method = self._spec.method(trial.method)
             arms = []
@@ -111,11 +114,13 @@ class Worker:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
-                error.add_note(f"in the trial of {trial}; `use: {method.use}`")
-                outcomes.append(_make_failure(trial, error))
+                outcomes.append(_make_failure(trial, error, f"in the trial of {trial}; `use: {method.use}`"))
             else:
                 outcomes.append(TrialResult(trial, test_labels, tuple(arms)))
                 needs_base = False
+            finally:
+                if os.getpid() != process:  # a copy of this process, which a method forked and did not end
+                    os._exit(1)
         return outcomes
 
     def _load(self, name: str) -> LoadedTask:
@@ -150,15 +155,19 @@ class Worker:
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)
         np.random.seed(context.seed)
-        start = time.perf_counter()
-        predictor = fit(unlabeled, train, task, context=context)
-        end_of_fit = time.perf_counter()
-        if not isinstance(predictor, Predictor):
-            raise ContractError(
-                f"{method.use} returned a {type(predictor).__name__}; a method returns peekbench.Predictor(predict)"
-            )
-        predictions = predictor.predict(test_inputs)
-        end = time.perf_counter()
+        state = ProcessState()
+        try:
+            start = time.perf_counter()
+            predictor = fit(unlabeled, train, task, context=context)
+            end_of_fit = time.perf_counter()
+            if not isinstance(predictor, Predictor):
+                raise ContractError(
+                    f"{method.use} returned a {type(predictor).__name__}; a method returns peekbench.Predictor(predict)"
+                )
+            predictions = predictor.predict(test_inputs)
+            end = time.perf_counter()
+        finally:
+            state.restore()
         check_predictions(predictions, len(subsample.test), task)
         stored = _to_stored_type(predictions, task)
         if stored is not predictions:  # the conversion may have changed numbers
@@ -181,10 +190,23 @@ def _to_stored_type(predictions: FloatArray, task: Task) -> FloatArray:
         return np.asarray(predictions, dtype=np.float32)
 
 
-def _make_failure(trial: Trial, error: BaseException) -> TrialFailure:
-    described = traceback.TracebackException.from_exception(error)  # its str works even if the str of `error` raises
-    text = "".join(described.format())
-    return TrialFailure(trial, _escape_surrogates(f"{type(error).__name__}: {described}"), _escape_surrogates(text))
+def _make_failure(trial: Trial, error: BaseException, note: str) -> TrialFailure:
+    name = type(error).__name__
+    try:
+        error.add_note(note)
+        described = traceback.TracebackException.from_exception(error)  # its str works even if that of `error` raises
+        message, text = f"{name}: {described}", "".join(described.format())
+    except Exception:  # the exception's class breaks the traceback module
+        message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"
+    return TrialFailure(trial, _shorten(message, MAX_ERROR_LENGTH), _shorten(text, MAX_TRACEBACK_LENGTH))
+
+
+def _shorten(text: str, length: int) -> str:
+    """Return the text with its middle left out if it is longer than `length` characters."""
+    if len(text) > length:
+        head, tail = text[: length // 2], text[len(text) - length // 2 :]
+        text = f"{head} ... {len(text) - len(head) - len(tail):,} characters left out ... {tail}"
+    return _escape_surrogates(text)
 
 
 def _escape_surrogates(text: str) -> str:

@@ -259,7 +259,8 @@ class Executor(Protocol[O_contra]):
     Sequence of Outcome
         Outcomes of one or several items, which the core stores at once. To store takes as long as a quick trial, and
         outcomes that are not yielded are lost if the run is killed. For an item whose worker crashed for good, yield a
-        `TrialFailure` for each trial. Closing the generator must stop all work.
+        `TrialFailure` for each trial. An empty sequence, about once a second, lets the core report that the work
+        continues. Closing the generator must stop all work.
     """
 
     def __call__(

@@ -29,7 +29,6 @@ def load_tokenizer(folder: Path) -> Any:
     """
     from transformers import AutoTokenizer  # noqa: PLC0415 - keeps modules light that prefetch and count tokens
 
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork of a worker
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
@@ -55,6 +54,7 @@ def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
     list of list of int
         Token ids of each text. A text without tokens, such as a space, becomes a single end-of-text token.
     """
+    _use_one_thread()
     encoded = tokenizer(list(texts), truncation=True, max_length=limit, return_attention_mask=False)["input_ids"]
     if all(encoded):
         return list(encoded)
@@ -72,6 +72,7 @@ def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:
     texts
         Texts to tokenize.
     """
+    _use_one_thread()
     encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
     return [len(ids) for ids in encoded]
 
@@ -98,3 +99,8 @@ def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: 
     config = read_config(folder)
     num_positions = next((config[key] for key in POSITION_KEYS if config.get(key)), requested)
     return min(requested, int(num_positions) - first_position, int(tokenizer.model_max_length))
+
+
+def _use_one_thread() -> None:
+    """Keep tokenizers from starting threads, which do not survive a fork; each fit restores the environment."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -139,7 +139,8 @@ def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None
     assert "gone.csv" in gone.stderr
 
 
-def test_store_and_reports_can_be_elsewhere(spec: str) -> None:
+def test_store_and_reports_can_be_elsewhere(spec: str, make_raw: Any) -> None:
+    Path(spec).write_text(yaml.safe_dump(make_raw(executor="local")))
     done = peek("run", spec, "--store", "here/it.sqlite", "--reports", "there", "--workers", "2")
     assert Path("here/it.sqlite").exists()
     assert Path("there/small/report.md").exists()

@@ -66,6 +66,19 @@ def test_log_lines_appear_at_intervals_and_at_the_end(make_spec: Callable[..., A
     assert lines[1].startswith("50 of 50")
 
 
+def test_log_says_that_a_run_without_finished_trials_continues(
+    make_spec: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    with LineProgress(lines.append) as progress:
+        progress.start(make_spec(), 12, 0)
+        progress.wait()
+        assert len(lines) == 1
+        monkeypatch.setattr("peekbench.cli.progress.SECONDS_UNTIL_HEARTBEAT", 0.0)
+        progress.wait()
+    assert lines[1] == "0 of 12 trials; no trial has finished for 0 s, still running"
+
+
 def test_terminal_shows_a_live_table(make_spec: Callable[..., Any]) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     progress = make_progress(console)

@@ -7,6 +7,7 @@ import pickle
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
 from peekbench.execution.scoring import check_predictions
 from peekbench.execution.worker import Worker
+from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task
-from peekbench.records.trials import Draw, Subsample, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.records.trials import Draw, Predictor, Subsample, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.results.analyze import analyze
 from peekbench.spec.arms import EXTRA, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
@@ -312,3 +314,75 @@ def test_data_that_change_between_two_runs_in_one_process_are_refused(make_spec:
     rows.write_text(rows.read_text().replace("text 7,", "other text,"))
     with pytest.raises(StoreError, match="data of task files: fingerprint"):
         run(spec)
+
+
+class Careless(Options):
+    """Options of `careless`."""
+
+    behavior: str = "none"
+
+
+def careless(unlabeled: Any, train: Any, task: Any, *, options: Careless, context: Any) -> Predictor:
+    """Change the state of the process, or raise an exception that is hard to store."""
+    if options.behavior == "state":
+        os.chdir("/")
+        os.environ["ADDED"] = "1"
+        os.environ["PRESENT"] = "changed"
+        del os.environ["DELETED"]
+        np.seterr(all="raise")
+    elif options.behavior == "fork":
+        if os.fork() == 0:
+            raise RuntimeError("in the copy of the process")
+        os.wait()
+    elif options.behavior == "long":
+        raise ValueError("x" * 10_000_000)
+    elif options.behavior == "notes":
+        error = ValueError("unusual")
+        error.__notes__ = "no list"  # type: ignore[assignment]
+        raise error
+    return Predictor(lambda inputs: np.full((len(inputs), task.num_classes), 1 / task.num_classes))
+
+
+@pytest.fixture
+def run_careless(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Any]]:
+    """Return a function that runs one item of the method `careless` with a behavior."""
+
+    def run_one(behavior: str) -> list[Any]:
+        spec = make_spec(methods=["toy.constant"])
+        worker = Worker(spec)
+        fit = partial(careless, options=Careless(behavior=behavior))
+        monkeypatch.setattr(worker, "_fit", lambda method, task: fit)
+        return worker(items(spec)[0])
+
+    return run_one
+
+
+def test_a_fit_does_not_change_the_state_of_the_process(
+    run_careless: Callable[[str], list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRESENT", "before")
+    monkeypatch.setenv("DELETED", "before")
+    before = Path.cwd(), dict(os.environ), np.geterr()
+    (outcome,) = run_careless("state")
+    assert isinstance(outcome, TrialResult)
+    assert (Path.cwd(), dict(os.environ), np.geterr()) == before
+
+
+def test_a_forked_copy_of_the_process_does_no_further_work(run_careless: Callable[[str], list[Any]]) -> None:
+    process = os.getpid()
+    (outcome,) = run_careless("fork")
+    assert os.getpid() == process
+    assert isinstance(outcome, TrialResult)
+
+
+@pytest.mark.parametrize("behavior", ["long", "notes"])
+def test_texts_of_unusual_exceptions_are_stored_in_part(
+    behavior: str, run_careless: Callable[[str], list[Any]]
+) -> None:
+    (failure,) = run_careless(behavior)
+    assert isinstance(failure, TrialFailure)
+    assert failure.error.startswith("ValueError")
+    assert len(failure.error) < 2_100
+    assert len(failure.traceback) < 20_100
+    assert "in the trial of task a" in failure.traceback
+    assert ("characters left out" in failure.error) == (behavior == "long")

@@ -197,7 +197,7 @@ def test_pickling_keeps_spec_and_folder(make_spec: Callable[..., ExperimentSpec]
 
 
 def test_executor_options_can_be_overridden(make_spec: Callable[..., ExperimentSpec], tmp_path: Path) -> None:
-    spec = make_spec().with_executor_options(workers=3)
+    spec = make_spec(executor="local").with_executor_options(workers=3)
     assert spec.executor.raw_options()["workers"] == 3
     assert spec.folder == tmp_path
     with pytest.raises(SpecError, match=r"options\.workers: Input should be greater"):

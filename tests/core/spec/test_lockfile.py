@@ -70,7 +70,7 @@ def test_empty_cache_folder_gives_the_newest_version(write_spec: Callable[..., P
 def test_workers_call_methods_with_pinned_options(write_spec: Callable[..., Path]) -> None:
     path = write_spec()
     lock(path)
-    summary = run(load_spec(path).with_executor_options(workers=2))
+    summary = run(load_spec(path).with_executor_options(workers=2, in_process=False))
     with Store.open(summary.store) as store:
         seen = {by_arm["revision"] for by_arm in store.metrics()["toy.short"].values()}
         assert seen == {7.0}
