@@ -23,7 +23,7 @@ from peekbench.results.tidying import TRIAL
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import DEFAULT_ANALYSES
-from peekbench.store.schema import is_store
+from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
 MAX_LISTED = 5  # gaps listed in a message

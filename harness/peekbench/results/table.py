@@ -29,7 +29,7 @@ from peekbench.results.tidying import (
     refuse_duplicates,
     tidy,
 )
-from peekbench.store.schema import is_store
+from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
 __all__ = ["load_results", "tidy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from peekbench.records.data import FloatArray
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.store.schema import SCORE_COLUMNS, Database, translate_errors
+from peekbench.store.checksums import hash_bytes
+from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
 
 _ARM_RESULTS = (*SCORE_COLUMNS, "fit_seconds", "predict_seconds")
 RESULT_COLUMNS = (
@@ -98,6 +100,18 @@ class Reader(Database):
             )
             return {(Draw(*draw), owner) for *draw, owner in rows}
 
+    def count(self) -> tuple[int, int]:
+        """Return the numbers of finished trials and of stored arms."""
+        with translate_errors(self.path):
+            query = "SELECT (SELECT count(*) FROM trials WHERE error IS NULL), (SELECT count(*) FROM arms)"
+            trials, arms = self._connection.execute(query).fetchone()
+        return int(trials), int(arms)
+
+    def copy_to(self, target: sqlite3.Connection) -> None:
+        """Copy everything that is saved into an empty database."""
+        with translate_errors(self.path):
+            self._connection.backup(target)
+
     def failures(self) -> list[TrialFailure]:
         """Return the trials that failed and have not been repeated successfully."""
         with translate_errors(self.path):
@@ -156,16 +170,26 @@ class Reader(Database):
         -------
         dict
             Arrays of float32 and shape (n_test, n_classes), or float64 and shape (n_test,) for regression.
+
+        Raises
+        ------
+        StoreError
+            If predictions are missing, or are not those that were stored.
         """
         draw = trial.draw
         with translate_errors(self.path):
             rows = self._connection.execute(
-                "SELECT arms.arm, predictions.numbers FROM trials JOIN draws ON draws.id = trials.draw "  # noqa: S608 - constants only
-                f"{JOIN_ARMS} JOIN predictions ON predictions.arm = arms.id WHERE trials.error IS NULL "
+                "SELECT arms.arm, predictions.numbers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
+                f"JOIN draws ON draws.id = trials.draw {JOIN_ARMS} LEFT JOIN predictions ON predictions.arm = arms.id "
+                "WHERE trials.error IS NULL "
                 "AND draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ? "
                 "AND trials.method = ?",
                 (draw.task, draw.num_train, draw.num_test, draw.subsample, trial.method),
             ).fetchall()
+        for arm, blob, checksum in rows:
+            if not isinstance(blob, bytes) or hash_bytes(blob) != checksum:
+                state = "missing" if blob is None else "changed"
+                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {state}")
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
         shape, dtype = ((draw.num_test, num_classes), "<f4") if num_classes else ((draw.num_test,), "<f8")
-        return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob in rows}
+        return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob, _ in rows}

@@ -1,11 +1,14 @@
 """The SQLite file of a run: its tables, its identity, and the meaning of SQLite's errors.
 
-The journal is a write-ahead log without a sync at each commit. A killed process loses nothing that was committed. A
-power cut loses at most the last commits and never damages the file.
+The journal is a write-ahead log, `FILE-wal`, which is copied into the file at least once a second while trials are
+saved, and when the store is closed. A killed process loses nothing that was committed, as long as the log stays beside
+the file. A power cut loses at most the commits of the last second, and never damages the file.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +19,16 @@ from filelock import FileLock
 
 from peekbench.errors import StoreError
 from peekbench.records.scores import SCORES, Score
+from peekbench.store.checksums import NONE, shorten
+from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 4
+VERSION = 5
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
-ARM_COLUMNS = ("draw", "owner", "arm", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics")
+ARM_COLUMNS = (
+    "draw", "owner", "arm", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics", "predictions_checksum",
+)  # fmt: skip
 SQL_TYPES = {"integer": "INTEGER", "number": "REAL"}
 
 
@@ -29,32 +36,37 @@ def _column_definition(score: Score) -> str:
     return f"{score.name} {SQL_TYPES[score.type]}" + (" NOT NULL" if score.is_required else "")
 
 
+CHECKSUM = f"checksum BLOB NOT NULL DEFAULT x'{NONE.hex()}'"
 SCHEMA = f"""
-CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL);
-CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, {CHECKSUM});
+CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
+CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE methods (
     name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, base_key TEXT NOT NULL,
-    control TEXT NOT NULL
+    control TEXT NOT NULL, {CHECKSUM}
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,
-    subsample INTEGER NOT NULL, test_labels BLOB, UNIQUE (task, num_train, num_test, subsample)
+    subsample INTEGER NOT NULL, test_labels BLOB, {CHECKSUM}, UNIQUE (task, num_train, num_test, subsample)
 );
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
-    session INTEGER NOT NULL REFERENCES sessions, error TEXT, traceback TEXT, PRIMARY KEY (draw, method)
+    session INTEGER NOT NULL REFERENCES sessions, error TEXT, traceback TEXT, {CHECKSUM}, PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is the name of a method, or for a base arm the base key, which several methods may share.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
     {", ".join(map(_column_definition, SCORES))},
-    fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, UNIQUE (draw, owner, arm)
+    fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, predictions_checksum BLOB NOT NULL,
+    {CHECKSUM}, UNIQUE (draw, owner, arm)
 );
 -- Separate from the arms, so that scores can be read without them. float32, or float64 for regression.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
+-- One row, which every transaction writes: a random id of the store, and the combined checksums of all rows.
+CREATE TABLE seal (store TEXT NOT NULL, checksum BLOB NOT NULL);
 """
+STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
 
 @contextmanager
@@ -64,25 +76,43 @@ def translate_errors(path: Path) -> Iterator[None]:
     Raises
     ------
     StoreError
-        If the block raises `sqlite3.Error` or `OSError`.
+        If the block raises `sqlite3.Error`, `OSError` or `UnicodeDecodeError`.
     """
     try:
         yield
     except sqlite3.Error as error:
-        text = str(error)
-        if "full" in text or "disk I/O" in text:
-            remedy = "free some disk space and run the spec again; the stored trials are kept and the run resumes"
-        elif "readonly" in text or "unable to open" in text:
-            remedy = "make the folder writable, or choose another one with --store"
-        elif "locked" in text:
-            remedy = "another program has the file open; close it and run again"
-        else:
-            remedy = "the file is damaged; restore a copy, or move it away and run again. It was not modified"
-        raise StoreError(f"store {path}: {text}; {remedy}") from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+            raise damage_error(path, shorten(str(error))) from error
+        raise StoreError(f"store {path}: {shorten(str(error))}; {_remedy(error)}") from error
+    except UnicodeDecodeError as error:  # of a message about a damaged schema
+        raise damage_error(path, f"SQLite: {shorten(str(error.object))}") from error
     except OSError as error:
         raise StoreError(
             f"store {path}: {error.strerror or error}; make the folder writable, or choose another one with --store"
         ) from error
+
+
+def damage_error(path: Path, problem: str) -> StoreError:
+    """Return the error of a store that an integrity check found damaged."""
+    file = Path(os.path.realpath(path))
+    log = f" If the log {log_path(file)} belongs to another store, move the log away first." if has_log(file) else ""
+    return StoreError(
+        f"store {path}: {problem}; the file is damaged. It was not modified.{log} Restore a copy, or move the file "
+        "away and run the spec again; `peekbench check-store` lists what is wrong"
+    )
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+            return "free some disk space and run the spec again; the stored trials are kept and the run resumes"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return "make the folder writable, or choose another one with --store"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "another program has the file open; close it and run again"
+        case sqlite3.SQLITE_NOTADB:
+            return "give the path of a store; if the file was one, restore a copy. It was not modified"
+    return "`peekbench check-store` looks for damage; if there is none, report this error as a defect of peekbench"
 
 
 class Database:
@@ -125,8 +155,9 @@ class Database:
     def _create(self) -> None:
         self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in SCHEMA.split(";"):
+        for statement in STATEMENTS:
             self._connection.execute(statement)
+        self._connection.execute("INSERT INTO seal VALUES (?, ?)", (secrets.token_hex(16), NONE))
 
     def _check_identity(self) -> None:
         """Refuse a file of another program, of another version, or with other scores."""
@@ -139,21 +170,21 @@ class Database:
             raise StoreError(
                 f"store {self.path} has version {version}, this peekbench reads version {VERSION}; {remedy}"
             )
-        columns = [row[1] for row in self._connection.execute("PRAGMA table_info(arms)")]
-        if different := set(columns[1:]) ^ set(ARM_COLUMNS):
+        columns = {row[1] for row in self._connection.execute("PRAGMA table_info(arms)")}
+        if columns and (different := columns ^ {"id", "checksum", *ARM_COLUMNS}):
             raise StoreError(
                 f"store {self.path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
             )
 
+    def _check_tables(self) -> None:
+        """Refuse a file whose tables are not those of a store."""
+        query = "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL"
+        found = {str(sql) for (sql,) in self._connection.execute(query)}
+        expected = {statement[statement.index("CREATE") :] for statement in STATEMENTS}
+        if different := found ^ expected:
+            names = sorted({shorten(" ".join(sql.split()[1:3]), 40) for sql in different})[:5]
+            raise damage_error(self.path, f"missing, changed or foreign: {', '.join(names)}")
+
     def _get(self, key: str) -> str | None:
         row = self._connection.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
-
-
-def is_store(path: Path) -> bool:
-    """Return whether the file starts like every SQLite file."""
-    try:
-        with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\x00"
-    except OSError:
-        return False

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,8 +21,13 @@ from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import ExperimentSpec, canonical
+from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
+from peekbench.store.files import has_log, identify, refuse_foreign_log, refuse_hard_links, refuse_lost_log, resolve
 from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, translate_errors
+from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, damage_error, translate_errors
+
+CHECKPOINT_SECONDS = 1.0
+"""Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
 
 _COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({', '.join('?' * len(ARM_COLUMNS))})"  # noqa: S608
@@ -41,10 +48,22 @@ class Store(Reader):
         super().__init__(path, connection, lock)
         self._session: int | None = None
         self._base_keys: dict[str, str] = {}
+        self._file = path
+        self._identity: tuple[tuple[int, int] | None, ...] | None = None
+        self._last_checkpoint = 0.0
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """Open an existing store for reading.
+    def open(cls, path: str | Path, *, verified: bool = True) -> Self:
+        """Open an existing store for reading, and verify all checksums except those of predictions.
+
+        What is read does not change while the store is open, even if a run adds trials.
+
+        Parameters
+        ----------
+        path
+            The SQLite file.
+        verified
+            Whether to verify tables and checksums.
 
         Raises
         ------
@@ -52,24 +71,38 @@ class Store(Reader):
             If the file does not exist, is damaged, belongs to another program, or has another version.
         """
         path = Path(path)
-        if not path.is_file():
-            raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
-        # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and
-        # need not if the log is empty.
-        log = path.with_name(path.name + "-wal")
-        is_log_empty = not log.exists() or not log.stat().st_size
-        mode = "immutable=1" if is_log_empty and not os.access(path.parent, os.W_OK) else "mode=ro"
         with translate_errors(path):
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
-            store = cls(path, connection)
+            file = resolve(path)
+            if not file.exists():
+                raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
+            store = cls._connect_to_read(path, file)
             try:
                 if store._is_empty():
                     raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
                 store._check_identity()
+                if verified:
+                    store._verify()
             except BaseException:
-                connection.close()
+                store._connection.close()
                 raise
         return store
+
+    @classmethod
+    def _connect_to_read(cls, path: Path, file: Path) -> Self:
+        refuse_lost_log(path, file)
+        refuse_foreign_log(path, file)
+        # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and
+        # need not if the log is empty.
+        mode = "immutable=1" if not has_log(file) and not os.access(file.parent, os.W_OK) else "mode=ro"
+        connection = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
+        connection.execute("BEGIN")
+        return cls(path, connection)
+
+    def _verify(self) -> None:
+        """Refuse a store whose tables or checksums are wrong."""
+        self._check_tables()
+        for damage in find_damage(self._connection):
+            raise damage_error(self.path, damage)
 
     @classmethod
     def for_run(cls, path: str | Path, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -92,8 +125,9 @@ class Store(Reader):
         """
         path = Path(path)
         with translate_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{path}.lock", timeout=0)
+            file = resolve(path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(f"{file}.lock", timeout=0)
             try:
                 lock.acquire()
             except Timeout:
@@ -103,22 +137,61 @@ class Store(Reader):
         connection: sqlite3.Connection | None = None
         try:
             with translate_errors(path):
-                connection = sqlite3.connect(path, isolation_level=None)
+                # Before the file is opened for writing, which would change it.
+                refuse_lost_log(path, file)
+                with cls._connect_to_read(path, file) if file.exists() else nullcontext() as stored:
+                    if stored is not None and not stored._is_empty():
+                        stored._check_identity()
+                        stored._verify()
+                        refuse_hard_links(path, file)
+                connection = sqlite3.connect(file, isolation_level=None)
                 store = cls(path, connection, lock)
+                store._file = file
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: 32 MB between waits for the disk
+                connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
+                connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages
                 with store._transaction():
                     if store._is_empty():
                         store._create()
                     store._check_identity()
+                    add_triggers(connection)
                     store._apply_spec(spec, tasks)
+                store._checkpoint()
+                store._identity = identify(file)
         except BaseException:
             if connection is not None:
                 connection.close()
             lock.release()
             raise
         return store
+
+    def close(self) -> None:
+        """Copy the write-ahead log into the file, close it and release its lock."""
+        if self._lock is not None:
+            with suppress(sqlite3.Error):  # the log keeps what cannot be copied now, and the next run copies it
+                self._connection.execute("PRAGMA busy_timeout = 100")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        super().close()
+
+    def _checkpoint(self) -> None:
+        """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._last_checkpoint = time.monotonic()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with super()._transaction():
+            yield
+            if self._identity is not None and identify(self._file) != self._identity:
+                raise StoreError(
+                    f"store {self.path}: the file or its write-ahead log was moved, deleted or replaced during the run;"
+                    " the trials saved so far are in the moved file, if it still exists. Run the spec again"
+                )
+
+    def _replace(self, table: str, **row: object) -> None:
+        """Insert a row, or replace the one with the same key."""
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - constants only
 
     def _apply_spec(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         """Store the spec if it equals or extends the stored one."""
@@ -130,16 +203,17 @@ class Store(Reader):
             self._rekey_base_arms(
                 {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
             )
-        execute = self._connection.execute
-        execute("INSERT OR REPLACE INTO run VALUES ('spec', ?)", (json.dumps(new, sort_keys=True),))
-        execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (str(spec.folder),))
+        self._replace("run", key="spec", value=json.dumps(new, sort_keys=True))
+        self._replace("run", key="folder", value=str(spec.folder))
         for position, task in enumerate(spec.tasks):
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
-            execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", (task.name, position, data))
+            self._replace("tasks", name=task.name, position=position, data=data)
         for position, method in enumerate(spec.methods):
-            self._base_keys[method.name] = method.base_key()
-            row = (method.name, position, method.model, self._base_keys[method.name], method.entry.control)
-            execute("INSERT OR REPLACE INTO methods VALUES (?, ?, ?, ?, ?)", row)
+            key = self._base_keys[method.name] = method.base_key()
+            control = method.entry.control
+            self._replace(
+                "methods", name=method.name, position=position, model=method.model, base_key=key, control=control
+            )
 
     def _refuse_changes(
         self,
@@ -187,9 +261,7 @@ class Store(Reader):
     def save_texts(self, task: str, description: Mapping[str, Any]) -> None:
         """Store the description of a task's texts."""
         with translate_errors(self.path), self._transaction():
-            self._connection.execute(
-                "INSERT OR REPLACE INTO texts VALUES (?, ?)", (task, json.dumps(dict(description), sort_keys=True))
-            )
+            self._replace("texts", task=task, description=json.dumps(dict(description), sort_keys=True))
 
     def add_session(self, provenance: Mapping[str, Any]) -> None:
         """Start a session: store the provenance of the trials that follow."""
@@ -204,11 +276,14 @@ class Store(Reader):
         Raises
         ------
         StoreError
-            If they cannot be written. The store is then unchanged.
+            If they cannot be written. The store is then unchanged. Also if the file was moved, deleted or replaced.
         """
-        with translate_errors(self.path), self._transaction():
-            for outcome in outcomes:
-                self._save_one(outcome)
+        with translate_errors(self.path):
+            with self._transaction():
+                for outcome in outcomes:
+                    self._save_one(outcome)
+            if time.monotonic() - self._last_checkpoint >= CHECKPOINT_SECONDS:
+                self._checkpoint()
 
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
         trial = outcome.trial
@@ -222,8 +297,7 @@ class Store(Reader):
             self._save_arm(draw, trial.method, arm)
 
     def _save_trial(self, draw: int, method: str, error: str | None, traceback: str | None) -> None:
-        row = (draw, method, self._session, error, traceback)
-        self._connection.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?)", row)
+        self._replace("trials", draw=draw, method=method, session=self._session, error=error, traceback=traceback)
 
     def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None) -> int:
         """Return the id of a draw. Insert the draw, or add its labels if they were unknown."""
@@ -241,14 +315,16 @@ class Store(Reader):
             "SELECT id FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?", key
         ).fetchone()[0]
         if labels is not None:
-            self._connection.execute("UPDATE draws SET test_labels = ? WHERE id = ?", (labels, draw_id))
+            self._connection.execute(
+                "UPDATE draws SET test_labels = ? WHERE id = ? AND test_labels IS NULL", (labels, draw_id)
+            )
         return int(draw_id)
 
     def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
         owner = self._base_keys[method] if arm.arm == "base" else method
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
-        row = (draw, owner, arm.arm, *scores, arm.fit_seconds, arm.predict_seconds, metrics)
-        cursor = self._connection.execute(INSERT_ARM, row)
         blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
+        row = (draw, owner, arm.arm, *scores, arm.fit_seconds, arm.predict_seconds, metrics, hash_bytes(blob))
+        cursor = self._connection.execute(INSERT_ARM, row)
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))

@@ -311,7 +311,7 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for access in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 4"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 5"):
             access()
 
 
@@ -335,7 +335,7 @@ def test_a_damaged_store_is_refused_and_not_modified(part: str, make_spec: MakeS
     else:
         del damaged[5000:]
     path.write_bytes(damaged)
-    with pytest.raises(StoreError, match="damaged; restore a copy, or move it away"):
+    with pytest.raises(StoreError, match="[Rr]estore a copy"):
         run(make_spec())
     assert path.read_bytes() == bytes(damaged)
 

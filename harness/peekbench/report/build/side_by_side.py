@@ -12,7 +12,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.results.analyze import only_complete, planned_trials
 from peekbench.results.table import load_results
-from peekbench.store.schema import is_store
+from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
 RUN = "run"

@@ -1,0 +1,154 @@
+"""Checksums of the rows of a store: written by triggers with each row, verified when a store is opened.
+
+Every row has a BLAKE2b hash of its values, and the table `seal` has the exclusive or of all of them, so a changed, lost
+or foreign row is found. Predictions are too large to be read each time: the row of an arm has their hash, which is
+verified when they are read.
+
+Triggers belong to the connection, not to the file. They cover every statement that writes, and other programs can still
+read the file, but cannot change it unnoticed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+SIZE = 16
+NONE = bytes(SIZE)
+TABLES = ("run", "sessions", "tasks", "texts", "methods", "draws", "trials", "arms")
+MAX_TEXT = 240
+"""Characters of a description."""
+MAX_LINES = 20
+"""Errors that SQLite reports."""
+
+
+def hash_bytes(content: bytes) -> bytes:
+    """Return the hash of bytes."""
+    return blake2b(content, digest_size=SIZE).digest()
+
+
+def hash_row(*values: object) -> bytes:
+    """Return the hash of the values of a row as SQLite returns them."""
+    return hash_bytes(repr(values).encode())
+
+
+def combine(*hashes: bytes) -> bytes:
+    """Return the exclusive or of hashes."""
+    total = 0
+    for value in hashes:
+        total ^= int.from_bytes(value, "little")
+    return total.to_bytes(SIZE, "little")
+
+
+def add_triggers(connection: sqlite3.Connection) -> None:
+    """Let every later statement on this connection keep the checksums of the rows that it changes."""
+    connection.create_function("hash_row", -1, hash_row, deterministic=True)
+    connection.create_function("combine", -1, combine, deterministic=True)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA recursive_triggers = ON")  # for the rows that INSERT OR REPLACE deletes
+    for table in TABLES:
+        names, key = _columns(connection, table)
+        columns = ", ".join(names)
+        own = " AND ".join(f"{name} = NEW.{name}" for name in key)
+        set_row = f"UPDATE {table} SET checksum = hash_row({columns}) WHERE {own};"  # noqa: S608 - constants only
+        seal = "UPDATE seal SET checksum = combine(checksum, OLD.checksum{});"
+        for name, event, action in (
+            ("insert", "INSERT", set_row),
+            ("update", f"UPDATE OF {columns}", set_row),
+            ("seal", "UPDATE OF checksum", seal.format(", NEW.checksum")),
+            ("delete", "DELETE", seal.format("")),
+        ):
+            connection.execute(f"CREATE TEMP TRIGGER {table}_{name} AFTER {event} ON main.{table} BEGIN {action} END")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
+    """Return the columns of a table without the checksum, and those of its primary key."""
+    info = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
+    return [row[1] for row in info if row[1] != "checksum"], [row[1] for row in info if row[5]]
+
+
+def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare rows, their indices and the seal with their checksums. Predictions are not read.
+
+    Yields
+    ------
+    str
+        A description of each damaged row or table.
+    """
+    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+    try:
+        total, is_intact = NONE, True
+        for table in TABLES:
+            names, _ = _columns(connection, table)
+            checksums = []
+            for *values, checksum in connection.execute(f"SELECT {', '.join(names)}, checksum FROM {table}"):  # noqa: S608 - constants only
+                checksums.append(checksum)
+                if hash_row(*values) != checksum:
+                    is_intact = False
+                    row = dict(zip(names, values, strict=True))
+                    yield f"the checksum of {_describe(connection, table, row)} is wrong"
+            total = combine(total, *checksums) if is_intact else total
+            yield from integrity_errors(connection, f"'{table}'")
+        seals = connection.execute("SELECT checksum FROM seal").fetchall()
+        if is_intact and seals != [(total,)]:
+            yield "the rows are not those that were stored: some are missing, or belong to another store"
+    finally:
+        connection.text_factory = str
+
+
+def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:
+    """Return what SQLite finds wrong with a table and its indices, or with the whole file."""
+    rows = connection.execute(f"PRAGMA integrity_check({table})").fetchall()
+    return [f"SQLite: {shorten(str(text))}" for (text,) in rows[:MAX_LINES] if text != "ok"]
+
+
+def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare all predictions with the checksums of their arms.
+
+    Yields
+    ------
+    str
+        A description of each arm whose predictions are missing or changed.
+    """
+    names, _ = _columns(connection, "arms")
+    query = f"""
+    SELECT {", ".join(f"arms.{name}" for name in names)}, predictions.numbers
+    FROM arms LEFT JOIN predictions ON predictions.arm = arms.id
+    """  # noqa: S608 - constants only
+    for *values, numbers in connection.execute(query):
+        arm = dict(zip(names, values, strict=True))
+        if not isinstance(numbers, bytes) or hash_bytes(numbers) != arm["predictions_checksum"]:
+            state = "missing" if numbers is None else "changed"
+            yield f"the predictions of {_describe(connection, 'arms', arm)} are {state}"
+    ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
+    if extra:
+        yield f"the table predictions has {extra} rows without an arm"
+
+
+def _describe(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> str:
+    """Return the trial of a damaged row in words, or the table and the key of another row."""
+    if table in ("arms", "trials"):
+        draw = connection.execute(
+            "SELECT task, num_train, num_test, subsample FROM draws WHERE id = ?", (row["draw"],)
+        ).fetchone()
+        sizes = describe_draw(*draw) if draw else f"draw {row['draw']}"
+        if table == "trials":
+            return shorten(f"the trial {sizes}, method {row['method']}")
+        return shorten(f"arm {row['arm']} of the trial {sizes}, method or base arm {row['owner']}")
+    if table == "draws":
+        return shorten(f"the labels or sizes of {describe_draw(*(row[name] for name in list(row)[1:5]))}")
+    first, value = next(iter(row.items()))
+    return shorten(f"table {table}, {first} {value}")
+
+
+def describe_draw(task: object, num_train: object, num_test: object, subsample: object) -> str:
+    """Return a draw in words."""
+    return f"task {task}, num_train {num_train}, num_test {num_test}, subsample {subsample}"
+
+
+def shorten(text: str, size: int = MAX_TEXT) -> str:
+    """Return text of bounded length in which other than printable characters are escaped."""
+    text = text[:size] + ("..." if len(text) > size else "")
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

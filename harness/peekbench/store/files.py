@@ -1,0 +1,155 @@
+"""The files of a store: its path, its write-ahead log beside it, and whether they are still the same files.
+
+A store `FILE` has two companions while it is open, and after a kill: `FILE-wal` has the trials that are not in `FILE`
+yet, and `FILE-shm` is SQLite's index of it. `FILE.lock` says that a run has the store open.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from peekbench.errors import StoreError
+
+HEADER = b"SQLite format 3\x00"
+KINDS: dict[str, Callable[[int], bool]] = {
+    "a folder": stat.S_ISDIR,
+    "a named pipe": stat.S_ISFIFO,
+    "a socket": stat.S_ISSOCK,
+    "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+}
+
+
+def resolve(path: Path) -> Path:
+    """Return the absolute path of a store without symbolic links, so that a file has one name.
+
+    Raises
+    ------
+    StoreError
+        If the path is not that of a regular file, or of a file to create.
+    OSError
+        If the path cannot be looked up.
+    """
+    if str(path) == ":memory:" or str(path).startswith("file:"):
+        raise StoreError(f"store {path}: SQLite's special names are not supported; give the path of a file")
+    try:
+        resolved = Path(os.path.realpath(path))
+        status = resolved.stat()
+    except FileNotFoundError:
+        return resolved
+    except ValueError as error:  # a null character
+        raise StoreError(f"store {str(path)!r}: {error}; give the path of a file") from error
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((kind for kind, is_kind in KINDS.items() if is_kind(status.st_mode)), "not a regular file")
+        raise StoreError(f"store {path} is {kind}; give the path of a regular file")
+    return resolved
+
+
+def is_store(path: Path) -> bool:
+    """Return whether the path is a regular file that starts like every SQLite file."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(HEADER)) == HEADER
+    except (OSError, ValueError):
+        return False
+
+
+def log_path(path: Path) -> Path:
+    """Return the path of a store's write-ahead log."""
+    return path.with_name(path.name + "-wal")
+
+
+def refuse_hard_links(path: Path, file: Path) -> None:
+    """Refuse to write a file that has several names. Each name would have a lock and a write-ahead log of its own.
+
+    Raises
+    ------
+    StoreError
+        If the file has several hard links.
+    """
+    if (links := file.stat().st_nlink) > 1:
+        raise StoreError(f"store {path} has {links} names (hard links); keep one, or copy the file with `cp`")
+
+
+def has_log(path: Path) -> bool:
+    """Return whether a write-ahead log with content is beside a store."""
+    try:
+        return log_path(path).stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def refuse_lost_log(path: Path, file: Path) -> None:
+    """Refuse a new store where the write-ahead log of another one is left. SQLite would delete it.
+
+    Raises
+    ------
+    StoreError
+        If there is a write-ahead log without a store.
+    """
+    if has_log(file) and not (file.exists() and file.stat().st_size):
+        raise StoreError(
+            f"store {path}: its write-ahead log {log_path(file).name} is here, but not the file itself. The log has "
+            f"trials that are not in the file yet: move the file back to {file}, or the log beside the file. If you no "
+            "longer need these trials, delete the log"
+        )
+
+
+def refuse_foreign_log(path: Path, file: Path) -> None:
+    """Refuse a store beside which a write-ahead log was left or copied that does not continue it.
+
+    Raises
+    ------
+    StoreError
+        If the file has another id with its log than without it, or fewer trials.
+    """
+    if not has_log(file):
+        return
+    alone = _read_state(file, "immutable=1")
+    both = _read_state(file, "mode=ro")
+    if alone is None or both is None:  # a kill during a checkpoint leaves a file that is readable with its log only
+        return
+    if both[0] != alone[0] or both[1] < alone[1]:
+        origin = "belongs to another store" if both[0] != alone[0] else "is older than the file"
+        raise StoreError(
+            f"store {path}: the write-ahead log {log_path(file).name} beside it {origin}; move the log away. "
+            "Neither was modified"
+        )
+
+
+def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
+    """Return the random id and the number of trials of a store, or None if they are not readable.
+
+    Parameters
+    ----------
+    file
+        The store.
+    mode
+        "immutable=1" to read the file without its write-ahead log, "mode=ro" to read both.
+    """
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True)) as connection:
+            query = "SELECT store, (SELECT count(*) FROM trials) FROM seal"
+            row = connection.execute(query).fetchone()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+    return None if row is None else (str(row[0]), int(row[1]))
+
+
+def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Return device and inode of a store and of its log; None for one that does not exist."""
+    return tuple(_identify_one(each) for each in (file, log_path(file)))
+
+
+def _identify_one(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,193 @@
+"""The files of a store: names, links, other kinds of files, moves, and the write-ahead log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import StoreError
+from peekbench.execution.runner import run
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialResult
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store import writer
+from peekbench.store.files import is_store
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+PATH = Path("runs/small.sqlite")
+
+
+def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> Store:
+    store = Store.for_run(path, spec, describe_tasks(spec))
+    store.add_session({})
+    return store
+
+
+def make_result(subsample: int = 0) -> TrialResult:
+    scores = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "macro_f1": 0.3}
+    predictions = np.full((30, 3), 1 / 3, dtype=np.float32)
+    return TrialResult(
+        Trial(Draw("a", 12, 30, subsample), "toy.vote"),
+        np.arange(30) % 3,
+        tuple(ArmResult(arm, scores, 0.5, 0.25, {}, predictions) for arm in ("base", "extra", "test")),
+    )
+
+
+def trials_without_log(path: Path = PATH) -> int:
+    """Return the number of trials in a copy of the file alone."""
+    copy = Path(shutil.copy(path, "copy.sqlite"))
+    with Store.open(copy) as store:
+        return len(store.done())
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:x.sqlite", "file:x?mode=memory", "a\0b"])
+def test_special_names_are_refused(name: str, make_spec: MakeSpec) -> None:
+    for access in (lambda: run(make_spec(), store=name), lambda: Store.open(name)):
+        with pytest.raises(StoreError, match="give the path of a file"):
+            access()
+    assert not is_store(Path(name))
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "named pipe", "socket", "device"])
+def test_other_kinds_of_files_are_refused_at_once(kind: str, make_spec: MakeSpec) -> None:
+    path = Path("x")
+    with socket.socket(socket.AF_UNIX) as listener:
+        if kind == "folder":
+            path.mkdir()
+        elif kind == "named pipe":
+            os.mkfifo(path)
+        elif kind == "socket":
+            listener.bind(str(path))
+        else:
+            path.symlink_to("/dev/null")
+        assert not is_store(path)
+        for access in (lambda: run(make_spec(), store=path), lambda: Store.open(path)):
+            with pytest.raises(StoreError, match=f"store x is a {kind}; give the path of a regular file"):
+                access()
+
+
+def test_all_names_of_a_store_share_its_lock(make_spec: MakeSpec) -> None:
+    Path("runs").mkdir()
+    Path("link.sqlite").symlink_to(PATH)
+    with open_for(make_spec(), "link.sqlite"):
+        assert PATH.is_file()
+        for name in (PATH, "link.sqlite", PATH.absolute()):
+            with pytest.raises(StoreError, match="in use by another run"):
+                run(make_spec(), store=name)
+    assert run(make_spec(), store="link.sqlite").finished == 12
+    assert run(make_spec()).finished == 0
+
+
+def test_a_second_hard_link_is_refused_by_runs(make_spec: MakeSpec) -> None:
+    run(make_spec())
+    os.link(PATH, "second.sqlite")
+    for name in (PATH, "second.sqlite"):
+        with pytest.raises(StoreError, match="has 2 names .hard links.; keep one"):
+            run(make_spec(), store=name)
+
+
+def _replace() -> None:
+    shutil.copy(PATH, "copy")
+    Path("copy").replace(PATH)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        PATH.unlink,
+        _replace,
+        lambda: PATH.rename("moved.sqlite"),
+        lambda: Path(f"{PATH}-wal").rename("moved-wal"),
+        lambda: shutil.rmtree("runs"),
+    ],
+    ids=["deleted", "replaced", "moved", "log_moved", "folder_deleted"],
+)
+def test_a_store_that_disappears_ends_the_run(action: Callable[[], object], make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        store.save(make_result(0))
+        action()
+        with pytest.raises(StoreError, match="was moved, deleted or replaced during the run"):
+            store.save(make_result(1))
+
+
+def test_trials_of_a_moved_store_are_in_the_moved_file(make_spec: MakeSpec) -> None:
+    with open_for(make_spec()) as store:
+        store.save(make_result(0), make_result(1))
+        PATH.rename("moved.sqlite")
+        with suppress(StoreError):
+            store.save(make_result(2))
+    with Store.open("moved.sqlite") as moved:
+        assert len(moved.done()) == 2
+
+
+def test_the_file_alone_has_all_but_the_last_second(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", 100.0)
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with open_for(make_spec()) as store:
+        store.save(make_result(0))
+        assert trials_without_log() == 0
+        now += 100
+        store.save(make_result(1))
+        assert trials_without_log() == 2
+        store.save(make_result(2))
+        assert trials_without_log() == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+def test_every_exit_leaves_an_empty_log(error: type[BaseException], make_spec: MakeSpec) -> None:
+    with pytest.raises(error), open_for(make_spec()) as store:
+        store.save(make_result(0))
+        reader = Store.open(PATH)  # keeps SQLite from deleting the log
+        reader.tasks()
+        reader.close()
+        raise error
+    assert trials_without_log() == 1
+    log = Path(f"{PATH}-wal")
+    assert not log.exists() or not log.stat().st_size
+
+
+def test_a_log_without_its_file_is_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that a kill left is moved without its log. SQLite would delete the log when a new run starts."""
+    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
+    Path("killed").mkdir()
+    file, log = Path("killed/small.sqlite"), Path("killed/small.sqlite-wal")
+    with open_for(make_spec()) as store:
+        store.save(make_result(0))
+        shutil.copy(PATH, "moved.sqlite")
+        shutil.copy(f"{PATH}-wal", log)
+    content = log.read_bytes()
+    for is_empty_file_there in (False, True):
+        if is_empty_file_there:
+            file.touch()
+        with pytest.raises(StoreError, match="small.sqlite-wal is here, but not the file itself.* move the file back"):
+            run(make_spec(), store=file)
+    assert log.read_bytes() == content
+    shutil.move("moved.sqlite", file)
+    with Store.open(file) as store:
+        assert len(store.done()) == 1
+
+
+def test_an_older_log_is_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite would put old pages over new ones."""
+    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
+    with open_for(make_spec()) as store:
+        store.save(make_result(0))
+        shutil.copy(f"{PATH}-wal", "old-wal")
+        store.save(make_result(1))
+    before = PATH.read_bytes()
+    shutil.copy("old-wal", f"{PATH}-wal")
+    for access in (lambda: run(make_spec()), lambda: Store.open(PATH)):
+        with pytest.raises(StoreError, match="small.sqlite-wal beside it is older than the file; move the log away"):
+            access()
+    assert PATH.read_bytes() == before
