@@ -16,10 +16,10 @@ from typing import NoReturn
 
 import typer
 
-from peekbench.cli import analyze, app, run, show
+from peekbench.cli import analyze, app, run, show, store
 from peekbench.errors import PeekbenchError, PluginWarning
 
-__all__ = ["analyze", "app", "main", "run", "show"]
+__all__ = ["analyze", "app", "main", "run", "show", "store"]
 
 
 @contextmanager

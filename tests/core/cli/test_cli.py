@@ -16,6 +16,7 @@ import peekbench
 
 COMMANDS = [
     "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
+    "backup", "check-store",
     "list", "show", "check", "schema", "version",
 ]  # fmt: skip
 

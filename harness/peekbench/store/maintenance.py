@@ -1,0 +1,148 @@
+"""Copies a store, also during its run, and checks everything in it."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from peekbench.errors import PeekbenchError, StoreError
+from peekbench.records.scores import SCORES, ScoringInput
+from peekbench.store.checksums import (
+    describe_draw,
+    find_damage,
+    find_damaged_predictions,
+    integrity_errors,
+    shorten,
+)
+from peekbench.store.files import log_path, refuse_lost_log, resolve
+from peekbench.store.schema import SCORE_COLUMNS, translate_errors
+from peekbench.store.writer import Store
+
+MAX_PROBLEMS = 50
+RELATIVE_TOLERANCE = 1e-9
+"""Scores of another version of numpy may differ in the last digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What a check of a store found."""
+
+    trials: int
+    """Finished trials."""
+    arms: int
+    """Arms whose scores were computed again."""
+    problems: tuple[str, ...]
+    """The first problems found, one line each."""
+
+
+def back_up(path: Path, copy: Path) -> None:
+    """Write a copy of a store with all trials saved so far.
+
+    Parameters
+    ----------
+    path
+        The store. A run may be adding trials to it.
+    copy
+        File to create. It needs no write-ahead log.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged, or the copy exists or cannot be written.
+    """
+    with Store.open(path) as store, translate_errors(copy):
+        target = resolve(copy)
+        refuse_lost_log(copy, target)
+        if target.exists():
+            raise StoreError(f"{copy} exists; give the path of a new file")
+        part = target.parent / f".{secrets.token_hex(16)}.part"
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+                store.copy_to(connection)
+                connection.execute("PRAGMA journal_mode = DELETE")  # no companion files
+            os.link(part, target)  # fails if another process created the file
+        finally:
+            for leftover in (part, log_path(part), part.with_name(part.name + "-shm")):
+                leftover.unlink(missing_ok=True)
+
+
+def check_store(path: Path) -> StoreCheck:
+    """Check a store: SQLite's integrity, all checksums, and all scores, which are computed from the predictions again.
+
+    Parameters
+    ----------
+    path
+        The store. It is not modified.
+
+    Returns
+    -------
+    StoreCheck
+        Numbers of trials and arms, and the problems found.
+
+    Raises
+    ------
+    StoreError
+        If the file is not a store that this version can read.
+    """
+    with Store.open(path, verified=False) as store:
+        problems = []
+        try:
+            problems = list(islice(_find_problems(store), MAX_PROBLEMS))
+            trials, arms = store.count()
+        except (sqlite3.Error, UnicodeDecodeError, PeekbenchError) as error:
+            problems.append(shorten(str(error)))
+            trials = arms = 0
+    return StoreCheck(trials, arms, tuple(problems))
+
+
+def _find_problems(store: Store) -> Iterator[str]:
+    connection = store._connection
+    store._check_tables()
+    yield from integrity_errors(connection)
+    damaged = False
+    for find in (find_damage, find_damaged_predictions):
+        for problem in find(connection):
+            damaged = True
+            yield problem
+    if not damaged:
+        yield from _find_wrong_scores(store)
+
+
+def _find_wrong_scores(store: Store) -> Iterator[str]:
+    """Compute the scores of all arms again, and describe those that differ from the stored ones."""
+    tasks = store.tasks()
+    query = f"""
+    SELECT draws.task, num_train, num_test, subsample, owner, arms.arm, test_labels, numbers,
+           {", ".join(f"arms.{name}" for name in SCORE_COLUMNS)}
+    FROM arms JOIN draws ON draws.id = arms.draw JOIN predictions ON predictions.arm = arms.id
+    """  # noqa: S608 - constants only
+    for task, num_train, num_test, subsample, owner, arm, labels, numbers, *stored in store._connection.execute(query):
+        num_classes = len(tasks[task]["class_names"])
+        kind = tasks[task]["kind"]
+        shape, types = ((num_test, num_classes), ("<f4", "<i4")) if num_classes else ((num_test,), ("<f8", "<f8"))
+        predictions = np.frombuffer(numbers, types[0]).reshape(shape).astype(np.float64)
+        data = ScoringInput(predictions, np.frombuffer(labels, types[1]), num_classes)
+        for score, value in zip(SCORES, stored, strict=True):
+            computed = score.functions[kind](data) if kind in score.functions else None
+            if not _is_equal(value, computed):
+                place = describe_draw(task, num_train, num_test, subsample)
+                yield shorten(
+                    f"arm {arm} of the trial {place}, method or base arm {owner}: {score.name} is {value}, but "
+                    f"{computed} from its predictions"
+                )
+
+
+def _is_equal(stored: float | None, computed: float | None) -> bool:
+    if stored is None or computed is None:
+        return stored is computed
+    return math.isclose(stored, computed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)

@@ -1,0 +1,111 @@
+"""`peekbench backup` and `peekbench check-store`."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from peekbench.cli import main
+from peekbench.cli.app import app
+from peekbench.errors import StoreError
+from peekbench.execution.runner import NullProgress, run
+from peekbench.plugins.protocols import Outcome
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store import writer
+from peekbench.store.checksums import add_triggers
+from peekbench.store.maintenance import back_up, check_store
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+
+
+class _BackUp(NullProgress):
+    """Backs up a store after each trial."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.copies: list[Path] = []
+
+    def advance(self, outcome: Outcome) -> None:
+        self.copies.append(Path(f"copy-{len(self.copies)}.sqlite"))
+        back_up(self.path, self.copies[-1])
+
+
+def test_a_backup_during_a_run_has_the_trials_saved_so_far(
+    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
+    progress = _BackUp(Path("runs/small.sqlite"))
+    run(make_spec(), progress=progress)
+    assert len(progress.copies) == 12
+    assert sorted(map(str, Path().iterdir())) == sorted(["runs", *map(str, progress.copies)]), "no companion files"
+    sizes = []
+    for copy in progress.copies:
+        assert check_store(copy).problems == ()
+        with Store.open(copy) as store:
+            sizes.append(len(store.done()))
+    assert sizes == sorted(sizes)
+    assert sizes[0] >= 1
+    assert sizes[-1] == 12
+    assert run(make_spec(), store=progress.copies[0]).resumed == sizes[0]
+
+
+def test_a_backup_replaces_no_file(make_spec: MakeSpec) -> None:
+    path = run(make_spec()).store
+    Path("mine").write_text("mine")
+    with pytest.raises(StoreError, match="mine exists; give the path of a new file"):
+        back_up(path, Path("mine"))
+    with pytest.raises(StoreError, match="No such file or directory; make the folder writable"):
+        back_up(path, Path("missing/copy.sqlite"))
+    assert Path("mine").read_text() == "mine"
+    assert sorted(map(str, Path().iterdir())) == ["mine", "runs"]
+
+
+def test_scores_of_regression_are_checked(make_spec: MakeSpec) -> None:
+    spec = make_spec(
+        tasks=[{"use": "toy.numbers", "name": "a"}],
+        methods=["tabular.standardize"],
+        design={"num_train": 12, "num_test": 120, "num_subsamples": 2},
+    )
+    outcome = check_store(run(spec).store)
+    assert (outcome.trials, outcome.arms, outcome.problems) == (2, 6, ())
+
+
+def test_a_score_that_differs_from_its_predictions_is_found(make_spec: MakeSpec) -> None:
+    """All checksums are right, as if a defect of peekbench had stored the score."""
+    path = run(make_spec()).store
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        add_triggers(connection)
+        connection.execute("UPDATE arms SET num_correct = num_correct + 1 WHERE id = 2")
+        connection.execute("UPDATE arms SET log_loss = NULL WHERE id = 3")
+    problems = check_store(path).problems
+    assert len(problems) == 2
+    assert re.search(r"arm extra of the trial task a, .* toy\.\w+.*: num_correct is \d+, but \d+ from its", problems[0])
+    assert "log_loss is None, but " in problems[1]
+
+
+def test_the_commands(make_spec: MakeSpec, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = run(make_spec()).store
+    runner = CliRunner()
+    assert runner.invoke(app, ["check-store", "small"]).output == f"{path}: OK: 12 trials, 36 arms\n"
+    assert runner.invoke(app, ["backup", "small", "copy.sqlite"]).output == "written: copy.sqlite\n"
+    with closing(sqlite3.connect("copy.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE arms SET score = 7.5 WHERE draw = 1")
+        connection.execute("UPDATE predictions SET numbers = x'00'")
+    outcome = runner.invoke(app, ["check-store", "copy.sqlite"])
+    assert outcome.exit_code == 2
+    assert "copy.sqlite: the checksum of arm base of the trial task a, num_train 12, num_test 30," in outcome.output
+    assert len(outcome.output.splitlines()) <= 51
+    assert "the store is damaged; restore a copy" in outcome.output.splitlines()[-1]
+    Path("text").write_text("a text")
+    monkeypatch.setattr("sys.argv", ["peekbench", "check-store", "text"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert "file is not a database; give the path of a store" in capsys.readouterr().err
