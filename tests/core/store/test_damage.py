@@ -1,0 +1,172 @@
+"""Checksums: what is changed, lost or foreign in a store is refused, with the trial and the remedy."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from peekbench.errors import StoreError
+from peekbench.execution.runner import run
+from peekbench.records.trials import Draw, Trial
+from peekbench.report import report_of_run
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import make_spec as validate
+from peekbench.store.maintenance import check_store
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+TRIAL = r"task a, num_train 12, num_test 30, subsample 0"
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete store of the small spec."""
+    folder = tmp_path_factory.mktemp("finished")
+    raw = {
+        "name": "small",
+        "seed": 7,
+        "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
+        "methods": ["toy.vote", "toy.constant"],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3},
+    }
+    return run(validate(raw, folder=folder), store=folder / "small.sqlite").store
+
+
+@pytest.fixture
+def path(finished: Path) -> Path:
+    """A copy of this store where runs of the spec expect it."""
+    copy = Path("runs/small.sqlite")
+    copy.parent.mkdir()
+    return Path(shutil.copy(finished, copy))
+
+
+@pytest.fixture
+def attack_store(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("attack_store")
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        assert connection.execute(statement).rowcount != 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE arms SET score = 7.5 WHERE draw = 1 AND arm = 'test'", f"arm test of the trial {TRIAL}, method or"),
+        ("UPDATE arms SET num_correct = num_correct + 1 WHERE draw = 1 AND arm = 'extra'", f"arm extra .* {TRIAL}"),
+        ("UPDATE arms SET metrics = '{' WHERE draw = 1", TRIAL),
+        ("UPDATE arms SET arm = 'extra\x1b[2J' || char(10) WHERE id = 2", r"arm extra\\x1b\[2J\\n of"),
+        ("UPDATE draws SET test_labels = x'0102' WHERE id = 1", f"the labels or sizes of {TRIAL}"),
+        ("UPDATE draws SET test_labels = NULL WHERE id = 1", f"the labels or sizes of {TRIAL}"),
+        ("UPDATE trials SET session = 9 WHERE draw = 1", f"the trial {TRIAL}, method toy"),
+        ("UPDATE tasks SET data = '{' WHERE name = 'a'", "table tasks, name a"),
+        ("UPDATE run SET value = '[]' WHERE key = 'spec'", "table run, key spec"),
+        ("UPDATE run SET value = CAST(x'ff' AS TEXT) WHERE key = 'spec'", "table run, key spec"),
+        ("UPDATE sessions SET provenance = ''", "table sessions, id 1"),
+        ("UPDATE arms SET checksum = 'x' WHERE draw = 1", TRIAL),
+        ("DELETE FROM arms WHERE id = 1", "some are missing"),
+        ("DELETE FROM trials WHERE draw = 1 AND method = 'toy.vote'", "some are missing"),
+        ("DELETE FROM seal", "some are missing"),
+        ("DROP TABLE texts", "missing, changed or foreign: TABLE texts"),
+        ("DROP TABLE seal", "missing, changed or foreign: TABLE seal"),
+        ("CREATE TABLE mine (x)", "missing, changed or foreign: TABLE mine"),
+    ],
+)
+def test_a_changed_store_is_refused(statement: str, message: str, path: Path, make_spec: MakeSpec) -> None:
+    change(path, statement)
+    before = path.read_bytes()
+    for access in (lambda: Store.open(path), lambda: report_of_run(path), lambda: run(make_spec())):
+        with pytest.raises(StoreError, match=f"{message}.*; the file is damaged. It was not modified. Restore a copy"):
+            access()
+    assert any(check_store(path).problems)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "state"),
+    [
+        ("UPDATE predictions SET numbers = zeroblob(length(numbers)) WHERE arm = 1", "changed"),
+        ("UPDATE predictions SET numbers = 'text' WHERE arm = 1", "changed"),
+        ("DELETE FROM predictions WHERE arm = 1", "missing"),
+    ],
+)
+def test_changed_predictions_are_refused_when_read(statement: str, state: str, path: Path) -> None:
+    change(path, statement)
+    trials = [Trial(Draw("a", 12, 30, 0), method) for method in ("toy.vote", "toy.constant")]
+    with Store.open(path) as store, pytest.raises(StoreError, match=f"task a, .* are {state}; the file is damaged"):
+        for trial in trials:
+            store.predictions(trial)
+    (problem,) = check_store(path).problems
+    assert TRIAL in problem
+    assert state in problem
+
+
+def test_a_lost_index_entry_is_noticed(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name = 'arms'"))
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    content = bytearray(path.read_bytes())
+    start = (roots["sqlite_autoindex_arms_1"] - 1) * size
+    count = int.from_bytes(content[start + 3 : start + 5], "big")
+    content[start + 3 : start + 5] = (count - 1).to_bytes(2, "big")
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="the file is damaged"):
+        Store.open(path)
+
+
+def test_checksums_follow_every_write(make_spec: MakeSpec) -> None:
+    """Rows are replaced by a resumed and an extended run, and base arms are copied and renamed."""
+    methods = [{"use": "toy.vote"}, {"use": "toy.vote", "name": "bold", "options": {"boldness": 2}}]
+    run(make_spec(methods=methods))
+    tasks = [*make_spec().model_dump(mode="json")["tasks"], {"use": "toy.words", "name": "c", "options": {"seed": 2}}]
+    grown = [{"use": "toy.vote", "by_task": {"c": {"trust": 3}}}, methods[1]]
+    path = run(make_spec(methods=grown, tasks=tasks)).store
+    assert check_store(path).problems == ()
+
+
+@pytest.mark.slow
+def test_the_log_of_another_store_is_refused(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
+    attack_store.make_stores(make_spec(), tmp_path / "stores")
+    path, log = tmp_path / "small.sqlite", tmp_path / "small.sqlite-wal"
+    shutil.copy(tmp_path / "stores" / attack_store.FINAL, path)
+    shutil.copy(tmp_path / "stores" / f"{attack_store.OTHER_SEED}-wal", log)
+    before = path.read_bytes(), log.read_bytes()
+    for access in (lambda: Store.open(path), lambda: run(make_spec(), store=path)):
+        with pytest.raises(StoreError, match="small.sqlite-wal beside it belongs to another store; move the log away"):
+            access()
+    assert (path.read_bytes(), log.read_bytes()) == before
+    log.unlink()
+    Path(f"{path}-shm").unlink(missing_ok=True)
+    assert run(make_spec(), store=path).finished == 0
+
+
+def test_a_message_of_sqlite_that_is_not_text_is_damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    place = content.index(b"CREATE TABLE seal") + len(b"CREATE TA")
+    content[place] = 0xCC
+    path.write_bytes(content)
+    for access in (Store.open, check_store):
+        with pytest.raises(StoreError, match=r"malformed database schema \(seal\).*; the file is damaged"):
+            access(path)
+
+
+@pytest.mark.slow
+def test_random_damage_is_never_accepted(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
+    """`python benchmarks/attack_store.py` tries 240."""
+    attempts = attack_store.attack(make_spec(), tmp_path / "attack", number=20, seed=1)
+    assert len(attempts) == 20
+    assert [attempt for attempt in attempts if attempt.result in attack_store.DEFECTS] == []
+    assert sum(attempt.result == "refused" for attempt in attempts) >= 8
