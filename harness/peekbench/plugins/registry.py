@@ -23,6 +23,9 @@ from peekbench.plugins.entries import Entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
 
+DISTRIBUTION = "peekbench"
+"""Distribution of the core, whose own plugins are the defaults."""
+
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
@@ -211,10 +214,11 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     raise PluginError(f"no {kind.name} {use!r}{hint}; {names}")
 
 
-def find_only(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
-    """Find the only installed entry with a role, for what a spec or a command does not name.
+def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
+    """Find the entry with a role that is used if neither the spec nor the command names one.
 
-    All installed plugins are imported. Broken ones are skipped with a `PluginWarning`.
+    An entry that comes with peekbench takes precedence, so installing another plugin changes no report. Broken plugins
+    are skipped with a `PluginWarning`.
 
     Parameters
     ----------
@@ -235,21 +239,23 @@ def find_only(entry_type: type[EntryT], role: str, remedy: str, has_role: Callab
     Raises
     ------
     PluginError
-        If no installed plugin or several have such an entry.
+        If no installed plugin has such an entry, or if several have and the choice is not clear.
     """
-    names = []
-    for name in installed():
-        try:
-            entries = load(name).entries(entry_type)
-        except PluginError as error:
-            warnings.warn(str(error), PluginWarning, stacklevel=2)
-            continue
-        names += [join_use(name, thing) for thing, entry in entries.items() if has_role(entry)]
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
-    raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
+    shipped = {name for name, (point, *_) in installed().items() if point.dist and point.dist.name == DISTRIBUTION}
+    for plugins in (shipped, installed().keys() - shipped):
+        names = []
+        for name in sorted(plugins):
+            try:
+                entries = load(name).entries(entry_type)
+            except PluginError as error:
+                warnings.warn(str(error), PluginWarning, stacklevel=2)
+                continue
+            names += [join_use(name, thing) for thing, entry in entries.items() if has_role(entry)]
+        if len(names) == 1:
+            return names[0]
+        if names:
+            raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
+    raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
 
 
 def _suggestion(name: str, among: Mapping[str, object]) -> str:

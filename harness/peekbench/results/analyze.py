@@ -124,15 +124,15 @@ def only_complete(
 
 
 def find_analysis(role: AnalyzerRole) -> str:
-    """Return the name of the only installed analysis with a role.
+    """Return the name of the default analysis with a role.
 
     Raises
     ------
     PluginError
-        If no installed plugin or several have one.
+        If no installed plugin has one, or if several have and none comes with peekbench.
     """
     description = f"analysis for a {role}"
-    return registry.find_only(
+    return registry.find_default(
         AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role
     )
 
@@ -143,17 +143,17 @@ def ask(use: str, results: pd.DataFrame) -> Analysis:
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:
-    """Ask the analyses of a spec that can forecast; if none can, the only installed one that can.
+    """Ask the analyses of a spec that can forecast; if none can, the default one that can.
 
     Raises
     ------
     PluginError
-        If none can, and no installed plugin or several have an analysis that can.
+        If none can, and there is no default.
     """
     chosen = [analysis for analysis in analyses if analysis.entry.forecast is not None]
     if not chosen:
         remedy = "name one under `analyses` in the spec"
-        use = registry.find_only(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
+        use = registry.find_default(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
         chosen = [make_component(AnalysisSpec, use)]
     return tuple(
         analysis.entry.forecast(design, options=analysis.options)

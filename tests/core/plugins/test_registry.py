@@ -188,19 +188,28 @@ def test_each_entry_type_has_one_kind() -> None:
     assert kind_of(AnalyzerEntry).plural == "analyses"
 
 
-def test_only_entry_with_a_role_is_found(install: Install) -> None:
-    assert registry.find_only(AnalyzerEntry, "ranking", "", lambda entry: entry.role == "ranking")
+def test_default_entry_with_a_role_comes_with_the_core(install: Install) -> None:
+    install("brush", RENDERER)
+    assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
     with pytest.raises(PluginError, match="no installed plugin has a ranking of dogs"):
-        registry.find_only(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
+        registry.find_default(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
+
+
+def test_default_entry_with_a_role_is_the_only_installed_one(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
+    assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
     install("brush", RENDERER)
     with pytest.raises(PluginError, match="several installed plugins have a renderer: brush, figures; name one"):
-        registry.find_only(RendererEntry, "renderer", "name one", lambda _: True)
+        registry.find_default(RendererEntry, "renderer", "name one", lambda _: True)
 
 
-def test_search_for_a_role_skips_broken_plugins_with_a_warning(install: Install) -> None:
+def test_search_for_a_role_skips_broken_plugins_with_a_warning(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
     install("broken", "import no_such_library")
     with pytest.warns(PluginWarning, match="'broken' .*no_such_library"):
-        assert registry.find_only(RendererEntry, "renderer", "", lambda _: True) == "figures"
+        assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
 
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:

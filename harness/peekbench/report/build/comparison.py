@@ -32,7 +32,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     allow_incomplete
         Compare runs with missing trials instead of refusing them; the report warns about them.
     analysis
-        Analysis that compares, as `plugin.thing`; by default the only installed one with the role 'comparison'.
+        Analysis that compares, as `plugin.thing`; by default that of the role 'comparison', see `registry.find_default`.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     >>> with TemporaryDirectory() as folder:
     ...     before, after = Path(folder, "before.csv"), Path(folder, "after.csv")
     ...     for path, score in ((before, 0.7), (after, 0.8)):
-    ...         _ = path.write_text(f"task,num_test,extra,test\\na,50,0.7,{score}\\nb,50,0.6,{score}\\n")
+    ...         _ = path.write_text(f"task,num_test,extra,test\na,50,0.7,{score}\nb,50,0.6,{score}\n")
     ...     report_of_comparison(before, after).name
     'before to after'
     """
@@ -88,7 +88,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     allow_incomplete
         Rank runs with missing trials instead of refusing them; the report warns about them.
     analysis
-        Analysis that ranks, as `plugin.thing`; by default the only installed one with the role 'ranking'.
+        Analysis that ranks, as `plugin.thing`; by default that of the role 'ranking', see `registry.find_default`.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "scores.csv")
-    ...     _ = path.write_text("task,method,num_test,extra,test\\na,lsa,50,0.7,0.8\\nb,lsa,50,0.6,0.8\\n")
+    ...     _ = path.write_text("task,method,num_test,extra,test\na,lsa,50,0.7,0.8\nb,lsa,50,0.6,0.8\n")
     ...     report_of_ranking([path]).tables[0].title
     'Leaderboard, by accuracy of extra (num_test 50)'
     """

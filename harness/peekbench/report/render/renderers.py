@@ -21,7 +21,7 @@ def find_renderer(use: str = "") -> Renderer:
     Parameters
     ----------
     use
-        Name of the renderer, `plugin.thing`; by default the only one that is installed.
+        Name of the renderer, `plugin.thing`; by default the one that comes with peekbench, or the only installed one.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def find_renderer(use: str = "") -> Renderer:
         If no such renderer is installed, or if several are and none is named.
     """
     remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
-    use = use or registry.find_only(RendererEntry, "renderer of figures", remedy, lambda _: True)
+    use = use or registry.find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
     return registry.find(use, RendererEntry).render
 
 
