@@ -87,11 +87,16 @@ def sign_flip_test_of_counts(differences: IntArray) -> tuple[float, float]:
     (0.0625, 0.03125)
     """
     largest = int(np.abs(differences).sum())
-    probabilities = np.zeros(2 * largest + 1)  # of the sums -largest, ..., largest
-    probabilities[largest] = 1.0
+    # Of the sums -largest, ..., largest, only every second can occur: twice the sum of the values with a positive sign.
+    of_positive = np.zeros(largest + 1)
+    of_positive[0] = 1.0
+    reached = 1
     for size in np.abs(differences[differences != 0]).tolist():
-        # Only zeros are rolled over the ends.
-        probabilities = (np.roll(probabilities, size) + np.roll(probabilities, -size)) / 2
+        of_positive[size : reached + size] += of_positive[:reached].copy()
+        reached += size
+        of_positive[:reached] /= 2
+    probabilities = np.zeros(2 * largest + 1)
+    probabilities[::2] = of_positive
     observed = largest + int(differences.sum())
     greater, less = float(probabilities[observed:].sum()), float(probabilities[: observed + 1].sum())
     return min(1.0, 2 * greater, 2 * less), min(1.0, greater)

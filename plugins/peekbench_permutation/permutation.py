@@ -18,6 +18,7 @@ from peekbench_stats import sign_flip_test_of_counts, t_test
 
 BATCH_SIZE = 512  # resamples
 TOLERANCE = 1e-9
+MAX_EXACT_SUM = 10**7  # sum of differences in texts, which bounds the memory of the exact test
 
 OVERVIEW_COLUMNS = (
     Column("tasks", "count"),
@@ -135,7 +136,7 @@ def _test_tasks(biases: Mapping[str, Sequence[float]], num_test: int | None, opt
 def compute_p_values(differences: FloatArray, num_test: int | None, options: Permutation) -> tuple[float, float]:
     """Return the two-sided and the one-sided (mean > 0) p-value of a sign-flip test.
 
-    The test is exact if the differences are whole numbers of test texts.
+    The test is exact if the differences are whole numbers of test texts, unless their sum is very large.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def compute_p_values(differences: FloatArray, num_test: int | None, options: Per
     if num_test is not None:
         in_texts = differences * num_test
         whole = np.rint(in_texts).astype(np.int64)
-        if np.abs(in_texts - whole).max() < TOLERANCE:
+        if np.abs(in_texts - whole).max() < TOLERANCE and np.abs(whole).sum(dtype="float64") <= MAX_EXACT_SUM:
             return sign_flip_test_of_counts(whole)
     return _resample(differences, options)
 

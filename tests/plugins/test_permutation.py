@@ -55,6 +55,16 @@ def test_exact_and_random_flips_agree_on_many_subsamples() -> None:
         assert exact == pytest.approx(compute_p_values(whole / 500, None, Permutation(num_resamples=99_999)), abs=0.008)
 
 
+def test_very_large_differences_of_counts_are_resampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = np.array([9.0, -2, 5, 3, 1, 8, -4, 6])
+    exact = enumerate_sign_flips(whole)
+    monkeypatch.setattr("peekbench_permutation.permutation.MAX_EXACT_SUM", 37)
+    monkeypatch.delattr("peekbench_permutation.permutation.sign_flip_test_of_counts")
+    assert compute_p_values(whole / 100, 100, Permutation()) == pytest.approx(exact)
+    huge = np.array([1.0, -1.0, 0.5])
+    assert compute_p_values(huge, 2**53, Permutation()) == pytest.approx(enumerate_sign_flips(huge))
+
+
 def test_differences_that_are_not_whole_numbers_of_texts_are_resampled() -> None:
     """Accuracies of 300 texts, rounded to three digits."""
     rng = np.random.default_rng(5)

@@ -19,7 +19,7 @@ from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.columns import COLUMN_NAMES
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.table import load_results
-from peekbench.results.tidying import TRIAL
+from peekbench.results.tidying import CONFIGURATION, TRIAL
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import DEFAULT_ANALYSES
@@ -217,6 +217,10 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]
 
 
 def _find_unbalanced(trials: pd.DataFrame) -> list[str]:
+    num_tasks = trials["task"].nunique()
+    subsamples = trials.groupby(list(CONFIGURATION), dropna=False)["subsample"]
+    if (subsamples.nunique() * num_tasks == subsamples.size()).all():  # trials are distinct
+        return []
     present: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
     for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
         present.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
