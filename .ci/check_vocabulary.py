@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SUFFIXES = {".css", ".ini", ".j2", ".js", ".md", ".py", ".pyi", ".sh", ".toml", ".yaml", ".yml", ""}
+SUFFIXES = {".cff", ".css", ".ini", ".j2", ".js", ".md", ".py", ".pyi", ".sh", ".toml", ".yaml", ".yml", ""}
 # The vocabulary itself, its test, and files whose words are data or other people's.
 EXEMPT = re.compile(
     r"(\.ci/check_vocabulary\.py|tests/core/test_vocabulary\.py|LICENSE|constraints\.txt|.*\.svg|.*/references\.bib)"
@@ -28,15 +28,15 @@ class Term(NamedTuple):
 
 
 TERMS = [
-    Term(r"\bdear\b(?! reader)", "expensive"),
-    Term(r"\bfaults?\b", "error"),
+    Term(r"(?<![a-z])dear(?![a-z])", "expensive"),
+    Term(r"(?<![a-z])faults?(?![a-z])", "error"),
     Term(r"\bcan(not| ?not|'t) be (had|got)\b", "is unavailable"),
     Term(r"\bgot at\b", "is unavailable"),
     Term(r"\bbut for\b", "except"),
     Term(r"\bis no (finite )?(number|text|mapping|arm|array|lock file|YAML)\b", "is not a ..."),
     Term(r"\bstands? twice\b", "is duplicated"),
     Term(r"\bgetting what\b", "preparing ..."),
-    Term(r"\bmend(s|ed|ing)?\b", "fix, fixed"),
+    Term(r"(?<![a-z])mend(s|ed|ing)?(?![a-z])", "fix, fixed"),
     Term(r"\banew\b", "again; regenerate"),
     Term(r"\bfor (want|lack) of memory\b", "out of memory"),
     Term(r"\b[Cc]aution\b", "Warning"),
@@ -44,14 +44,14 @@ TERMS = [
     Term(r"\bhonest (one|score|accuracy)\b", "uncontaminated score"),
     Term(r": good, \d", "OK: ..."),
     Term(r"\bmake_use\b|\bNamedUse\b|\bclass Use\b|peekbench\.uses\b", "component, make_component"),
-    Term(r"\bcircumstances?\b", "determinism; conditions"),
+    Term(r"(?<![a-z])circumstances?(?![a-z])", "determinism; conditions"),
     Term(r"\b[Pp]ainters?\b|\bPainterEntry\b|peekbench_painters", "renderer"),
     Term(r"\b[Ll]oans?\b|\bborrow(s|ed)?\b", "lease, acquire"),
     Term(r"\bthinned\b", "downsample"),
     Term(r"\bSituation\b|peekbench_lm\.situation", "ForwardContext"),
     Term(r"\bdoing\(", "patched_forward"),
     Term(r"\bheld weights\b", "weight mode"),
-    Term(r"\b(bury|GRACE|MOMENT)\b", "join; SHUTDOWN_TIMEOUT; BATCH_WINDOW"),
+    Term(r"\b(bury|GRACE|LOOK|MOMENT)\b", "join; SHUTDOWN_TIMEOUT; POLL_INTERVAL; BATCH_WINDOW"),
     Term(r"\b_Bench\b", "LoadedTask"),
     Term(r"summary\.(further|finer|baselines)\b", "sample_size; probabilistic_scores; significance_tests"),
     Term(r"\bpreset[:=]? ?['\"`]?printed\b", "preset paper"),
@@ -73,14 +73,17 @@ def tracked_files() -> list[Path]:
 
 
 def find_terms(path: Path) -> list[str]:
-    """Describe every replaced term in a file, one line each, with its place and remedy."""
+    """Describe every replaced term in a file, one line each, with its place and remedy.
+
+    A space in a pattern also matches a line break with the indentation and comment sign of the next line.
+    """
+    text = path.read_text(encoding="utf-8")
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        for term in TERMS:
-            found += [
-                f"{path}:{number}: {match.group()!r}: use {term.use}" for match in re.finditer(term.pattern, line)
-            ]
-    return found
+    for term in TERMS:
+        for match in re.finditer(term.pattern.replace(" ", r"(?: |\n[ \t]*(?:# |> )?)"), text):
+            number = text.count("\n", 0, match.start()) + 1
+            found.append((number, f"{path}:{number}: {match.group()!r}: use {term.use}"))
+    return [line for _, line in sorted(found)]
 
 
 def main() -> int:

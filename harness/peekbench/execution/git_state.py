@@ -100,7 +100,7 @@ def _read_ref(ref: str, repository: Path, common: Path) -> str:
 def _is_dirty(root: Path, repository: Path, common: Path, commit: str) -> bool | None:
     """Return whether files differ from the commit, or None if unknown.
 
-    Git gets a repository of its own, which borrows only the index and the objects, so it reads no configuration, hooks
+    Git gets a repository of its own, which uses only the index and the objects, so it reads no configuration, hooks
     or refs of the folder. Attributes of the folder can name filters, but no configuration defines them.
     """
     command = ["git", "status", "--porcelain", "--ignore-submodules=all"]

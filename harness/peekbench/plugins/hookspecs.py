@@ -1,4 +1,14 @@
-"""Hooks that a plugin may implement. Hooks register and never compute: each returns a list of entries."""
+"""Hooks that a plugin may implement. Hooks register and never compute: each returns a list of entries.
+
+Examples
+--------
+>>> import peekbench
+>>> @peekbench.hookimpl
+... def peekbench_methods():
+...     return [peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")]
+>>> [entry.name for entry in peekbench_methods()]
+['lsa']
+"""
 
 from __future__ import annotations
 
@@ -33,15 +43,6 @@ Raises
 ------
 TypeError
     If `function` is not callable.
-
-Examples
---------
->>> import peekbench
->>> @peekbench.hookimpl
-... def peekbench_methods():
-...     return [peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")]
->>> [entry.name for entry in peekbench_methods()]
-['lsa']
 """
 
 

@@ -23,8 +23,8 @@ from peekbench.testing.case import Case, in_both_arms, make_case
 from peekbench.testing.random_state import check_random_state
 
 HEAVY_LIBRARIES = (
-    "arviz", "datasets", "gensim", "matplotlib", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn",
-    "torch", "transformers",
+    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "datasketch", "gensim", "huggingface_hub", "jinja2",
+    "matplotlib", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch", "transformers",
 )  # fmt: skip
 """Libraries that take long to import; importing a plugin must import none of them."""
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.

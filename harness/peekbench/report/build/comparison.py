@@ -32,7 +32,8 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     allow_incomplete
         Compare runs with missing trials instead of refusing them; the report warns about them.
     analysis
-        Analysis that compares, as `plugin.thing`; by default that of the role 'comparison', see `registry.find_default`.
+        Analysis that compares, as `plugin.thing`; by default the installed one with the role
+        'comparison'.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     allow_incomplete
         Rank runs with missing trials instead of refusing them; the report warns about them.
     analysis
-        Analysis that ranks, as `plugin.thing`; by default that of the role 'ranking', see `registry.find_default`.
+        Analysis that ranks, as `plugin.thing`; by default the installed one with the role 'ranking'.
 
     Returns
     -------
