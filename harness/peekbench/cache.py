@@ -52,6 +52,53 @@ def write_cached(path: Path, value: dict[str, Any]) -> None:
         temporary.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
+def describe_file(path: Path) -> dict[str, Any]:
+    """Return the size, the time of the last change and the SHA-256 of a file, for `is_unchanged`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    status = path.stat()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": digest}
+
+
+def is_unchanged(path: Path, description: dict[str, Any]) -> bool:
+    """Return whether a file is the one that was described. It is read only if its time of change differs.
+
+    Parameters
+    ----------
+    path
+        File to check; it may be missing.
+    description
+        Result of `describe_file` when the file was written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.arrow"
+    ...     _ = path.write_text("rows")
+    ...     description = describe_file(path)
+    ...     before = is_unchanged(path, description)
+    ...     _ = path.write_text("ROWS")
+    ...     (before, is_unchanged(path, description))
+    (True, False)
+    """
+    try:
+        status = path.stat()
+        if status.st_size != description["size"]:
+            return False
+        return bool(
+            status.st_mtime_ns == description["mtime_ns"] or describe_file(path)["sha256"] == description["sha256"]
+        )
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Write a file completely or not at all, so that no reader ever sees half a file.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from peekbench.cache import atomic_write, write_cached
+from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench_hf.definition import HubTask
 from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
 from peekbench_hf.reading import read
@@ -66,17 +66,22 @@ def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared
         written = pool.submit(_write, table, path)
         fingerprint = _fingerprint(table, rows.class_names)
         all_details = {**details, **rows.details, **measured.result()}
-        written.result()
-    metadata = {"fingerprint": fingerprint, "class_names": rows.class_names, "details": all_details}
-    write_cached(metadata_path(path), metadata)
+        file = written.result()
+    if file is not None:
+        metadata = {"fingerprint": fingerprint, "class_names": rows.class_names, "details": all_details, "file": file}
+        write_cached(metadata_path(path), metadata)
     return find_prepared(path) or PreparedTask(
         table["text"].to_pylist(), table["label"].to_numpy(), fingerprint, rows.class_names, all_details
     )
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    with suppress(OSError), atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as writer:
-        writer.write_table(table)
+def _write(table: pa.Table, path: Path) -> dict[str, Any] | None:
+    """Write the file and return its description; None if it cannot be written."""
+    with suppress(OSError), atomic_write(path) as temporary:
+        with pa.ipc.new_file(str(temporary), table.schema) as writer:
+            writer.write_table(table)
+        return describe_file(temporary)
+    return None
 
 
 def _fingerprint(table: pa.Table, class_names: Sequence[str]) -> str:

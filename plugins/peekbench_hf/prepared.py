@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from peekbench.cache import read_cached
+from peekbench.cache import is_unchanged, read_cached
 
 
 class StoredTexts(Sequence[str]):
@@ -78,9 +78,9 @@ def metadata_path(path: Path) -> Path:
 
 
 def find_prepared(path: Path) -> PreparedTask | None:
-    """Return the task that was stored at a path; None if there is none or a file is damaged."""
+    """Return the task that was stored at a path; None if there is none or a file has changed since."""
     metadata = read_cached(metadata_path(path))
-    if metadata is None:
+    if metadata is None or not is_unchanged(path, metadata["file"]):
         return None
     with ExitStack() as stack:
         try:

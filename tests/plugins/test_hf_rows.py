@@ -228,6 +228,31 @@ def test_rows_are_cached_and_read_from_the_file_on_access(load: Load, tmp_path: 
     assert list(load(records).inputs) == [record["text"] for record in records], "a damaged file is regenerated"
 
 
+def test_cached_rows_that_have_changed_are_prepared_again(load: Load, tmp_path: Path) -> None:
+    records = rows(["a", "b"] * 50)
+    fingerprint = load(records).fingerprint
+    (path,) = (tmp_path / "cache" / "hf").glob("dataset-*.arrow")
+    entry = find("hf.dataset", DataSourceEntry)
+    options = HubDatasetOptions.model_validate({"id": "some/body", "data_dir": tmp_path / "mirror"})
+
+    def load_again() -> list[str]:
+        dataset = entry.load(options=options, folders=Folders(tmp_path, tmp_path / "cache"))
+        assert dataset.fingerprint == fingerprint
+        return list(dataset.inputs)
+
+    changed = path.read_bytes().replace(b"text 7", b"TEXT 7")
+    assert len(changed) == path.stat().st_size
+    assert changed != path.read_bytes()
+    for content in (changed, changed[:100], b""):
+        path.write_bytes(content)
+        assert load_again() == [record["text"] for record in records]
+    path.touch()
+    written = path.stat().st_mtime_ns
+    assert load_again() == [record["text"] for record in records]
+    assert path.stat().st_mtime_ns == written, "another time alone is no change"
+    assert len(list(path.parent.glob("dataset-*.arrow"))) == 1
+
+
 def test_rows_are_the_same_without_a_cache(load: Load, tmp_path: Path) -> None:
     records = rows(["a", "b"] * 10)
     (tmp_path / "cache").write_text("a file instead of the folder")

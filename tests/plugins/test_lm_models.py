@@ -24,7 +24,7 @@ from peekbench_lm.models.lease import acquire
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.recipe import Recipe
 from peekbench_lm.sources import builtin_training, corpus
-from peekbench_lm.sources.builtin import BUILTIN_MODELS
+from peekbench_lm.sources.builtin import BUILTIN_MODELS, build_model
 from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
 from peekbench_lm.training.pretraining import pretrain
 
@@ -284,6 +284,24 @@ def test_a_built_in_model_is_trained_once_and_learns(
     )
     monkeypatch.setattr(corpus, "PACKAGES", {"filelock": "filelock"})
     assert corpus.fingerprint() not in str(path)
+
+
+def test_a_built_in_model_that_has_changed_is_trained_again(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(name: str, folder: Path) -> dict[str, Any]:
+        folder.mkdir()
+        (folder / "model.safetensors").write_text("trained")
+        return {"paragraphs": 1}
+
+    monkeypatch.setattr(builtin_training, "train_builtin_model", train)
+    weights = build_model("bert-nano", folders.cache) / "model.safetensors"
+    for change in (lambda: weights.write_text("TRAINED"), weights.unlink):
+        change()
+        assert build_model("bert-nano", folders.cache) == weights.parent
+        assert weights.read_text() == "trained"
+    weights.touch()
+    written = weights.stat().st_mtime_ns
+    build_model("bert-nano", folders.cache)
+    assert weights.stat().st_mtime_ns == written, "another time alone is no change"
 
 
 def test_the_corpus_is_prose_of_packages_that_no_task_uses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,14 @@ from typing import Any, Protocol
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
+from peekbench.errors import StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.provenance import code_hashes, describe_session
 from peekbench.execution.worker import Worker
 from peekbench.plugins.protocols import Outcome
 from peekbench.records.trials import Trial, TrialFailure
+from peekbench.spec.compatibility import differences
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -129,8 +131,9 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
     forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
+    trials = list(make_trials(spec))
+    facts = _prepare_same_files(path, spec, trials, progress)
     with Store.for_run(path, spec, tasks) as opened, preserve_global_generators(), one_thread_pools():
-        trials = list(make_trials(spec))
         done = opened.done()
         pending = [trial for trial in trials if trial not in done]
         code = code_hashes(method.use for method in spec.methods)
@@ -138,7 +141,8 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         progress.start(spec, len(trials), len(trials) - len(pending))
         finished = failed = 0
         if pending:
-            opened.add_session({**describe_session(spec.folder), "code": code, "methods": _prepare(spec, progress)})
+            facts = _prepare(spec, progress) if facts is None else facts
+            opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
             _describe_texts(spec, opened)
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
             with closing(_execute(spec, pending, opened, worker)) as batches:
@@ -170,6 +174,51 @@ def _prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, An
         if method.entry.prefetch is not None:
             progress.prepare(method.name)
             facts[method.name] = dict(method.entry.prefetch(options=spec.options(method), folders=spec.folders()))
+    return facts
+
+
+def _prepare_same_files(
+    path: Path, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
+) -> dict[str, dict[str, Any]] | None:
+    """Prepare the methods if stored trials used files of them, such as the weights of a model, and compare the files.
+
+    This happens before the store is opened for the run, so that a refused spec does not extend the stored one.
+
+    Returns
+    -------
+    dict or None
+        Facts by method; None if there is nothing to compare, and the methods are not prepared.
+
+    Raises
+    ------
+    StoreError
+        If the files have changed.
+    """
+    try:
+        with Store.open(path) as store:
+            done = store.done()
+            sessions = zip(store.sessions(), store.session_sizes(), strict=True)
+            used = [session.get("methods", {}) for session, num_trials in sessions if num_trials]
+    except StoreError:  # no store yet, or one that cannot be used, which opening it for the run reports
+        return None
+    if done.issuperset(trials) or not any("sha256" in stored for methods in used for stored in methods.values()):
+        return None
+    facts = _prepare(spec, progress)
+    changes: dict[str, None] = {}
+    for methods in used:
+        for method, stored in methods.items():
+            before, now = stored.get("sha256"), facts.get(method, {}).get("sha256")
+            if before is not None and now is not None:
+                changes |= {
+                    f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now": None
+                    for file, old, new in differences("", before, now)
+                }
+    if changes:
+        raise StoreError(
+            f"store {path}: files of its methods have changed:\n  "
+            + "\n  ".join(changes)
+            + "\nRestore the files, or run the spec under another name"
+        )
     return facts
 
 

@@ -104,7 +104,8 @@ class Prefetch(Protocol[O_contra]):
     Returns
     -------
     Mapping
-        Facts for the report, such as a model's commit, as JSON values.
+        Facts for the report, such as a model's commit, as JSON values. If they have the key `sha256`, a mapping from
+        files to digests, a run whose stored trials used other files is not continued.
     """
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
 from filelock import FileLock
 
 from peekbench import DataError
+from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
 from peekbench_lm.sources import corpus
 
 BUILTIN_PREFIX = "builtin:"
 BUILTIN_MODELS = ("bert-nano", "gpt2-nano", "gpt2-nano-512")
 DESCRIPTION = "description.json"  # name of the file that describes a built-in model
+FILES = "files.json"  # name of the file that describes the other files, to notice changes
 RECIPE_FILES = ("builtin_training.py", "corpus.py", "tokenizer_training.py")
 
 
@@ -37,13 +40,19 @@ def build_model(name: str, cache: Path) -> Path:
         known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
         raise DataError(f"model {BUILTIN_PREFIX}{name}: no such built-in model; choose one of {known}")
     folder = cache / "models" / f"{name}-{_recipe_hash()[:16]}"
-    if (folder / DESCRIPTION).is_file():
+    if _is_complete(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not (folder / DESCRIPTION).is_file():
+        if not _is_complete(folder):
             _train(name, folder)
     return folder
+
+
+def _is_complete(folder: Path) -> bool:
+    """Return whether the folder has all files of a model as they were written."""
+    files = read_cached(folder / FILES)
+    return files is not None and all(is_unchanged(folder / name, state) for name, state in files.items())
 
 
 def _recipe_hash() -> str:
@@ -60,4 +69,8 @@ def _train(name: str, folder: Path) -> None:
         unfinished = Path(temporary) / name
         description = train_builtin_model(name, unfinished)
         (unfinished / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
+        files = {path.name: describe_file(path) for path in sorted(unfinished.iterdir())}
+        write_cached(unfinished / FILES, files)
+        if folder.exists():  # a file has changed or is missing
+            shutil.move(folder, Path(temporary) / "changed")
         unfinished.rename(folder)
