@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from attack_bounds import Tally, limit_memory
 
 from peekbench import load_dataset
 from peekbench.data.loading import forget
-from peekbench.report import report_of_table
+from peekbench.report import report_of_table, write_report
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
 
@@ -43,7 +44,7 @@ NAMES = (
 CELLS: tuple[Any, ...] = (
     None, "", " ", "nan", "NA", "inf", "-inf", "True", "False", True, False, 0, 1, -1, 0.5, 1.5, 50, 87.5, 1e-320,
     1e19, -1e19, 2**53 + 1, 2**64, 10**400, 1e308, -1e308, "1e400", "9" * 30, "0x10", "1_000", "0,5", "50%", "½",
-    "١٢", "a", "x" * 5000, "\x00", "\x1b[31m", "\u202e", '"', "a,b", "a\nb", "<script>", "=1+1", "negative",
+    "١٢", "a", "x" * 5000, "\x00", "\ud800", "\x1b[31m", "\u202e", '"', "a,b", "a\nb", "<script>", "=1+1", "negative",
     "positive", "base", "extra", "test", "mix-0.0", "mix-.5", [], [1], {"a": 1}, (1, 2), {1}, b"x", 1j, np.nan, pd.NA,
     pd.NaT, pd.Timestamp("2026-01-01"), np.float64("inf"), np.array([1, 2]), float,
 )  # fmt: skip
@@ -142,7 +143,9 @@ def judge_file(path: Path) -> None:
 
 def judge(results: pd.DataFrame) -> None:
     """Analyze a table and make its report."""
-    report_of_table(Path("scores.csv"), results, analyze(results, ANALYSES, allow_incomplete=True))
+    report = report_of_table(Path("scores.csv"), results, analyze(results, ANALYSES, allow_incomplete=True))
+    with tempfile.TemporaryDirectory() as folder:
+        write_report(replace(report, formats=("html", "markdown", "json")), Path(folder))
 
 
 def attack_tables(number: int, seed: int) -> Tally:

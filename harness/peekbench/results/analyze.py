@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
 MAX_LISTED = 5  # gaps listed in a message
+MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
 
 
 def analyze(
@@ -110,7 +112,9 @@ def only_complete(
     gaps = find_gaps(results, planned)
     if not gaps:
         return results, ()
-    listed = gaps[:MAX_LISTED] + ([f"... and {len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else [])
+    at_least = "at least " if len(gaps) == MAX_GAPS else ""
+    more = [f"... and {at_least}{len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else []
+    listed = gaps[:MAX_LISTED] + more
     lines = "\n  ".join(listed)
     if not allow_incomplete:
         raise ResultsError(
@@ -204,37 +208,37 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]
     Returns
     -------
     list of str
-        One line for each affected trial, or task and configuration.
+        One line for each affected trial, or task and configuration; at most `MAX_GAPS`.
     """
     arms = list(results["arm"].unique())
     counts = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
-    gaps = [
-        f"{_describe_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {', '.join(arms)}"
+    listed_arms = ", ".join(arms[:MAX_LISTED]) + (", ..." if len(arms) > MAX_LISTED else "")
+    gaps = (
+        f"{_describe_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {listed_arms}"
         for row in counts[counts["count"] < len(arms)].itertuples(index=False)
-    ]
+    )
     trials = counts[list(TRIAL)]
-    return gaps + (_find_unfinished(trials, planned) if planned else _find_unbalanced(trials))
+    other_gaps = _find_unfinished(trials, planned) if planned else _find_unbalanced(trials)
+    return list(islice(chain(gaps, other_gaps), MAX_GAPS))
 
 
-def _find_unbalanced(trials: pd.DataFrame) -> list[str]:
+def _find_unbalanced(trials: pd.DataFrame) -> Iterator[str]:
     num_tasks = trials["task"].nunique()
     subsamples = trials.groupby(list(CONFIGURATION), dropna=False)["subsample"]
     if (subsamples.nunique() * num_tasks == subsamples.size()).all():  # trials are distinct
-        return []
+        return
     present: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
     for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
         present.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
     tasks = list(trials["task"].unique())
-    return [
-        f"{_describe_place(*configuration, task)}: {_count_missing(missing, expected)}"
-        for configuration, by_task in present.items()
-        for expected in [set[int]().union(*by_task.values())]
-        for task in tasks
-        if (missing := expected - by_task.get(task, set()))
-    ]
+    for configuration, by_task in present.items():
+        expected = set[int]().union(*by_task.values())
+        for task in tasks:
+            if missing := expected - by_task.get(task, set()):
+                yield f"{_describe_place(*configuration, task)}: {_count_missing(missing, expected)}"
 
 
-def _find_unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> list[str]:
+def _find_unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> Iterable[str]:
     names = ("method", "num_train", "num_test", "task", "subsample")
     present = set(zip(*(trials[name] for name in names), strict=True))
     expected: dict[tuple[str, int, int, str], set[int]] = {}

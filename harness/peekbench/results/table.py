@@ -85,11 +85,15 @@ def load_results(path: str | Path) -> pd.DataFrame:
         ) from error
     if stat.S_ISDIR(mode):
         return tidy(_read_tree(path), str(path))
-    if not stat.S_ISREG(mode):  # reading a pipe could wait forever
-        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
+    _check_regular(path, mode)
     if is_store(path):
         return _read_store(path)
     return tidy(_read_file(path), str(path))
+
+
+def _check_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):  # reading a pipe could wait forever
+        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
 
 
 def _read_store(path: Path) -> pd.DataFrame:
@@ -109,6 +113,7 @@ def _read_store(path: Path) -> pd.DataFrame:
 def _read_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     try:
+        _check_regular(path, path.stat().st_mode)
         if suffix == ".parquet":
             return _read_parquet(path)
         if suffix in (".csv", ".tsv"):

@@ -41,6 +41,8 @@ SYNONYMS = ("accuracy",)
 SIMILARITY_CUTOFF = 0.65  # model_name and model are similar, num_rows and num_test are not
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names that pandas and Parquet give to columns without a name."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which no encoding can store."""
 MAX_NAME = 1000  # characters of a task, method or model
 MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
 MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
@@ -349,8 +351,10 @@ def _to_float(value: object) -> float:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a cell of a column of texts is a text, a number, or missing."""
-    return isinstance(value, str | Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
+    """Return whether a cell of a column of texts is a text that can be stored, a number, or missing."""
+    if isinstance(value, str):
+        return SURROGATE.search(value) is None
+    return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
 
 
 def _short(text: str) -> str:

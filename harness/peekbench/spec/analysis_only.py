@@ -12,7 +12,7 @@ from peekbench.errors import ResultsError, SpecError
 from peekbench.records.trials import Trial
 from peekbench.spec.base import Counts, Name, SpecModel
 from peekbench.spec.components import AnalysisSpec
-from peekbench.spec.error_messages import describe
+from peekbench.spec.error_messages import describe, shorten
 from peekbench.spec.experiment import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -55,8 +55,8 @@ class Selection(SpecModel):
         for column, values in self:
             for value in values:
                 if not (results[column] == value).any():
-                    known = ", ".join(map(str, results[column].dropna().unique()))
-                    raise ResultsError(f"only.{column}: no score has {value!r}; the scores have {known}")
+                    known = shorten(", ".join(map(str, results[column].dropna().unique())))
+                    raise ResultsError(f"only.{column}: no score has {shorten(repr(value))}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)

@@ -14,8 +14,8 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import run
-from peekbench.results.analyze import find_gaps
-from peekbench.results.table import load_results
+from peekbench.results.analyze import find_gaps, only_complete
+from peekbench.results.table import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import Store
 
@@ -149,3 +149,12 @@ def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatc
     monkeypatch.setattr(AnalysisSpec, "entry", entry)
     with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
         analyze(simulate(0.02), [spec])
+
+
+def test_gaps_of_a_sparse_table_are_counted_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench.results.analyze.MAX_GAPS", 20)
+    names = [str(number) for number in range(50)]  # 50 x 49 gaps
+    table = tidy(pd.DataFrame({"task": names, "method": names, "extra": 0.5, "test": 0.5}), "here")
+    assert len(find_gaps(table)) == 20
+    with pytest.raises(ResultsError, match="and at least 15 more"):
+        only_complete(table)

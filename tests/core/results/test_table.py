@@ -160,6 +160,10 @@ def test_errors_about_malformed_tables_name_file_row_and_column(text: str, messa
     ("columns", "message"),
     [
         ({"task": [["a"], ["b"]], "extra": [0.5, 0.5], "test": [0.5, 0.5]}, r"row 1, column 'task': \['a'\] is not a"),
+        (
+            {"task": pd.Series(["a\ud800"], dtype="object"), "extra": 0.5, "test": 0.5},
+            "row 1, column 'task': .* is not a name",
+        ),
         ({"task": ["a", "a"], "extra": [[0.5], [0.5]], "test": [0.5, 0.5]}, r"row 1, column 'extra': \[0.5\] is not a"),
         ({"task": ["a", "a"], "extra": [0.5, True], "test": [0.5, 0.5]}, "row 2, column 'extra': True is not a number"),
         ({"task": ["a", "a"], "extra": [0.5, 10**400], "test": [0.5, 0.5]}, "row 2, column 'extra': 1000.* is not a"),
@@ -194,6 +198,11 @@ def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "scores.csv")
     with pytest.raises(ResultsError, match="neither a file nor a folder"):
         load_results(tmp_path / "scores.csv")
+    folder = tmp_path / "tree" / "m1" / "n1" / "bert" / "news"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "accuracies.csv")
+    with pytest.raises(ResultsError, match="neither a file nor a folder"):
+        load_results(tmp_path / "tree")
 
 
 def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
