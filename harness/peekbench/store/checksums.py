@@ -53,7 +53,7 @@ def add_triggers(connection: sqlite3.Connection) -> None:
         columns = ", ".join(names)
         own = " AND ".join(f"{name} = NEW.{name}" for name in key)
         set_row = f"UPDATE {table} SET checksum = hash_row({columns}) WHERE {own};"  # noqa: S608 - constants only
-        seal = "UPDATE seal SET checksum = combine(checksum, OLD.checksum{});"
+        seal = "UPDATE seal SET changes = changes + 1, checksum = combine(checksum, OLD.checksum{});"
         for name, event, action in (
             ("insert", "INSERT", set_row),
             ("update", f"UPDATE OF {columns}", set_row),

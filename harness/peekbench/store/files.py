@@ -107,13 +107,15 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
     Raises
     ------
     StoreError
-        If the file has another id with its log than without it, or fewer trials.
+        If the file has another id with its log than without it, or fewer changes.
     """
     if not has_log(file):
         return
     alone = _read_state(file, "immutable=1")
     both = _read_state(file, "mode=ro")
-    if alone is None or both is None:  # a kill during a checkpoint leaves a file that is readable with its log only
+    # A kill during a checkpoint leaves a file that is complete with its log only. The row of the seal is always whole,
+    # because it is on one page.
+    if alone is None or both is None:
         return
     if both[0] != alone[0] or both[1] < alone[1]:
         origin = "belongs to another store" if both[0] != alone[0] else "is older than the file"
@@ -124,7 +126,7 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
 
 
 def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
-    """Return the random id and the number of trials of a store, or None if they are not readable.
+    """Return the random id of a store and the number of changes to it, or None if they are not readable.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
     """
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True)) as connection:
-            query = "SELECT store, (SELECT count(*) FROM trials) FROM seal"
+            query = "SELECT store, changes FROM seal"
             row = connection.execute(query).fetchone()
     except (sqlite3.Error, UnicodeDecodeError):
         return None

@@ -63,8 +63,9 @@ CREATE TABLE arms (
 );
 -- Separate from the arms, so that scores can be read without them. float32, or float64 for regression.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
--- One row, which every transaction writes: a random id of the store, and the combined checksums of all rows.
-CREATE TABLE seal (store TEXT NOT NULL, checksum BLOB NOT NULL);
+-- One row, which every transaction writes: a random id of the store, the number of changes since it was created, and
+-- the combined checksums of all rows.
+CREATE TABLE seal (store TEXT NOT NULL, changes INTEGER NOT NULL, checksum BLOB NOT NULL);
 """
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
@@ -157,7 +158,7 @@ class Database:
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
         for statement in STATEMENTS:
             self._connection.execute(statement)
-        self._connection.execute("INSERT INTO seal VALUES (?, ?)", (secrets.token_hex(16), NONE))
+        self._connection.execute("INSERT INTO seal VALUES (?, 0, ?)", (secrets.token_hex(16), NONE))
 
     def _check_identity(self) -> None:
         """Refuse a file of another program, of another version, or with other scores."""

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from peekbench.errors import StoreError
@@ -161,6 +162,30 @@ def test_a_message_of_sqlite_that_is_not_text_is_damage(path: Path) -> None:
     for access in (Store.open, check_store):
         with pytest.raises(StoreError, match=r"malformed database schema \(seal\).*; the file is damaged"):
             access(path)
+
+
+@pytest.mark.slow
+def test_a_kill_during_a_checkpoint_loses_nothing(
+    make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path
+) -> None:
+    """Some pages of the log are in the file, others are not; the file alone is damaged then."""
+    spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 20})
+    stores = tmp_path / "stores"
+    attack_store.make_stores(spec, stores)
+    path = tmp_path / "small.sqlite"
+    old, new = ((stores / name).read_bytes() for name in (attack_store.KILLED, attack_store.FINAL))
+    num_pages = len(new) // attack_store.PAGE
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        content = bytearray(old.ljust(len(new), b"\0"))
+        for page in rng.choice(num_pages, int(rng.integers(1, num_pages)), replace=False):
+            place = slice(page * attack_store.PAGE, (page + 1) * attack_store.PAGE)
+            content[place] = new[place]
+        path.write_bytes(content)
+        shutil.copy(stores / f"{attack_store.KILLED}-wal", f"{path}-wal")
+        with Store.open(path) as store:
+            assert len(store.done()) == 80
+        Path(f"{path}-shm").unlink()
 
 
 @pytest.mark.slow
