@@ -26,7 +26,7 @@ from peekbench.records import WorkItem
 
 Work: TypeAlias = Callable[[WorkItem], Sequence[Outcome]]
 
-SHUTDOWN_TIMEOUT = 5.0  # seconds that a worker has to exit after its pipe has closed
+SHUTDOWN_TIMEOUT = 2.0  # seconds that a worker has to exit after its pipe has closed
 EXIT_TIMEOUT = 1.0  # seconds that an idle worker has to run exit handlers at the end of a run
 BATCH_WINDOW = 0.05  # seconds of work in one message, and so at most lost per worker if a run is killed
 READY = "ready"

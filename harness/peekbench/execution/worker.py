@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from os import getpid  # bound here, in case a method patches the module
 from types import MappingProxyType
 from typing import Any
 
@@ -100,7 +101,7 @@ class Worker:
         context = Context(seed, available_threads(), self._folders)
         base: ArmResult | None = None
         needs_base = not item.has_base
-        process = os.getpid()
+        process = getpid()
         for trial in item.trials:
             method = self._spec.method(trial.method)
             arms = []
@@ -119,7 +120,7 @@ class Worker:
                 outcomes.append(TrialResult(trial, test_labels, tuple(arms)))
                 needs_base = False
             finally:
-                if os.getpid() != process:  # a copy of this process, which a method forked and did not end
+                if getpid() != process:  # a copy of this process, which a method forked and did not end
                     os._exit(1)
         return outcomes
 
@@ -177,7 +178,7 @@ class Worker:
             compute_scores(stored, labels[subsample.test], task),
             end_of_fit - start,
             end - end_of_fit,
-            {str(name): float(value) for name, value in predictor.metrics.items()},
+            {_escape_surrogates(str(name)): float(value) for name, value in predictor.metrics.items()},
             stored,
         )
 

@@ -340,7 +340,8 @@ def careless(unlabeled: Any, train: Any, task: Any, *, options: Careless, contex
         error = ValueError("unusual")
         error.__notes__ = "no list"  # type: ignore[assignment]
         raise error
-    return Predictor(lambda inputs: np.full((len(inputs), task.num_classes), 1 / task.num_classes))
+    metrics = {"odd \ud83d": 1.0} if options.behavior == "metrics" else {}
+    return Predictor(lambda inputs: np.full((len(inputs), task.num_classes), 1 / task.num_classes), metrics)
 
 
 @pytest.fixture
@@ -373,6 +374,11 @@ def test_a_forked_copy_of_the_process_does_no_further_work(run_careless: Callabl
     (outcome,) = run_careless("fork")
     assert os.getpid() == process
     assert isinstance(outcome, TrialResult)
+
+
+def test_names_of_metrics_can_be_printed(run_careless: Callable[[str], list[Any]]) -> None:
+    (outcome,) = run_careless("metrics")
+    assert outcome.arms[0].metrics == {"odd \\ud83d": 1.0}
 
 
 @pytest.mark.parametrize("behavior", ["long", "notes"])
