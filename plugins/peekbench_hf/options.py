@@ -26,6 +26,9 @@ class HubOptions(Options):
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
+    max_gigabytes: float | None = Field(default=None, gt=0)
+    """Refuse compressed files that unpack to more. Default: 50 times the size of the file, but at least 0.25 and at
+    most 16."""
 
 
 def _as_tuple(value: Any) -> Any:

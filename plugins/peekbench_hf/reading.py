@@ -56,7 +56,7 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
             table = _READERS[path.suffix](path, text, label)
         except (pa.ArrowException, ValueError, OSError) as error:
             raise DataError(
-                f"{path}: cannot be read as {path.suffix[1:]}: {error}; the file may be damaged, download it again"
+                f"{path}: cannot be read as {path.suffix[1:]}: {error}; download it again, or correct the file"
             ) from error
         metadata = metadata or dict(table.schema.metadata or {})
         tables.append(_select(table, columns, path))

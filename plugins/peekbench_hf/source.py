@@ -154,6 +154,7 @@ def _cache_path(task: HubTask, located: LocatedFiles, options: HubOptions, folde
 
 def _prepare(task: HubTask, located: LocatedFiles, options: HubOptions, path: Path) -> PreparedTask:
     """Download the task's files if necessary, and store its rows in the cache."""
+    from peekbench_hf.limits import check_unpacked_sizes  # noqa: PLC0415 - as below
     from peekbench_hf.preparation import prepare_files  # noqa: PLC0415 - slow to import, and unused if rows are cached
 
     location = located.location
@@ -167,7 +168,9 @@ def _prepare(task: HubTask, located: LocatedFiles, options: HubOptions, path: Pa
     }
     try:
         label = location.label or task.label
-        return prepare_files(located.fetch(), task, label, options.drop_duplicates, details, path)
+        files = located.fetch()
+        check_unpacked_sizes(files, options.max_gigabytes)
+        return prepare_files(files, task, label, options.drop_duplicates, details, path)
     except NotFoundError as error:
         raise DataError(f"{_full_name(task)}: {error}; try again, or set `revision` to a commit that has it") from error
     except UnavailableError as error:

@@ -20,6 +20,7 @@ import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.registry import find
+from peekbench_hf import limits, semeval
 from peekbench_hf.definition import HubTask, WebFile
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.source import load_task
@@ -305,6 +306,67 @@ def test_damaged_archives_of_articles_are_refused(tmp_path: Path) -> None:
     assert "cannot be read as zipped XML" in load_error()
     articles.unlink()
     assert "0 archives articles-*.zip" in load_error()
+
+
+def write_xml(path: Path, *parts: str) -> None:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.xml", "w", force_zip64=True) as file,
+    ):
+        for part in parts:
+            file.write(part.encode())
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (["<articles><article title='x'/></articles>"], "article 1 has no attribute 'id'"),
+        (["<articles>", "<article id='1' title='x'/>" * 2, "</articles>"], "article 2 has the id of another, '1'"),
+        (["<articles>", *(f"<article id='{row}'/>" for row in range(21)), "</articles>"], "more than 20 articles"),
+        (["<articles>", "<!-- comment -->" * 2**15, "</articles>"], "100,000 bytes without the start or end"),
+        (
+            ["<articles><article id='1' title='", "x" * 2**18, "'/></articles>"],
+            "100,000 bytes without the start or end",
+        ),
+        (["<articles><article id='1'>", "x" * 2**18, "</article></articles>"], "100,000 bytes without the start or"),
+        (["<articles>", " " * 2**22, "</articles>"], "unpack to 0.00 GB, more .* 0.00 GB; .* `max_gigabytes`"),
+    ],
+)
+def test_archives_of_articles_have_limits(
+    parts: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(semeval, "MAX_ARTICLES", 20)
+    monkeypatch.setattr(semeval, "MAX_ELEMENT_BYTES", 100_000)
+    monkeypatch.setattr(limits, "ALWAYS_ALLOWED", 2**20)
+    task = "hyperpartisan_news_detection"
+    branch = write_repository(task, tmp_path)
+    write_xml(branch / LAYOUTS[task].files[0], *parts)
+    with pytest.raises(DataError, match=message) as caught:
+        load_dataset(f"hf.{task}", {"data_dir": str(tmp_path)})
+    assert "articles-training-bypublisher" in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_label_without_its_value_is_an_error(tmp_path: Path) -> None:
+    task = "hyperpartisan_news_detection"
+    branch = write_repository(task, tmp_path)
+    write_xml(branch / LAYOUTS[task].files[1], "<articles><article id='0000000'/></articles>")
+    with pytest.raises(DataError, match="ground-truth.* article 1 has no attribute 'hyperpartisan'"):
+        load_dataset(f"hf.{task}", {"data_dir": str(tmp_path)})
+
+
+def test_parquet_files_that_unpack_to_much_more_are_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ALWAYS_ALLOWED", 2**16)
+    texts = [f"{'x' * 100_000}{row}" for row in range(100)]
+    buffer = pa.BufferOutputStream()
+    table = pa.table({"text": texts, "label": ["a", "b"] * 50})
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=False)
+    content = buffer.getvalue().to_pybytes()
+    with pytest.raises(DataError, match=r"train\.parquet: its .* bytes unpack to 0\.01 GB, .*`max_gigabytes`"):
+        load(content)
+    assert list(load(content, max_gigabytes=1).inputs) == texts
+    with pytest.raises(DataError, match="more than the limit"):
+        load([{"text": "x", "label": "a"}] * 50_000, max_gigabytes=0.0005)
 
 
 def test_files_on_the_web_are_downloaded(tmp_path: Path) -> None:
