@@ -78,11 +78,20 @@ def refuse_hard_links(path: Path, file: Path) -> None:
 
 
 def has_log(path: Path) -> bool:
-    """Return whether a write-ahead log with content is beside a store."""
+    """Return whether a write-ahead log with content is beside a store.
+
+    Raises
+    ------
+    StoreError
+        If the log is a folder or another kind of file.
+    """
     try:
-        return log_path(path).stat().st_size > 0
+        status = log_path(path).stat()
     except FileNotFoundError:
         return False
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{log_path(path)} is not a regular file; a store's write-ahead log has this name. Remove it")
+    return status.st_size > 0
 
 
 def refuse_lost_log(path: Path, file: Path) -> None:

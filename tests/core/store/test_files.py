@@ -178,6 +178,16 @@ def test_a_log_without_its_file_is_refused(make_spec: MakeSpec, monkeypatch: pyt
         assert len(store.done()) == 1
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_log_that_is_not_a_file_is_refused(make: Callable[[str], None], make_spec: MakeSpec) -> None:
+    run(make_spec())
+    Path(f"{PATH}-wal").unlink(missing_ok=True)
+    make(f"{PATH}-wal")
+    for access in (lambda: run(make_spec()), lambda: Store.open(PATH)):
+        with pytest.raises(StoreError, match="small.sqlite-wal is not a regular file; .* Remove it"):
+            access()
+
+
 def test_an_older_log_is_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite would put old pages over new ones."""
     monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
