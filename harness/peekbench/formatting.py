@@ -1,4 +1,4 @@
-"""Formats numbers and counts for readers."""
+"""Formats numbers, counts and foreign text for readers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,59 @@ if TYPE_CHECKING:
     from peekbench.records.analysis import Cell
 
 UNKNOWN = "-"
+
+HIDDEN_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except tab and line feed
+    "\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"  # direction, zero width
+    "\u2028\u2029\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # separators and other format characters
+    "\ud800-\udfff\ufffe\uffff]"  # lone surrogates and noncharacters, which files and XML cannot contain
+)
+
+
+def visible(text: str) -> str:
+    r"""Return text with control characters, direction marks and characters of zero width as escapes.
+
+    A terminal or a browser would obey them, or hide them from the reader. Tabs and line feeds are kept.
+
+    Parameters
+    ----------
+    text
+        Text from data, such as a class name, a file name or an error message.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred and \u202etfel ot thgir"))
+    \x1b[31mred and \u202etfel ot thgir
+    """
+    return HIDDEN_CHARACTERS.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return text, without its middle if it is longer than a limit.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    limit
+        Number of characters to keep. The note about those left out is not counted.
+
+    Examples
+    --------
+    >>> shorten("a problem, its place, and a remedy", 20)
+    'a problem, its p[14 characters left out]medy'
+    """
+    if len(text) <= limit:
+        return text
+    end = limit // 5
+    left_out = pluralize(len(text) - limit, "character")
+    return f"{text[: limit - end]}[{left_out} left out]{text[len(text) - end :]}"
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import warnings
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, assert_never
@@ -12,6 +11,7 @@ from typing import Any, assert_never
 import matplotlib as mpl
 
 from peekbench.figures import Curves, Densities, Figure, Forest, Violins
+from peekbench.formatting import visible
 from peekbench.plugins import Form
 from peekbench.report import alt_text
 from peekbench_figures.curves import lay_out_curves
@@ -20,7 +20,6 @@ from peekbench_figures.rows import lay_out_densities, lay_out_forest, lay_out_vi
 from peekbench_figures.style import matplotlib_settings
 from peekbench_figures.svg import simplify_svg
 
-NOT_IN_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f]")
 DPI = 160  # of PNG
 
 
@@ -58,9 +57,9 @@ def lay_out(figure: Figure, *, is_alone: bool) -> Page:
 
 
 def _make_printable(value: Any) -> Any:
-    """Return the record with texts on one line and without characters that XML cannot contain."""
+    """Return the record with texts on one line, with hidden characters and those that XML cannot contain as escapes."""
     if isinstance(value, str):
-        return " ".join(NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", value).split())
+        return " ".join(visible(value).split())
     if isinstance(value, tuple):
         return value if value and isinstance(value[0], float) else tuple(map(_make_printable, value))
     if is_dataclass(value) and not isinstance(value, type):

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, cast
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE, Outcome
 from peekbench.records import WorkItem
+from peekbench.streams import protect_streams
 
 Work: TypeAlias = Callable[[WorkItem], Sequence[Outcome]]
 
@@ -177,7 +178,8 @@ def serve(descriptor: int, parent: int) -> None:
     connection: Connection[Any, Any] = Connection(descriptor)
     os.register_at_fork(after_in_child=connection.close)  # the messages of a process that a method forks are not ours
     with suppress(OSError):
-        os.dup2(2, 1)  # what methods print must neither mix with a report nor fail when a reader of it has gone
+        os.dup2(2, 1)  # what methods print must not mix with a report
+    protect_streams()  # a method that prints does not fail if the reader of the output has closed the pipe
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pickled = connection.recv()
         try:

@@ -6,7 +6,6 @@ modules when they run, so that `peekbench --help` is fast.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
@@ -14,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-import typer
-
-from peekbench.cli import analyze, app, run, show, store
+from peekbench.cli import analyze, app, output, run, show, store
 from peekbench.errors import PeekbenchError, PluginWarning
+from peekbench.streams import protect_streams
 
 __all__ = ["analyze", "app", "main", "run", "show", "store"]
 
@@ -43,7 +41,7 @@ def _plain_plugin_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *place: object) -> None:
         if issubclass(category, PluginWarning):
-            typer.echo(f"peekbench: warning: {message}", err=True)
+            output.echo(f"peekbench: warning: {message}", err=True)
         else:
             show_other(message, category, *place)  # type: ignore[arg-type]
 
@@ -56,12 +54,13 @@ def _plain_plugin_warnings() -> Iterator[None]:
 
 def main() -> None:
     """Run the command `peekbench`."""
+    protect_streams()
     try:
         with _interrupt_on_sigterm(), _plain_plugin_warnings():
             app.app()
     except PeekbenchError as error:
-        typer.echo(f"peekbench: {error}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        output.echo(f"peekbench: {error}", err=True)
+        status = output.ERROR
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else output.SUCCESS
+    sys.exit(output.exit_status(status))

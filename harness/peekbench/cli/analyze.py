@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -14,11 +15,12 @@ from peekbench.cli.app import (
     app,
     fail,
     load,
-    make_console,
     report_run,
     run_path,
     show_report,
+    write_and_print,
 )
+from peekbench.cli.output import make_console
 
 
 @app.command()
@@ -40,7 +42,7 @@ def analyze(
     ] = None,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--reports", metavar="FOLDER", help="Write the report's files into this folder."),
+        typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
     ] = None,
     allow_incomplete: IncompleteOption = False,
 ) -> None:
@@ -59,11 +61,17 @@ def analyze(
     analysis_spec = None if spec is None else load_analysis_only(spec)
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
+    options = (
+        ["--spec", str(spec)]
+        if spec is not None
+        else [part for name in analyses or () for part in ("--analysis", name)]
+    )
+    command = shlex.join(["peekbench", "analyze", str(path), *options])
     results = load_results(path)
     planned = planned_trials(path)
     if analysis_spec is None:
         effects = run_analyses(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
-        show_report(report_of_table(path, results, effects), reports)
+        show_report(replace(report_of_table(path, results, effects), command=command), reports)
         return
     results = analysis_spec.only.select_rows(results)
     effects = run_analyses(
@@ -74,7 +82,7 @@ def analyze(
     )
     report = report_of_table(path, results, effects, name=analysis_spec.name)
     settings = analysis_spec.report
-    show_report(replace(report, formats=settings.formats, renderer=settings.renderer), reports)
+    show_report(replace(report, command=command, formats=settings.formats, renderer=settings.renderer), reports)
 
 
 @app.command()
@@ -90,7 +98,7 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
     experiment = load(spec)
     prepared = prepare(experiment)
     report = report_of_audits(experiment, run_audits(experiment), prepared)
-    show_report(report, reports / report.name / "audits")
+    write_and_print(report, reports / report.name / "audits", make_console())
 
 
 @app.command()
@@ -113,7 +121,7 @@ def report(
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its store, or a table of scores.")]
 FilesOption = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into this folder."),
+    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
 ]
 AnalysisOption = Annotated[
     str,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
+
+from peekbench.cli.output import echo, make_console
+from peekbench.errors import PeekbenchError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from peekbench.report import Report
     from peekbench.spec.experiment import ExperimentSpec
-
-FAILED, INTERRUPTED = 3, 130
-"""Exit statuses."""
 
 app = typer.Typer(
     name="peekbench",
@@ -41,13 +40,6 @@ IncompleteOption = Annotated[
 ]
 
 
-def make_console() -> Console:
-    """Return a console that writes to the standard output."""
-    from rich.console import Console  # noqa: PLC0415 - for a fast --help
-
-    return Console()
-
-
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:
     """Load a spec, with another number of workers if one is given."""
     from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
@@ -63,38 +55,49 @@ def run_path(run: str) -> Path:
     return Path(run) if Path(run).exists() else RUNS / f"{run}.sqlite"
 
 
-def print_written(console: Console, paths: Sequence[Path]) -> None:
-    """Print the paths of written files."""
-    for path in paths:
-        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
-
-
 def show_report(report: Report, folder: Path | None) -> None:
-    """Print a report, and write its files if a folder is given."""
-    from peekbench.report import render_text, write_report  # noqa: PLC0415 - for a fast --help
+    """Print a report. If a folder is given, write the report's files into a folder of it that has the report's name."""
+    from peekbench.report.render.files import check_same_report, folder_name  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
-    render_text(report, console)
     if folder is not None:
-        print_written(console, write_report(report, folder))
+        folder = folder / folder_name(report.name)
+        try:
+            check_same_report(report, folder)
+        except PeekbenchError:
+            write_and_print(report, None, console)
+            raise
+    write_and_print(report, folder, console)
 
 
 def report_run(
     path: Path, reports: Path, console: Console, *, allow_incomplete: bool, pictures: Path | None = None
 ) -> None:
-    """Print the report of a run and write its files."""
-    from peekbench.report import render_summary, render_text, report_of_run, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
+    """Write the files of a run's report and print it."""
+    from peekbench.report import render_summary, report_of_run  # noqa: PLC0415 - for a fast --help
 
     report = report_of_run(path, allow_incomplete=allow_incomplete)
-    render_text(report, console)
-    written = write_report(report, reports / report.name)
-    if pictures is not None:
-        written += write_pictures(report, pictures)
-    print_written(console, written)
+    write_and_print(report, reports / report.name, console, pictures)
     render_summary(report, console)
+
+
+def write_and_print(report: Report, folder: Path | None, console: Console, pictures: Path | None = None) -> None:
+    """Write the files of a report, then print it, so that the files do not depend on the terminal."""
+    from peekbench.report import render_text, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
+
+    try:
+        written = [] if folder is None else write_report(report, folder)
+        if pictures is not None:
+            written += write_pictures(report, pictures)
+    except PeekbenchError:
+        render_text(report, console)
+        raise
+    render_text(report, console)
+    for path in written:
+        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str, status: int) -> NoReturn:
     """Print an error message and exit."""
-    typer.echo(f"peekbench: {message}", err=True)
+    echo(f"peekbench: {message}", err=True)
     raise typer.Exit(status)

@@ -14,7 +14,7 @@ from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, RendererEntry, TaskGroupEntry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
@@ -24,6 +24,7 @@ from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
 
 TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
+MAX_NAME, MAX_TEXT = 200, 10_000  # characters of a class name and of a text that `peekbench show` prints
 
 
 def list_lines(heading: str) -> Iterator[str]:
@@ -153,15 +154,19 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     lines = [pluralize(len(dataset.labels), "row")]
     if dataset.kind == "classification":
         counts = class_counts(dataset)
-        lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(dataset.class_names)]
+        lines += [
+            f"  {counts.get(label, 0):>9,}  {shorten(name, MAX_NAME)}" for label, name in enumerate(dataset.class_names)
+        ]
     lines += _detail_lines(dataset.details)
     if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
         first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
         rows = sorted(first.values())[:3]
         lines.append("texts:")
-        lines += [f"  [{dataset.class_names[dataset.labels[row]]}] {dataset.inputs[row]}" for row in rows]
+        names = [shorten(name, MAX_NAME) for name in dataset.class_names]
+        texts = [shorten(str(dataset.inputs[row]), MAX_TEXT) for row in rows]
+        lines += [f"  [{names[dataset.labels[row]]}] {text}" for row, text in zip(rows, texts, strict=True)]
         lines.append("prompt for the first text:")
-        lines.append(indent(render_prompt(dataset.inputs[rows[0]], dataset.class_names, dataset.instruction), "  "))
+        lines.append(indent(render_prompt(texts[0], names, dataset.instruction), "  "))
     return "\n".join(lines)
 
 
@@ -183,7 +188,11 @@ def _describe_facts(facts: TaskFacts, error: UnavailableError) -> str:
 
 
 def _detail_lines(details: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {_format_detail(value)}" for name, value in details.items() if value not in ("", None)]
+    return [
+        f"{name}: {shorten(_format_detail(value), MAX_TEXT)}"
+        for name, value in details.items()
+        if value not in ("", None)
+    ]
 
 
 def _format_detail(value: Any) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.records.trials import TrialFailure
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 15.0
 SECONDS_UNTIL_HEARTBEAT = 120.0
+MAX_ERROR = 500  # characters of the first failure
 
 
 @dataclass(slots=True)
@@ -45,7 +46,8 @@ class Tally:
         """Count the outcome of a trial."""
         if isinstance(outcome, TrialFailure):
             self.failed += 1
-            self.first_failure = self.first_failure or f"{outcome.trial}: {outcome.error}"
+            error = " ".join(shorten(outcome.error, MAX_ERROR).split())
+            self.first_failure = self.first_failure or f"{outcome.trial}: {error}"
             return
         self.done += 1
         for arm in outcome.arms:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peekbench.cli.app import (
-    FAILED,
-    INTERRUPTED,
     IncompleteOption,
     ReportsOption,
     SpecArgument,
@@ -19,9 +17,9 @@ from peekbench.cli.app import (
     app,
     fail,
     load,
-    make_console,
     report_run,
 )
+from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
 from peekbench.errors import PeekbenchError
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def run(
     if not summary.finished and not summary.failed:
         console.print(f"nothing to do: all {summary.planned:,} trials are in {path}", highlight=False, markup=False)
     for plugin in summary.changed_code:
-        typer.echo(
+        echo(
             f"warning: the code of the plugin {plugin} changed after trials were stored in {path}; stored trials are "
             "not computed again. To measure the new code, rename the run in the spec or move the store",
             err=True,
@@ -94,7 +92,7 @@ def plan(
     tasks = describe_tasks(experiment)
     num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
-    typer.echo(
+    echo(
         f"{experiment.name}: {pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
         f"{size.bytes / 1e6:,.0f} MB of disk"
     )
@@ -114,22 +112,22 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:
-            typer.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
         render_tables(analysis.tables, console)
 
 
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
     from peekbench.cli.progress import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
+    from peekbench.formatting import pluralize, shorten  # noqa: PLC0415 - for a fast --help
 
     timing = time_pilot(experiment)
     for failure in timing.failures:
-        typer.echo(f"a pilot trial failed: {failure.trial}: {failure.error}", err=True)
+        echo(f"a pilot trial failed: {failure.trial}: {shorten(failure.error, 2000)}", err=True)
     for (method, num_train, num_test), seconds in timing.seconds.items():
-        typer.echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
+        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
     workers = int(getattr(experiment.executor.options, "workers", 1))
-    typer.echo(
+    echo(
         f"time: about {duration(timing.total / workers)} with {pluralize(workers, 'worker')}, "
         "estimated from one trial of each method at each design point"
     )
@@ -148,10 +146,10 @@ def validate(
     num_invalid = 0
     for path in specs:
         try:
-            typer.echo(f"{path}: OK: {_validate(path, data)}")
+            echo(f"{path}: OK: {_validate(path, data)}")
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
-            typer.echo(f"peekbench: {place}{error}", err=True)
+            echo(f"peekbench: {place}{error}", err=True)
             num_invalid += 1
     if num_invalid:
         raise typer.Exit(2)
@@ -186,7 +184,7 @@ def prefetch(specs: SpecsArgument) -> None:
 
     for path in specs:
         for line in fetch(load(path)):
-            typer.echo(line)
+            echo(line)
 
 
 @app.command()
@@ -211,10 +209,10 @@ def lock(
         folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
         content = make_lock(experiment.pinnable(), folders)
     if not content:
-        typer.echo(f"{spec}: nothing to lock: no task, method or audit loads anything that can change")
+        echo(f"{spec}: nothing to lock: no task, method or audit loads anything that can change")
         return
     write_lock(content, lock_path(spec))
     for group in content.values():
         for name, entry in group.items():
-            typer.echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
-    typer.echo(f"written: {lock_path(spec)}")
+            echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
+    echo(f"written: {lock_path(spec)}")

@@ -7,7 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from peekbench.cli.app import FAILED, app, load, make_console
+from peekbench.cli.app import app, load
+from peekbench.cli.output import FAILED, echo, make_console
 from peekbench.errors import PeekbenchError
 
 
@@ -41,7 +42,7 @@ def list_things(
     from peekbench.cli.catalogue import list_lines  # noqa: PLC0415 - for a fast --help
 
     for line in list_lines(heading):
-        typer.echo(line)
+        echo(line)
 
 
 @app.command()
@@ -60,7 +61,7 @@ def show(
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
-        typer.echo(("\n" if number else "") + paragraph)
+        echo(("\n" if number else "") + paragraph)
 
 
 @app.command()
@@ -77,9 +78,9 @@ def check(
 
     outcomes = check_method(use, parse_options(options))
     for outcome in outcomes:
-        typer.echo(f"{'passed' if outcome.passed else 'FAILED'}  {outcome.name}")
+        echo(f"{'passed' if outcome.passed else 'FAILED'}  {outcome.name}")
         if not outcome.passed:
-            typer.echo(f"        {outcome.message}")
+            echo(f"        {outcome.message}")
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(FAILED)
 
@@ -106,11 +107,11 @@ def schema(
         from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help
 
         for message in broken_plugins().values():
-            typer.echo(f"warning: left out: {message}", err=True)
+            echo(f"warning: left out: {message}", err=True)
         content = make_schema()
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, end="")
         return
     try:
         output.write_text(text, encoding="utf-8")
@@ -126,4 +127,4 @@ def version() -> None:
     """
     from importlib.metadata import version as version_of  # noqa: PLC0415 - for a fast --help
 
-    typer.echo(version_of("peekbench"))
+    echo(version_of("peekbench"))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from peekbench.cli.app import app, fail, run_path
+from peekbench.cli.output import echo
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name or store of a run.")]
 
@@ -24,7 +25,7 @@ def backup(
     from peekbench.store.maintenance import back_up  # noqa: PLC0415 - for a fast --help
 
     back_up(run_path(run), file)
-    typer.echo(f"written: {file}")
+    echo(f"written: {file}")
 
 
 @app.command("check-store")
@@ -41,7 +42,7 @@ def check(run: RunArgument) -> None:
     path = run_path(run)
     outcome = check_store(path)
     for problem in outcome.problems:
-        typer.echo(f"{path}: {problem}", err=True)
+        echo(f"{path}: {problem}", err=True)
     if outcome.problems:
         fail(f"{path}: the store is damaged; restore a copy, or move it away and run the spec again", 2)
-    typer.echo(f"{path}: OK: {pluralize(outcome.trials, 'trial')}, {pluralize(outcome.arms, 'arm')}")
+    echo(f"{path}: OK: {pluralize(outcome.trials, 'trial')}, {pluralize(outcome.arms, 'arm')}")

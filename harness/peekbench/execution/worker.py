@@ -21,9 +21,12 @@ from peekbench.errors import ContractError, DataError
 from peekbench.execution.arms import read_only, take, unlabeled_rows
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.scoring import check_predictions, compute_scores
+from peekbench.formatting import shorten
 from peekbench.plugins.protocols import THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
 from peekbench.records.trials import (
+    MAX_ERROR,
+    MAX_TRACEBACK,
     ArmResult,
     Context,
     Predictor,
@@ -37,8 +40,6 @@ from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
-MAX_ERROR_LENGTH = 2_000  # characters of a failure's message that are stored
-MAX_TRACEBACK_LENGTH = 20_000
 NOT_CHECKED: Mapping[str, str] = MappingProxyType({})
 
 
@@ -199,15 +200,9 @@ def _make_failure(trial: Trial, error: BaseException, note: str) -> TrialFailure
         message, text = f"{name}: {described}", "".join(described.format())
     except Exception:  # the exception's class breaks the traceback module
         message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"
-    return TrialFailure(trial, _shorten(message, MAX_ERROR_LENGTH), _shorten(text, MAX_TRACEBACK_LENGTH))
-
-
-def _shorten(text: str, length: int) -> str:
-    """Return the text with its middle left out if it is longer than `length` characters."""
-    if len(text) > length:
-        head, tail = text[: length // 2], text[len(text) - length // 2 :]
-        text = f"{head} ... {len(text) - len(head) - len(tail):,} characters left out ... {tail}"
-    return _escape_surrogates(text)
+    return TrialFailure(
+        trial, _escape_surrogates(shorten(message, MAX_ERROR)), _escape_surrogates(shorten(text, MAX_TRACEBACK))
+    )
 
 
 def _escape_surrogates(text: str) -> str:

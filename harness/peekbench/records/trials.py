@@ -213,6 +213,10 @@ class TrialResult:
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
 
 
+MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000
+"""Characters of an error and of a traceback that stores and `report.json` keep."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrialFailure:
     """A trial that raised an error.

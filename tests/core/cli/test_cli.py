@@ -60,7 +60,7 @@ def test_runs_are_compared_and_ranked(spec: str) -> None:
     Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
     peek("run", "other.yaml")
     assert "Changes from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
-    compared = json.loads(Path("c/report.json").read_text())
+    compared = json.loads(Path("c/small-to-other/report.json").read_text())
     assert "1 in settings, 0 in data, 0 in versions" in compared["headline"]
     assert compared["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]
     ranked = peek("leaderboard", "small", "other").stdout
@@ -165,7 +165,7 @@ def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
     done = peek("analyze", "scores.csv", "--reports", "judged")
     assert "biased up" in done.stdout
-    assert Path("judged/report.json").exists()
+    assert Path("judged/scores/report.json").exists()
     only = peek("analyze", "scores.csv", "--analysis", "toy.count")
     assert "80" in only.stdout
     assert "biased up" not in only.stdout

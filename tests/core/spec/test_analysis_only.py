@@ -94,7 +94,7 @@ def test_command_uses_analyses_selection_and_formats_of_the_spec(
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output
     assert "again" in ran.output and "seen" in ran.output and "unwanted" not in ran.output
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.json"]
+    assert [path.name for path in (tmp_path / "out").rglob("*.*")] == ["report.json"]
 
 
 def test_command_refuses_spec_and_analysis_together(table: pd.DataFrame, spec: Path, tmp_path: Path) -> None:

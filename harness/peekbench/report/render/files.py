@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.formatting import shorten
 from peekbench.plugins.protocols import Form
 from peekbench.records.report_formats import ReportFormat
 from peekbench.report.document import Report
@@ -19,11 +22,13 @@ from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
+from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import FOLDER, find_renderer, name_figures
 from peekbench.report.render.terminal import render_text, render_top
 
 TEXT_WIDTH = 120
 PICTURE_WIDTH = 110
+MAX_NAME_LENGTH = 80  # characters of a folder's name
 PICTURES: tuple[Form, ...] = ("svg", "png")
 NAMES: dict[ReportFormat, str] = {
     "html": "report.html",
@@ -105,6 +110,37 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     return written + [_attach(folder, name, write) for name, write in report.attachments.items()]
 
 
+def folder_name(name: str) -> str:
+    """Return the name of the folder for a report that may be named after files, as a portable file name.
+
+    Examples
+    --------
+    >>> folder_name("january to june"), folder_name("../accuracies")
+    ('january-to-june', 'accuracies')
+    """
+    return re.sub(r"[^\w.-]+", "-", name)[:MAX_NAME_LENGTH].strip("-.") or "report"
+
+
+def check_same_report(report: Report, folder: Path) -> None:
+    """Check that a folder has no files of another report.
+
+    Raises
+    ------
+    PeekbenchError
+        If it has: reports with a JSON file tell by their command, others by their formats.
+    """
+    present = {name for name, file in NAMES.items() if (folder / file).exists()}
+    if not present or ("json" not in report.formats and present <= set(report.formats)):
+        return
+    try:
+        command = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8")).get("command", "")
+    except (OSError, ValueError, AttributeError):
+        command = None
+    if command != report.command:
+        other = f"the report of `{command}`" if command else "another report"
+        raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
+
+
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     """Write the top of the terminal report and each figure as SVG files.
 
@@ -141,7 +177,7 @@ def _write_figures(report: Report, folder: Path, form: Form) -> list[Path]:
     if not report.figures:
         return []
     render = find_renderer(report.renderer)
-    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in name_figures(report)]
+    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in name_figures(make_printable(report))]
     return [_write_bytes(folder / name, picture) for name, picture in pictures]
 
 

@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from peekbench.formatting import shorten
+from peekbench.records.trials import MAX_ERROR, MAX_TRACEBACK
 from peekbench.report.document import Report
 from peekbench.report.render.json_schema import SCHEMA_VERSION
 
@@ -31,8 +33,8 @@ def render_json(report: Report) -> str:
                 "num_train": failure.trial.draw.num_train,
                 "num_test": failure.trial.draw.num_test,
                 "subsample": failure.trial.draw.subsample,
-                "error": failure.error,
-                "traceback": failure.traceback,
+                "error": shorten(failure.error, MAX_ERROR),
+                "traceback": shorten(failure.traceback, MAX_TRACEBACK),
             }
             for failure in report.failures
         ],

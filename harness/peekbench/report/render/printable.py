@@ -1,31 +1,36 @@
-"""Removes control characters from reports."""
+"""Makes the texts of reports printable: hidden characters become escapes, and very long texts are shortened."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from peekbench.formatting import shorten, visible
+from peekbench.records.trials import MAX_ERROR, TrialFailure
 from peekbench.report.document import Report
 
-CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+MAX_TEXT = 20_000  # characters of a text in a report
 
 
 def make_printable(report: Report) -> Report:
-    """Return the report without control characters, which data or messages may contain and a terminal would obey."""
+    """Return the report without characters that a terminal or a browser would obey or hide, and with bounded texts."""
     cleaned: Report = _clean(report)
     return cleaned
 
 
 def _clean(value: Any) -> Any:
-    """Replace control characters in nested records, tuples and mappings."""
+    """Clean the texts in nested records, sequences and mappings."""
     if isinstance(value, str):
-        return CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", value)
+        return visible(shorten(value, MAX_TEXT))
     if isinstance(value, tuple):
         return tuple(map(_clean, value))
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
     if isinstance(value, Mapping):
         return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, TrialFailure):
+        value = replace(value, error=shorten(value.error, MAX_ERROR))
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{part.name: _clean(getattr(value, part.name)) for part in fields(value)})
     return value

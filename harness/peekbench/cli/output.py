@@ -1,0 +1,70 @@
+"""Everything that commands print passes through this module.
+
+Text from data, file names and errors cannot control the terminal, because `echo` and the console of `make_console`
+escape control characters.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import TYPE_CHECKING
+
+from peekbench.formatting import shorten, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MAX_MESSAGE = 10_000  # characters of an error message or a warning
+SUCCESS, ERROR, FAILED, INTERRUPTED = 0, 2, 3, 130
+"""Exit statuses: success, an error that the user can fix, failed trials, interrupted."""
+
+
+def exit_status(status: int) -> int:
+    """Return the exit status of a command, after its output is flushed.
+
+    Parameters
+    ----------
+    status
+        Status of the command's work.
+
+    Returns
+    -------
+    int
+        The same status, or `ERROR` if the work succeeded but its output is lost for another reason than a reader that
+        closed the pipe.
+    """
+    sys.stdout.flush()
+    problem = getattr(sys.stdout, "problem", None)
+    if problem is None or problem.errno == errno.EPIPE:
+        return status
+    echo(
+        f"peekbench: cannot write to the standard output: {problem.strerror}; output is missing there, but files and "
+        "stores are complete. Redirect the output to another place",
+        err=True,
+    )
+    return status or ERROR
+
+
+def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
+    """Print text with its control characters escaped.
+
+    Parameters
+    ----------
+    text
+        Text to print.
+    err
+        Print to the standard error; long messages are shortened.
+    end
+        Text to print after it.
+    """
+    stream = sys.stderr if err else sys.stdout
+    stream.write(visible(shorten(text, MAX_MESSAGE) if err else text) + end)
+    stream.flush()
+
+
+def make_console() -> Console:
+    """Return a console that prints to the standard output and escapes control characters."""
+    from peekbench.cli.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
+
+    return PrintableConsole()

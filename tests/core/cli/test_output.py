@@ -1,0 +1,201 @@
+"""Output: text that cannot control the terminal, and outputs that cannot be written."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import peekbench.cli
+from peekbench.cli.console import PrintableConsole
+from peekbench.errors import PeekbenchError
+from peekbench.formatting import shorten, visible
+from peekbench.report import Report
+from peekbench.report.render.files import check_same_report, write_report
+
+REPORTS = ["text", "markdown", "json"]
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u200b\x9b31m\ufeff\u2066"
+
+
+def peek(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "peekbench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables}, check=False)
+
+
+def shell(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = command.replace("peekbench", f"{sys.executable} -m peekbench")
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env={**os.environ, **variables}, check=False
+    )
+
+
+@pytest.fixture
+def spec(make_raw: Any) -> str:
+    Path("small.yaml").write_text(yaml.safe_dump(make_raw(report={"formats": REPORTS})))
+    return "small.yaml"
+
+
+def files(folder: str) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*.*")}
+
+
+def is_visible(text: str) -> bool:
+    return visible(text) == text
+
+
+def test_all_hidden_characters_become_escapes() -> None:
+    assert visible(HOSTILE).isprintable()
+    assert visible("a\tb\nc é \u05d0 \u0627 漢") == "a\tb\nc é \u05d0 \u0627 漢"
+    assert visible("\ud800\U000e0041\x00\r") == r"\ud800\U000e0041\x00\x0d"
+    assert shorten("x" * 10**6, 100).startswith("x" * 80 + "[999,900 characters left out]")
+
+
+def test_a_console_escapes_everything_but_its_own_styles(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = PrintableConsole(force_terminal=True, color_system="standard", width=60)
+    table = Table(HOSTILE)
+    table.add_row(Text(HOSTILE, "bold red"))
+    for renderable in (HOSTILE, Text(HOSTILE, "bold"), table):
+        console.print(renderable, markup=False)
+    printed = capsys.readouterr().out
+    for sequence in ("\x1b]", "\x1b[2J", "\x07", "\u202e", "\u200b", "\x9b", "\ufeff", "\u2066"):
+        assert sequence not in printed
+    assert "\x1b[1" in printed, "its own styles remain"
+
+
+def test_commands_print_only_through_the_module_output() -> None:
+    folder = Path(peekbench.cli.__file__).parent
+    for path in folder.glob("*.py"):
+        names = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+        assert not names & {"print", "typer.echo", "Console", "sys.stdout.write", "sys.stderr.write"}, path
+
+
+@pytest.mark.slow
+def test_texts_class_names_and_file_names_cannot_control_the_terminal() -> None:
+    Path("rows.csv").write_text("text,label\n" + f'"{HOSTILE} one","{HOSTILE} a"\n"two","b"\n' * 20, encoding="utf-8")
+    shown = peek("show", "files", "--options", "{path: rows.csv}")
+    assert shown.returncode == 0, shown.stderr
+    assert r"\x1b]0;owned\x07" in shown.stdout
+    assert is_visible(shown.stdout)
+    name = f"{HOSTILE}.yaml"
+    Path(name).write_text("name: x")
+    validated = peek("validate", name)
+    assert r"\u202egnp.exe" in validated.stderr
+    assert is_visible(validated.stderr)
+    assert is_visible(peek("run", "x.yaml", f"--{HOSTILE}").stderr), "messages of the parser of the command line"
+
+
+@pytest.mark.slow
+def test_failures_are_escaped_and_bounded_in_all_outputs(make_raw: Any) -> None:
+    options = {"message": HOSTILE, "length": 3_000_000}
+    Path("small.yaml").write_text(yaml.safe_dump(make_raw(methods=[{"use": "toy.faulty", "options": options}])))
+    planned = peek("plan", "small.yaml")
+    ran = peek("run", "small.yaml")
+    assert ran.returncode == planned.returncode == 3, ran.stderr
+    assert r"\x1b]0;owned" in ran.stdout
+    assert r"\x1b]0;owned" in planned.stderr
+    for printed in (ran.stdout, ran.stderr, planned.stdout, planned.stderr):
+        assert is_visible(printed)
+    assert len(ran.stdout) < 100_000
+    assert len(planned.stderr) < 20_000
+    written = files("reports/small")
+    for name in ("report.html", "report.txt", "report.md"):
+        assert is_visible(written[name].decode())
+        assert len(written[name]) < 1_000_000
+    failure = json.loads(written["report.json"])["failures"][0]
+    assert 2_000 < len(failure["error"]) < 3_000
+    assert HOSTILE in failure["error"], "JSON keeps the characters"
+    assert 20_000 < len(failure["traceback"]) < 21_000
+
+
+@pytest.mark.slow
+def test_files_and_status_are_independent_of_the_terminal(spec: str) -> None:
+    done = shell("peekbench run small.yaml | head -n 1 > first; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 0, done.stderr
+    expected = files("reports")
+    assert len(expected) == len(REPORTS)
+    for command, status in (
+        ("PYTHONIOENCODING=ascii:strict peekbench report small", 0),
+        ("peekbench report small >&- 2>&- <&-", 0),
+        ("peekbench report small > /dev/full", 2),
+    ):
+        shutil.rmtree("reports")
+        done = shell(command)
+        assert done.returncode == status, (command, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert files("reports") == expected
+        assert ("No space left on device" in done.stderr) == (status == 2)
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_does_not_change_which_trials_fail(make_raw: Any) -> None:
+    printing = {"use": "toy.faulty", "options": {"error": "none", "printed": 200_000}}
+    raw = make_raw(tasks=["toy.words"], methods=["toy.faulty", {"name": "printing", **printing}])
+    Path("small.yaml").write_text(yaml.safe_dump({**raw, "report": {"formats": REPORTS}}))
+    done = shell("peekbench run small.yaml --workers 2 | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 3
+    failures = json.loads(Path("reports/small/report.json").read_text())["failures"]
+    assert {failure["method"] for failure in failures} == {"toy.faulty"}
+
+
+def test_protected_streams_accept_all_text() -> None:
+    Path("script.py").write_text(
+        "import sys\nfrom peekbench.streams import protect_streams\nprotect_streams()\n"
+        r"print('\ud800 \u2500', 'x' * 10**6, flush=True); print('\x1b', file=sys.stderr)"
+    )
+    for output in ("| true; exit ${PIPESTATUS[0]}", ">&-", "> /dev/full"):
+        done = shell(f"{sys.executable} script.py {output}", PYTHONIOENCODING="ascii")
+        assert (done.returncode, done.stderr) == (0, "\\x1b\n")
+
+
+def test_output_that_only_prints_has_status_2_if_it_is_lost() -> None:
+    assert shell("peekbench version > /dev/full").returncode == 2
+    assert shell("peekbench version | true; exit ${PIPESTATUS[0]}").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_report_is_printed_if_its_files_cannot_be_written(spec: str) -> None:
+    Path("reports").write_text("a file instead of a folder")
+    done = peek("run", spec)
+    assert done.returncode == 2
+    assert "cannot write reports/small/report.txt" in done.stderr
+    assert "12 of 12 trials done" in done.stdout
+
+
+@pytest.mark.slow
+def test_an_analysis_is_never_written_over_another_report() -> None:
+    Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
+    analyze = ("analyze", "scores.csv", "--analysis", "toy.count", "--reports", "reports")
+    write_report(Report("scores", "headline", command="peekbench run scores.yaml"), "reports/scores")
+    before = files("reports")
+    done = peek(*analyze)
+    assert done.returncode == 2
+    assert "reports/scores has the report of `peekbench run scores.yaml`" in done.stderr
+    assert "40" in done.stdout, "it is printed"
+    assert files("reports") == before
+    shutil.rmtree("reports")
+    for _ in range(2):  # the same analysis replaces its report
+        assert peek(*analyze).returncode == 0
+    assert "--analysis toy.count" in json.loads(Path("reports/scores/report.json").read_text())["command"]
+
+
+def test_the_formats_identify_a_report_without_json(tmp_path: Path) -> None:
+    markdown = Report("name", "headline", formats=("markdown",))
+    write_report(markdown, tmp_path)
+    check_same_report(markdown, tmp_path)
+    for other in (Report("name", "headline"), Report("name", "headline", formats=("text",))):
+        with pytest.raises(PeekbenchError, match="another report"):
+            check_same_report(other, tmp_path)
+    (tmp_path / "report.json").write_text("[]")
+    with pytest.raises(PeekbenchError, match="another report"):
+        check_same_report(Report("name", "headline"), tmp_path)
