@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 CACHE_VARIABLE = "PEEKBENCH_CACHE"
@@ -111,12 +112,13 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Yields
     ------
     pathlib.Path
-        A temporary path in the same folder, with the same suffix. After the block it replaces `path` in one step.
+        A path with the same suffix in a temporary folder beside `path`, which nobody else can write, so that the path
+        cannot be a link. After the block the file replaces `path` in one step; a link at `path` is not followed.
 
     Raises
     ------
     OSError
-        If the folder cannot be written. No temporary file is left behind.
+        If the folder cannot be written, or the disk is full. No temporary file is left behind.
 
     Examples
     --------
@@ -128,9 +130,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     'complete'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.urandom(4).hex()}-{path.name}")
-    try:
+    with TemporaryDirectory(prefix=".", dir=path.parent, ignore_cleanup_errors=True) as folder:
+        temporary = Path(folder) / f"new{path.suffix}"
         yield temporary
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from peekbench.cache import atomic_write
 from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders
@@ -17,6 +19,8 @@ from peekbench.spec.error_messages import describe
 from peekbench.spec.yaml_loader import read_yaml
 
 SUFFIX = ".lock"
+HEAD = "# Written by `peekbench lock`. Runs of the spec beside this file use these versions.\n"
+CHECKSUM = "# SHA-256 of the lines below: "
 PINNABLE = ("tasks", "methods", "audits")
 """Groups of a spec whose components may have pinned versions."""
 
@@ -65,11 +69,16 @@ def write_lock(lock: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     SpecError
         If the file cannot be written.
     """
-    head = "# Written by `peekbench lock`. Runs of the spec beside this file use these versions.\n"
+    body = yaml.safe_dump(dict(lock), sort_keys=True, allow_unicode=True)
     try:
-        path.write_text(head + yaml.safe_dump(dict(lock), sort_keys=True, allow_unicode=True), encoding="utf-8")
+        with atomic_write(path) as temporary:
+            temporary.write_text(f"{HEAD}{CHECKSUM}{_checksum(body)}\n{body}", encoding="utf-8")
     except OSError as error:
         raise SpecError(f"cannot write {path}: {error.strerror}; make the folder writable") from error
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
 
 
 def read_lock(path: Path) -> dict[str, dict[str, Any]]:
@@ -78,15 +87,24 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     Raises
     ------
     SpecError
-        If the file cannot be read or was not written by `write_lock`.
+        If the file cannot be read or was not written by `write_lock`, or if it is incomplete or was changed.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe would block
+            raise OSError("it is not a regular file")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeError) as error:
         raise SpecError(f"cannot read {path}: {error}; write it again with `peekbench lock SPEC`") from error
-    lock = read_yaml(text, str(path)) or {}
+    head, _, rest = text.partition(CHECKSUM)
+    checksum, _, body = rest.partition("\n")
+    if head != HEAD or checksum != _checksum(body):
+        raise SpecError(
+            f"{path} is incomplete or was changed: its checksum does not match its content; "
+            "restore it from version control, or write it again with `peekbench lock SPEC`"
+        )
+    lock = read_yaml(body, str(path)) or {}
     keys = {"use", "options", "pinned"}
     entries = [entry for group in PINNABLE for entry in lock.get(group, {}).values()] if _has_groups(lock) else [None]
     if not all(isinstance(entry, dict) and set(entry) == keys for entry in entries):

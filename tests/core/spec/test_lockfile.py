@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from peekbench.execution.runner import run
 from peekbench.records.data import Folders
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.spec.lockfile import lock_path, make_lock, read_lock, write_lock
+from peekbench.spec.lockfile import CHECKSUM, HEAD, lock_path, make_lock, read_lock, write_lock
 from peekbench.store.writer import Store
 
 MakeRaw = Callable[..., dict[str, Any]]
@@ -96,14 +99,62 @@ def test_lock_for_other_options_is_refused(write_spec: Callable[..., Path]) -> N
 def test_file_that_is_not_a_lock_is_refused(content: str, write_spec: Callable[..., Path]) -> None:
     path = write_spec()
     lock_path(path).write_text(content)
-    with pytest.raises(SpecError, match="locked.lock"):
+    with pytest.raises(SpecError, match=r"locked\.lock is incomplete or was changed.*write it again"):
+        load_spec(path)
+    write_body(lock_path(path), content)
+    with pytest.raises(SpecError, match=r"locked\.lock"):
+        load_spec(path)
+
+
+def write_body(path: Path, body: str) -> None:
+    """Write a lock file with a correct checksum."""
+    path.write_text(f"{HEAD}{CHECKSUM}{hashlib.sha256(body.encode()).hexdigest()}\n{body}")
+
+
+def test_a_lock_cut_at_any_place_is_refused(write_spec: Callable[..., Path]) -> None:
+    path = write_spec()
+    lock(path)
+    content = lock_path(path).read_text()
+    for size in range(len(content)):
+        lock_path(path).write_text(content[:size])
+        with pytest.raises(SpecError, match="checksum does not match"):
+            read_lock(lock_path(path))
+    lock_path(path).write_text(content.replace("revision: 7", "revision: 8"))
+    with pytest.raises(SpecError, match="checksum does not match"):
+        load_spec(path)
+    lock_path(path).write_bytes(content.replace("\n", "\r\n").encode())  # as version control may write it
+    assert revision(load_spec(path)) == 7
+
+
+def test_a_lock_is_written_completely_or_not_at_all(
+    write_spec: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_spec()
+    lock(path)
+    before = lock_path(path).read_text()
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(SpecError, match="No space left"):
+        write_lock({"methods": {}}, lock_path(path))
+    assert lock_path(path).read_text() == before
+    assert {file.name for file in path.parent.iterdir()} == {path.name, lock_path(path).name, "cache"}
+
+
+def test_a_lock_that_is_a_pipe_is_refused(write_spec: Callable[..., Path]) -> None:
+    path = write_spec()
+    os.mkfifo(lock_path(path))
+    with pytest.raises(SpecError, match="not a regular file"):
         load_spec(path)
 
 
 def test_error_names_the_place_of_an_invalid_pinned_option(write_spec: Callable[..., Path]) -> None:
     path = write_spec()
     lock(path)
-    lock_path(path).write_text(lock_path(path).read_text().replace("revision: 7", "revision: x"))
+    body = lock_path(path).read_text().removeprefix(HEAD).partition("\n")[2]
+    write_body(lock_path(path), body.replace("revision: 7", "revision: x"))
     with pytest.raises(SpecError, match=r"methods\.toy\.short\.pinned\.revision: Input should be a valid integer"):
         load_spec(path)
 
@@ -117,7 +168,7 @@ def test_lock_is_read_as_written(write_spec: Callable[..., Path]) -> None:
     assert read_lock(lock_path(path)) == content
     assert read_lock(path.with_name("other.lock")) == {}
     with pytest.raises(SpecError, match="cannot write"):
-        write_lock(content, path.parent / "nowhere" / "x.lock")
+        write_lock(content, path / "x.lock")
 
 
 def test_prefetched_facts_are_stored_and_reported(write_spec: Callable[..., Path]) -> None:
