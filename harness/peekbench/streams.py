@@ -61,6 +61,7 @@ def protect_streams() -> None:
 
 
 def _protect(stream: Any, descriptor: int, errors: str) -> ProtectedStream:
+    buffer = os.fdopen(descriptor, "wb", closefd=False)
     if stream is None:  # it was closed when Python started
-        return ProtectedStream(os.fdopen(descriptor, "wb", closefd=False), encoding="utf-8", errors=errors)
-    return ProtectedStream(stream.buffer, encoding=stream.encoding, errors=errors, line_buffering=stream.line_buffering)
+        return ProtectedStream(buffer, encoding="utf-8", errors=errors)
+    return ProtectedStream(buffer, encoding=stream.encoding, errors=errors, line_buffering=stream.line_buffering)
