@@ -63,7 +63,7 @@ def test_documented_estimates_match_the_run(quickstart: Any) -> None:
     estimates = {verdict["method"]: verdict["estimate"] * 100 for verdict in report["verdicts"]}
     page = " ".join(QUICKSTART.read_text().split())
     documented = {
-        "controls.leak": re.search(r"planted [\d.]+ points, found ([\d.]+)", page),
+        "controls.leak": re.search(r"planted bias is [\d.]+ points, and peekbench measures ([\d.]+)", page),
         "lsa-10": re.search(r"\*\*biased up\*\* by ([\d.]+)", page),
         "classic.self_training": re.search(r"\*\*biased down\*\* by ([\d.]+)", page),
         "lsa-50": re.search(r"`lsa-50` shows \+([\d.]+)", page),
