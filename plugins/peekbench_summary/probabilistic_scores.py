@@ -14,17 +14,22 @@ import pandas as pd
 
 from peekbench import Column, Table
 from peekbench.records import Cell, Unit
-from peekbench.results import Configurations, configurations
+from peekbench.results import SCORES, Configurations, configurations
 from peekbench_summary.columns import EFFECTS, effect_columns
 from peekbench_summary.estimates import estimate_one_task, estimate_these_tasks
 
-ACCURACY, LOG_LIKELIHOOD = "accuracy", "log-likelihood"
-SCORES = {"macro-F1": ("macro_f1", 1), LOG_LIKELIHOOD: ("log_loss", -1), "negative Brier score": ("brier", -1)}
-"""Score name to the column of the results table, and its sign: 1 if higher is better, else -1."""
-IN_POINTS = frozenset({ACCURACY, "macro-F1"})
+ACCURACY = "accuracy"
+OTHER_SCORES = sorted(
+    (score for score in SCORES if score.name not in ("num_correct", "score")),
+    key=lambda score: score.unit != "fraction",
+)
+"""All scores except accuracy, those in points first."""
+LOG_LIKELIHOOD = next(score.title for score in OTHER_SCORES if score.name == "log_loss")
+IN_POINTS = (ACCURACY, *(score.title for score in OTHER_SCORES if score.unit == "fraction"))
 NOTE = (
-    "Higher is better in all scores. Accuracy and macro-F1 are in points; the log-likelihood is the mean of ln p of "
-    "the true class, the negative of the log loss. Means over these tasks, intervals for new subsamples."
+    f"Higher is better in all scores. {' and '.join(('Accuracy', *IN_POINTS[1:]))} are in points; the "
+    f"{LOG_LIKELIHOOD} is the mean of ln p of the true class, the negative of the log loss. Means over these tasks, "
+    "intervals for new subsamples."
 )
 RATIO_NOTE = (
     "Number of subsamples that distinguish a bias from zero with the same power, relative to accuracy, if the effect "
@@ -54,12 +59,13 @@ def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[
     if not paired.is_accuracy or rows.empty:
         return {}
     scores = {}
-    for name, (column, sign) in SCORES.items():
-        if rows[column].notna().all():
-            rescored = configurations(rows.assign(score=sign * rows[column], num_correct=None))
+    for score in OTHER_SCORES:
+        values = rows[score.name] if score.is_higher_better else -rows[score.name]
+        if values.notna().all():
+            rescored = configurations(rows.assign(score=values, num_correct=None))
             by_key = {each.key: each for each in rescored.configurations}
             ordered = tuple(by_key[each.key] for each in paired.configurations)
-            scores[name] = replace(rescored, configurations=ordered)
+            scores[score.title] = replace(rescored, configurations=ordered)
     return {ACCURACY: paired, **scores} if scores else {}
 
 

@@ -1,7 +1,7 @@
 """The scores that peekbench computes for each arm: one table, from which every list of scores is derived.
 
 To add a score, add an entry to `SCORES`. The store's columns, the results table and its documentation, and the JSON
-Schema of a results row follow from it.
+Schema of a results row follow from it. Analyses read it as `peekbench.results.SCORES`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Score:
     name: str
     """Column of the store and of the results table."""
     title: str
-    """Name of the score in a sentence or heading."""
+    """Name in reports of the quantity in which higher is better: the score, or its negative if a lower score is better.
+    """
     meaning: str
     """One line for the documentation."""
     unit: Unit
@@ -79,6 +80,7 @@ class Score:
     is_required: bool = False
     """Whether every arm has this score for every kind of task."""
     is_higher_better: bool = True
+    """Whether a higher score is better; analyses change the sign of other scores."""
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""
 
@@ -161,7 +163,7 @@ SCORES: tuple[Score, ...] = (
     ),
     Score(
         "log_loss",
-        "log loss",
+        "log-likelihood",
         "mean of -ln p of the true class",
         "number",
         {"classification": log_loss},
@@ -170,7 +172,7 @@ SCORES: tuple[Score, ...] = (
     ),
     Score(
         "brier",
-        "Brier score",
+        "negative Brier score",
         "mean over texts of the squared distance of the probabilities from the truth, 0 to 2",
         "number",
         {"classification": brier_score},

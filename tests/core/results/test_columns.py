@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from peekbench.records.scores import SCORES
 from peekbench.results import COLUMNS, describe_columns, load_results, results_schema
 
@@ -24,10 +26,14 @@ def error_rate(data):
     return 1 - scores.accuracy(data)
 
 scores.SCORES += (
-    scores.Score("error_rate", "error rate", "share of wrong answers", "fraction", {"classification": error_rate}),
+    scores.Score(
+        "error_rate", "negative error rate", "share of wrong answers", "fraction", {"classification": error_rate},
+        is_higher_better=False,
+    ),
 )
 from peekbench.execution.runner import run
 from peekbench.results import describe_columns, load_results, results_schema
+from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
 from peekbench.store.writer import Store
 
@@ -41,6 +47,11 @@ print(json.dumps({
     "accuracy": results["score"].tolist(),
     "documentation": describe_columns(),
     "schema": results_schema(),
+    "reported": [
+        dict(zip([column.name for column in table.columns], row))
+        for analysis in analyze(results, ["summary"]) for table in analysis.tables for row in table.rows
+        if table.title.startswith("Bias and boost by score")
+    ],
 }))
 """
 
@@ -58,6 +69,10 @@ def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) 
         "minimum": 0.0,
         "maximum": 1.0,
     }
+    assert [row["negative error rate"] for row in seen["reported"]] == pytest.approx(
+        [row["accuracy"] for row in seen["reported"]]
+    )
+    assert {row["effect"] for row in seen["reported"]} == {"bias", "boost"}
 
 
 def test_every_score_is_a_column() -> None:
