@@ -61,6 +61,7 @@ TERMS = [
     Term(r"\b_adopt\b|\b_hand_on_bases\b", "_apply_spec, _rekey_base_arms"),
     Term(r"\bdoubts?\b", "warning"),
     Term(r"\bwhat came of (it|them)\b", "the result"),
+    Term(r"\b[Cc]atalogues?\b", "catalog"),
     Term(r"\bcounted\(|(?<![\w_])signed\(", "pluralize, format_signed"),
 ]
 

@@ -32,14 +32,14 @@ def describe(
 @app.command("list")
 def list_things(
     heading: Annotated[
-        str, typer.Argument(help="all, plugins, tasks, methods, analyses, audits, executors or renderers.")
+        str, typer.Argument(help="Kind of entries, such as tasks or methods; 'plugins' for the plugins, or 'all'.")
     ] = "all",
 ) -> None:
     """List what the installed plugins offer.
 
     Example: peekbench list methods
     """
-    from peekbench.cli.catalogue import list_lines  # noqa: PLC0415 - for a fast --help
+    from peekbench.cli.catalog import list_lines  # noqa: PLC0415 - for a fast --help
 
     for line in list_lines(heading):
         echo(line)
@@ -53,11 +53,11 @@ def show(
         typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
 ) -> None:
-    """Show a task, method, analysis, audit, executor or renderer with its options; for a task also texts and a prompt.
+    """Show an entry of a plugin, such as a task or a method, with its options; for a task also texts and a prompt.
 
     Example: peekbench show hf.trec
     """
-    from peekbench.cli.catalogue import describe  # noqa: PLC0415 - for a fast --help
+    from peekbench.cli.catalog import describe  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):

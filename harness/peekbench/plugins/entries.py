@@ -6,8 +6,8 @@ A callable is a function, or a reference ``"package.module:function"`` that the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from peekbench.plugins.protocols import (
     Analyzer,
@@ -217,3 +217,22 @@ class RendererEntry:
 Entry: TypeAlias = (
     DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | RendererEntry
 )
+
+
+class EntryWithOptions(Protocol):
+    """An entry of a type that has the field `options`."""
+
+    @property
+    def summary(self) -> str:
+        """One line for lists."""
+        ...
+
+    @property
+    def options(self) -> type[Options]:
+        """Model of the options in a spec."""
+        ...
+
+
+def has_options(entry: Entry) -> TypeGuard[EntryWithOptions]:
+    """Return whether the type of an entry has the field `options`, which groups and renderers lack."""
+    return any(field_.name == "options" for field_ in fields(entry))

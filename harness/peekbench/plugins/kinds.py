@@ -1,7 +1,8 @@
 """The kinds of things that plugins register, in one table.
 
 To add a kind, add a record to `KINDS`, a hook to `hookspecs`, an entry class to `entries` and the protocol of its
-callable to `protocols`. A kind that specs can name also needs a class in `peekbench.spec.components`.
+callable to `protocols`. Validation, lists and schemas follow from the fields of the entry class. A kind that specs can
+name also needs a class in `peekbench.spec.components`.
 """
 
 from __future__ import annotations

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins.entries import (
-    AnalyzerEntry,
-    AnalyzerRole,
-    DataSourceEntry,
-    Entry,
-    MethodEntry,
-    RendererEntry,
-    TaskGroupEntry,
-)
+from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import CallableField, Reference, find_reference_error
@@ -40,27 +32,16 @@ def check_entries(entries: Mapping[str, Entry]) -> None:
     PluginError
         If a field has a wrong value; the message names the entry, the field and the expected value.
     """
-    sources = frozenset(name for name, entry in entries.items() if isinstance(entry, DataSourceEntry))
     for name, entry in entries.items():
-        errors = _group_errors(entry, sources) if isinstance(entry, TaskGroupEntry) else _entry_errors(entry)
-        if error := next(errors, ""):
+        if error := next(_entry_errors(entry, entries), ""):
             raise PluginError(f"{type(entry).__name__} {name!r}: {error}")
 
 
-def _group_errors(group: Any, sources: frozenset[str]) -> Iterator[str]:
-    if not (isinstance(group.members, tuple) and group.members and sources.issuperset(group.members)):
-        yield f"members is {group.members!r}; give a tuple of names of the plugin's own data sources"
-
-
-def _entry_errors(entry: Any) -> Iterator[str]:
+def _entry_errors(entry: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
     yield from _callable_errors(entry)
-    if isinstance(entry, RendererEntry):
-        return
-    yield from _options_errors(entry.options)
-    if isinstance(entry, MethodEntry):
-        yield from _method_errors(entry)
-    if isinstance(entry, AnalyzerEntry) and entry.role not in get_args(AnalyzerRole):
-        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
+    for field in fields(entry):
+        if check := FIELD_CHECKS.get(field.name):
+            yield from check(entry, entries)
 
 
 def _callable_errors(entry: Any) -> Iterator[str]:
@@ -76,7 +57,8 @@ def _callable_errors(entry: Any) -> Iterator[str]:
             yield f"{name} is {value!r}; give a function, or a reference such as 'package.module:function'"
 
 
-def _options_errors(options: Any) -> Iterator[str]:
+def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    options = entry.options
     if not (isinstance(options, type) and issubclass(options, Options)):
         yield f"options is {options!r}; give a class derived from peekbench.Options"
         return
@@ -85,12 +67,40 @@ def _options_errors(options: Any) -> Iterator[str]:
             yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
-def _method_errors(entry: Any) -> Iterator[str]:
-    kinds, names = frozenset(get_args(TaskKind)), frozenset(entry.options.model_fields)
+def _task_kinds_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    kinds = frozenset(get_args(TaskKind))
     if not (isinstance(entry.task_kinds, frozenset) and entry.task_kinds and entry.task_kinds <= kinds):
         yield f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or both of {sorted(kinds)}"
+
+
+def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    names = frozenset(entry.options.model_fields)
     if not (isinstance(entry.unlabeled_options, frozenset) and entry.unlabeled_options <= names):
         yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
+
+
+def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    if entry.role not in get_args(AnalyzerRole):
+        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
+
+
+def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
+    sources = frozenset(name for name, entry in entries.items() if isinstance(entry, DataSourceEntry))
+    if not (isinstance(group.members, tuple) and group.members and sources.issuperset(group.members)):
+        yield f"members is {group.members!r}; give a tuple of names of the plugin's own data sources"
+
+
+FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] = {
+    "options": _options_errors,
+    "task_kinds": _task_kinds_errors,
+    "unlabeled_options": _unlabeled_options_errors,
+    "role": _role_errors,
+    "members": _members_errors,
+}
+"""Check of each field that is not a callable, for entries of any type that has this field.
+
+Arguments are the entry and all entries of its hook.
+"""
 
 
 def options_schema(options: type[Options]) -> dict[str, Any]:

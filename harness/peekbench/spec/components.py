@@ -228,6 +228,12 @@ class ExecutorSpec(Component):
     entry: ClassVar[EntryField[ExecutorEntry]] = EntryField(ExecutorEntry)
 
 
+def component_types(base: type[Component] = Component) -> list[type[Component]]:
+    """Return all classes of components that can name an entry."""
+    own = [base] if "entry" in vars(base) else []
+    return own + [component for derived in base.__subclasses__() for component in component_types(derived)]
+
+
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
 """Components whose plugins may pin versions."""
 ComponentT = TypeVar("ComponentT", bound=Component)

@@ -10,16 +10,15 @@ from pydantic.json_schema import models_json_schema
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import RendererEntry, TaskGroupEntry
+from peekbench.plugins.entries import TaskGroupEntry, has_options
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.kinds import PluginKind
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
-from peekbench.spec.components import AnalysisSpec, AuditSpec, Component, ExecutorSpec, MethodSpec, TaskSpec
+from peekbench.spec.components import component_types
 from peekbench.spec.experiment import ExperimentSpec
 
-COMPONENTS: tuple[type[Component], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec)
 # Options that take one number or several; pydantic describes only the lists.
 NUMBERS = (
     ("Design", "num_train"),
@@ -67,7 +66,7 @@ def make_schema() -> dict[str, Any]:
         properties = definitions["Selection"]["properties"]
         description = properties[name]["description"]
         properties[name] = {"anyOf": [{"type": "string"}, several], "description": description}
-    for component in COMPONENTS:
+    for component in component_types():
         choices = _list_choices(component.entry.kind, working, definitions)
         properties = definitions[component.__name__]["properties"]
         own = {name: part for name, part in properties.items() if name not in ("use", "options")}
@@ -108,7 +107,7 @@ def broken_plugins() -> dict[str, str]:
         try:
             for entries in registry.load(plugin).offers.values():
                 for entry in entries.values():
-                    if not isinstance(entry, TaskGroupEntry | RendererEntry):
+                    if has_options(entry):
                         options_schema(entry.options)
         except PluginError as error:
             broken[plugin] = str(error)
@@ -124,7 +123,7 @@ def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[st
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
                 choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
-            assert not isinstance(entry, RendererEntry)  # it has no options
+            assert has_options(entry)  # the rules for components need them
             key = f"options of {plugin}.{thing}"
             definitions[key] = _self_contained(entry.options, key, definitions)
             choices.append(_Choice(names, entry.summary, {"$ref": f"#/$defs/{key}"}))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from peekbench.cli.catalogue import describe, list_lines
+from peekbench.cli.catalog import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
@@ -34,6 +37,39 @@ def render(figure, form):
 @hookimpl
 def peekbench_renderers():
     return [RendererEntry(name="brush", render=render, summary="draws nothing")]
+"""
+# Patches the table of kinds before any other module reads it, as an edit of that table would.
+ADD_A_KIND = """
+import sys
+from dataclasses import dataclass
+from peekbench.plugins import Options, hookspecs, kinds
+from peekbench.plugins.references import CallableField
+
+@dataclass(frozen=True, kw_only=True)
+class StemmerEntry:
+    name: str
+    stem: CallableField = CallableField()
+    summary: str
+    options: type[Options] = Options
+
+def peekbench_stemmers():
+    pass
+
+hookspecs.peekbench_stemmers = hookspecs.hookspec(peekbench_stemmers)
+hookspecs.StemmerEntry = StemmerEntry
+kinds.KINDS += (kinds.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
+from peekbench.cli.catalog import describe, list_lines
+from peekbench.spec.json_schema import broken_plugins
+print(*list_lines("stemmers"), *describe("porter"), broken_plugins().get("porter", "schema OK"), sep="\\n")
+"""
+STEMMER = """
+from peekbench import Options, hookimpl
+from peekbench.plugins.hookspecs import StemmerEntry
+class Porter(Options):
+    step: int = 5
+@hookimpl
+def peekbench_stemmers():
+    return [StemmerEntry(name="porter", stem=print, options=Porter, summary="cuts suffixes")]
 """
 Install = Callable[..., None]
 
@@ -186,6 +222,28 @@ def test_each_entry_type_has_one_kind() -> None:
     types = [entry_type for kind in KINDS for entry_type in kind.entry_types]
     assert len(set(types)) == len(types) == 7
     assert kind_of(AnalyzerEntry).plural == "analyses"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("", ""),
+            "  porter                     cuts suffixes\nporter: stemmer\ncuts suffixes\noptions:\n  step: int, def",
+        ),
+        (("stem=print", "stem=7"), "stem is 7; give a function"),
+        (("options=Porter", "options=int"), "options is <class 'int'>; give a class"),
+    ],
+)
+def test_a_kind_is_added_in_one_place(
+    change: tuple[str, str], message: str, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("porter", STEMMER.replace(*change) if change[0] else STEMMER)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    done = subprocess.run([sys.executable, "-c", ADD_A_KIND], capture_output=True, text=True, check=False)
+    assert message in done.stdout + done.stderr
+    assert ("schema OK" in done.stdout) == (change[0] == "")
 
 
 def test_default_entry_with_a_role_comes_with_the_core(install: Install) -> None:

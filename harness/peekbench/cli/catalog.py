@@ -16,7 +16,7 @@ from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, RendererEntry, TaskGroupEntry
+from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
@@ -47,7 +47,8 @@ def list_lines(heading: str) -> Iterator[str]:
         return _plugin_lines()
     if heading not in kinds:
         raise PluginError(f"cannot list {heading!r}; choose from: all, plugins, {', '.join(kinds)}")
-    return _task_lines() if heading == "tasks" else _kind_lines(kinds[heading])
+    kind = kinds[heading]
+    return _task_lines() if kind == kind_of(DataSourceEntry) else _kind_lines(kind)
 
 
 def _plugin_lines() -> Iterator[str]:
@@ -204,14 +205,12 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
     if isinstance(entry, TaskGroupEntry):
         plugin, _ = registry.split_use(use)
         lines.append(f"members: {', '.join(registry.join_use(plugin, member) for member in entry.members)}")
-        return "\n".join(lines)
-    if isinstance(entry, RendererEntry):
-        return "\n".join(lines)
     if isinstance(entry, MethodEntry):
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
-    lines.append("options:" if entry.options.model_fields else "options: none")
-    for option in _option_lines(entry.options):
-        lines += option
+    if has_options(entry):
+        lines.append("options:" if entry.options.model_fields else "options: none")
+        for option in _option_lines(entry.options):
+            lines += option
     return "\n".join(lines)
 
 
