@@ -19,7 +19,7 @@ class WinRate(Options):
 
 
 def win_rate(results: pd.DataFrame, *, options: WinRate) -> Analysis:
-    """Count in how many trials the arm test beats the arm extra, and loses to it.
+    """Count the trials in which the `test` score is higher, and those in which the `extra` score is higher.
 
     The interval of the win rate is that of Clopper and Pearson (1934), which assumes independent trials.
     """
@@ -49,7 +49,7 @@ def win_rate(results: pd.DataFrame, *, options: WinRate) -> Analysis:
         )
     counts = tuple(Column(name, "count") for name in ("trials", "wins", "losses"))
     limits = (Column("win rate from", "fraction"), Column("to", "fraction"))
-    note = "A win is a trial in which the arm test scores higher than the arm extra. Ties count for neither arm."
+    note = "A win is a trial in which the test arm scores higher than the extra arm. Ties count for neither arm."
     table = Table(effects.title("Win rate"), (*effects.columns, *counts, *limits), tuple(rows), note)
     return Analysis("win_rate", (table,), verdicts=tuple(verdicts))
 
