@@ -43,6 +43,7 @@ def test_the_few_shot_spec_has_as_many_models_as_the_study(script: ModuleType) -
     assert re.findall(r"\*\*([\d,]+)\*\*", script.design()["design"]) == ["81,000", "135,000"]
 
 
+@pytest.mark.slow
 def test_table_1_is_reproduced_to_the_printed_digit(script: ModuleType, published: Path) -> None:
     few = load_results(published / "few_shot")
     assert script.table_1(few)["same"] == "16"
@@ -58,6 +59,7 @@ def test_truncated_counts_are_at_most_one_lower(script: ModuleType, published: P
     assert lower.sum() == 1235
 
 
+@pytest.mark.slow
 def test_the_script_finds_its_tables_and_columns(script: ModuleType, published: Path, tmp_path: Path) -> None:
     """A run on three tasks with few repetitions fails if a table or column has another name."""
     few, zero = (load_results(published / name) for name in ("few_shot", "zero_shot"))

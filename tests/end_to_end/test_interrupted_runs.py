@@ -99,6 +99,7 @@ def have_ended(processes: list[psutil.Process]) -> bool:
     return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers() -> None:
     results = []
     for workers in (1, 2, 3):
@@ -111,6 +112,7 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_killed_at_random_times_loses_only_running_trials(workers: int) -> None:
     assert finish(write_spec("whole"), 1).returncode == 0
@@ -135,6 +137,7 @@ def test_a_run_killed_at_random_times_loses_only_running_trials(workers: int) ->
     assert numbers("killed") == numbers("whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "sign"), [(1, signal.SIGINT), (2, signal.SIGINT), (2, signal.SIGTERM)])
 def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers: int, sign: signal.Signals) -> None:
     spec = write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60})
@@ -157,6 +160,7 @@ def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers
     assert f"{len(stored):,} already done" in again.stdout
 
 
+@pytest.mark.slow
 def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
     dies = {"use": "toy.faulty", "name": "dies", "options": {"error": "kill", "marker": str(tmp_path / "died")}}
     completed = finish(write_spec("once", methods=["toy.vote", dies]), 2)
@@ -165,6 +169,7 @@ def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path)
     assert len(done("once")) == 48
 
 
+@pytest.mark.slow
 def test_a_trial_that_always_kills_its_worker_fails_and_others_continue() -> None:
     dies = {"use": "toy.faulty", "name": "dies", "options": {"error": "kill", "share": 0.2}}
     completed = finish(write_spec("always", methods=["toy.vote", dies]), 2)
@@ -178,6 +183,7 @@ def test_a_trial_that_always_kills_its_worker_fails_and_others_continue() -> Non
     assert f"{len(failures)} trials failed" in completed.stdout
 
 
+@pytest.mark.slow
 def test_workers_killed_at_random_are_replaced() -> None:
     assert finish(write_spec("calm"), 1).returncode == 0
     process = start(write_spec("attacked", executor={"use": "local", "options": {"retries": 20}}), 2)
@@ -192,6 +198,7 @@ def test_workers_killed_at_random_are_replaced() -> None:
     assert numbers("attacked") == numbers("calm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["raise", "exit", "surrogate", "nan", "shape", "sum", "type"])
 def test_failures_are_stored_and_reported_and_other_trials_continue(error: str) -> None:
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"error": error, "share": 0.5}}
@@ -224,6 +231,7 @@ def test_failed_trials_are_repeated_by_the_next_run(tmp_path: Path) -> None:
     assert len(done("fixed")) == 48
 
 
+@pytest.mark.slow
 def test_processes_started_by_methods_end_with_a_killed_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PEEKBENCH_TEST_OF", str(tmp_path))
     parts = {"tasks": ["toy.words"], "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3}}

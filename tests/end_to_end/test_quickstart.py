@@ -28,6 +28,7 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return folder, json.loads((folder / "reports" / "quickstart" / "report.json").read_text())
 
 
+@pytest.mark.slow
 def test_controls_have_their_known_bias(quickstart: Any) -> None:
     folder, report = quickstart
     wide = paired_scores(load_results(folder / "runs" / "quickstart.sqlite"))

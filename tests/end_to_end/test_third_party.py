@@ -86,6 +86,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment
 
 
+@pytest.mark.slow
 def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     listed = installed.peekbench("list")
     for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "outlines"):
@@ -95,6 +96,7 @@ def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     assert "Longest run of words that counts as a term." in shown
 
 
+@pytest.mark.slow
 def test_schema_has_the_options(installed: Environment) -> None:
     definitions = json.loads(installed.peekbench("schema"))["$defs"]
     assert definitions["options of centroid.tfidf"]["properties"]["max_words"]["default"] == 1
@@ -105,24 +107,28 @@ def test_schema_has_the_options(installed: Environment) -> None:
     assert "win_rate" in definitions["AnalysisSpec"]["anyOf"][0]["enum"]
 
 
+@pytest.mark.slow
 def test_options_are_validated_with_the_model_of_the_plugin(installed: Environment) -> None:
     spec = (installed.source / "tickets.yaml").read_text().replace("hints: 0.1", "hints: 2")
     (installed.folder / "bad.yaml").write_text(spec)
     assert "tasks[1].options.hints" in installed.peekbench("validate", "bad.yaml", status=2)
 
 
+@pytest.mark.slow
 def test_method_passes_contract_checks(installed: Environment) -> None:
     lines = installed.peekbench("check", "centroid.tfidf", "--options", "{max_words: 2}").splitlines()
     assert len(lines) >= 10
     assert all(line.startswith("passed") for line in lines)
 
 
+@pytest.mark.slow
 def test_tests_of_the_distribution_pass(installed: Environment) -> None:
     done = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(installed.source))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_spec_runs_to_a_report(installed: Environment) -> None:
     spec = installed.source / "tickets.yaml"
     assert "2 tasks, 2 methods, 80 trials" in installed.peekbench("validate", str(spec))
@@ -157,6 +163,7 @@ def scores(environment: Environment, run: str) -> list[list[Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_error_after_uninstalling_names_plugin_and_remedy(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.create()
@@ -170,6 +177,7 @@ def test_error_after_uninstalling_names_plugin_and_remedy(tmp_path: Path) -> Non
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_broken_plugin_affects_no_other_plugin(tmp_path: Path) -> None:
     environment = Environment(tmp_path)
     environment.create()

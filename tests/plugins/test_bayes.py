@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
 
+@pytest.mark.slow
 def test_intervals_have_their_nominal_coverage() -> None:
     """250 data sets are sampled together; their tasks and models differ in effect and in noise."""
     rng = np.random.default_rng(3)
@@ -152,6 +153,7 @@ def test_models_are_paired_by_subsample_number() -> None:
     assert np.array_equal(first.difference, again.difference[np.ix_(*order)])
 
 
+@pytest.mark.slow
 def test_missing_subsamples_single_subsamples_and_other_scores(simulate: Simulate) -> None:
     results = simulate(0.02, subsamples=12)
     shorter = results[~((results["task"] == "task1") & (results["subsample"] >= 5))]
@@ -212,6 +214,7 @@ def test_interval_of_other_tasks_agrees_with_a_paired_t_over_tasks() -> None:
     assert (summary.high - summary.low) / 2 == pytest.approx(half, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hierarchical", "meta"])
 def test_analyses_pass_the_contract_checks(simulate: Simulate, name: str) -> None:
     spec = make_component(AnalysisSpec, f"bayes.{name}", {"draws": 100})

@@ -83,6 +83,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_test", "preset"), [(500, "paper"), (500, "random_slopes"), (200, "paper")])
 def test_published_accuracies_reproduce_the_published_effect(published: Path, num_test: int, preset: Any) -> None:
     arms = next(

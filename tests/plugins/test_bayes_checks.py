@@ -43,6 +43,7 @@ def test_mean_effects_of_the_priors_agree_with_the_formula(simulate: Simulate) -
     assert row["observed"] == pytest.approx(0.01, abs=0.005)
 
 
+@pytest.mark.slow
 def test_spreads_of_the_priors_agree_with_the_formula() -> None:
     rng = np.random.default_rng(0)
     priors = DifferencePriors(task_sd=0.04, cell_sd=0.03, residual_sd=0.05, residual_df=1e6)
@@ -150,6 +151,7 @@ def test_components_are_estimated_from_the_results(simulate: Simulate) -> None:
     assert components.cell == 0
 
 
+@pytest.mark.slow
 def test_known_biases_are_recovered(simulate: Simulate) -> None:
     """With 400 data sets, the standard error of a share is 1.6 points at 89%."""
     results = simulate(0.004, subsamples=20, noise=0.03)
@@ -184,6 +186,7 @@ def test_recovery_with_two_models_and_with_other_scores(simulate: Simulate) -> N
     assert single["standard deviation"] == "single differences"
 
 
+@pytest.mark.slow
 def test_warnings_name_inaccurate_coverage(simulate: Simulate) -> None:
     few = simulate(0.0, tasks=2, subsamples=2)
     (wide,) = analyze(few, "recovery", biases=[0.01], draws=100).warnings

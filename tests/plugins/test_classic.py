@@ -24,6 +24,7 @@ from peekbench.testing import check_method, make_case
 METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_pass_the_contract_checks(use: str) -> None:
     assert [outcome for outcome in check_method(use) if not outcome.passed] == []
@@ -123,6 +124,7 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
     assert probabilities.sum(axis=1) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", METHODS)
 def test_probabilities_do_not_depend_on_the_hash_seed(use: str) -> None:
     code = f"""
@@ -144,6 +146,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert json.loads(results[0]) == json.loads(results[1])
 
 
+@pytest.mark.slow
 def test_lsa_with_few_components_is_biased_on_real_text(tmp_path: Path) -> None:
     """An SVD fitted on the test texts has a bias well above its standard error."""
     spec = make_spec(

@@ -66,6 +66,7 @@ def only_finding(table: pd.DataFrame, **options: Any) -> dict[str, Any]:
     return finding
 
 
+@pytest.mark.slow
 def test_published_base_arms_that_depend_on_n_are_located(published: Path) -> None:
     all_findings = findings(load_results(published / "few_shot"))
     base = [finding for finding in all_findings if finding["finding"] == "the base arm depends on n"]
@@ -98,6 +99,7 @@ def test_clean_table_lists_the_checks() -> None:
     assert analysis.warnings == ()
 
 
+@pytest.mark.slow
 def test_false_positive_rate_is_at_most_the_level() -> None:
     """40 clean tables at a level of 0.2, which allows 8 false positives, and 20 at the default level."""
 

@@ -18,6 +18,7 @@ from peekbench.spec.experiment import make_spec
 from peekbench.testing import check_method, make_case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
 def test_controls_pass_the_contract_checks(use: str) -> None:
     assert [outcome for outcome in check_method(use) if not outcome.passed] == []

@@ -70,6 +70,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_tasks_are_large_enough_and_clean(recipe: Recipe, folders: Folders) -> None:
     dataset = load(options=OPTIONS, folders=folders, recipe=recipe)
     check_dataset(dataset, recipe.task)
@@ -207,6 +208,7 @@ def _load_numpy(cache: Path) -> Dataset:
     return load(options=OPTIONS, folders=Folders(spec=cache, cache=cache), recipe=NUMPY)
 
 
+@pytest.mark.slow
 def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _load_numpy(tmp_path)
     (file,) = (tmp_path / "docstrings").iterdir()

@@ -234,6 +234,7 @@ def cell(analysis: Analysis, name: str, table: int = 0, row: int = 0) -> Any:
     return analysis.tables[table].rows[row][columns.index(name)]
 
 
+@pytest.mark.slow
 def test_a_model_trained_on_the_published_order_prefers_it(train_on: Any) -> None:
     texts = make_texts(160, 0)
     analysis = audit(train_on(tuple(texts)), {"seen": make_dataset(texts)})
@@ -260,6 +261,7 @@ def test_an_untrained_model_has_no_preference(untrained: Path) -> None:
     assert min(cell(analysis, "p, exact", row=row) for row in range(5)) > 0.01
 
 
+@pytest.mark.slow
 def test_a_preference_for_an_order_with_similar_neighbors_is_inconclusive(train_on: Any) -> None:
     """The rows are not exchangeable, so a model that has never seen the texts prefers their order."""
     model = train_on(tuple(make_related_texts(400, 0)), epochs=8)

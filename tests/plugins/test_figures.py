@@ -86,6 +86,7 @@ def test_inline_pictures_have_different_ids_and_no_style_rules(figure: Figure) -
         assert not re.search(r"(href|src|url)\W*(https?:|//)", re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
 
 
+@pytest.mark.slow
 @each_kind
 def test_pictures_have_a_title_and_a_description(figure: Figure) -> None:
     root = ElementTree.fromstring(draw(figure, "inline svg").decode())

@@ -29,6 +29,7 @@ def drawn(figure: Figure) -> Iterator[Any]:
         yield picture
 
 
+@pytest.mark.slow
 @each_large
 def test_texts_neither_overlap_nor_leave_the_picture(figure: Figure) -> None:
     with drawn(figure) as picture:
@@ -64,6 +65,7 @@ def test_axes_are_labeled_with_units(figure: Figure) -> None:
     assert "Shaded: differences below 0.5" in texts
 
 
+@pytest.mark.slow
 @each_large
 def test_ticks_are_labeled_and_include_zero(figure: Figure) -> None:
     with drawn(figure) as picture:

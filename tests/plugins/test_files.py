@@ -299,6 +299,7 @@ def test_the_name_of_the_plugin_is_sufficient(tmp_path: Path) -> None:
     assert load_dataset("files", {"path": str(tmp_path / "rows.csv")}, folder=Path("/")).labels == (1, 0, 1)
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_the_hash_seed_and_loading_is_light(tmp_path: Path) -> None:
     content = "text,label\n" + "".join(f"text {n % 90},{'xyzuvw'[n % 6]}\n" for n in range(180))
     (tmp_path / "rows.csv").write_text(content)

@@ -57,6 +57,7 @@ SUBJECTS = Dataset(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["finetune.tapt", "finetune.overtrain"])
 @pytest.mark.parametrize("more", [{}, {"precision": "bf16", "lora": {"rank": 4}}])
 def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], folder: Path) -> None:
@@ -64,6 +65,7 @@ def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], folder
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
 
+@pytest.mark.slow
 def test_pretraining_and_classification_learn_and_report_metrics(folder: Path, tmp_path: Path) -> None:
     case = case_of("finetune.tapt", folder, tmp_path)
     base, extra = case.fit(None), case.fit(case.unlabeled)
@@ -80,6 +82,7 @@ def test_pretraining_and_classification_learn_and_report_metrics(folder: Path, t
     assert not np.allclose(base.predict(case.test), extra.predict(case.test))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_every_architecture_is_pretrained_and_finetuned(name: str, tmp_path: Path) -> None:
     case = case_of("finetune.tapt", save_model(name, tmp_path / name), tmp_path, precision="bf16")
@@ -88,6 +91,7 @@ def test_every_architecture_is_pretrained_and_finetuned(name: str, tmp_path: Pat
     assert predictor.metrics["pretraining_loss_2"] < predictor.metrics["pretraining_loss_1"]
 
 
+@pytest.mark.slow
 def test_defaults_are_those_of_the_paper(folder: Path, tmp_path: Path) -> None:
     """arXiv 2410.00179, section 4: BERT two epochs and [CLS], GPT-2 one epoch and the last token."""
     spec = make_component(MethodSpec, "finetune.tapt", {"model": str(folder)})
@@ -109,6 +113,7 @@ def test_defaults_are_those_of_the_paper(folder: Path, tmp_path: Path) -> None:
     assert (classification["weight_decay"], classification["schedule"]) == (0.01, "linear")
 
 
+@pytest.mark.slow
 def test_overtraining_takes_more_epochs_and_reports_the_loss_of_plain_pretraining(folder: Path, tmp_path: Path) -> None:
     plain = case_of("finetune.tapt", folder, tmp_path)
     more = case_of("finetune.overtrain", folder, tmp_path)
@@ -133,6 +138,7 @@ def test_pooling_takes_the_first_token_the_last_token_or_the_mean() -> None:
     assert pool(hidden, part, "mean").tolist() == [[0, 1], [3, 4], [8, 9]]
 
 
+@pytest.mark.slow
 def test_reduced_micro_batch_size_is_a_metric(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path)
     expected = case.predict(case.unlabeled)
@@ -167,6 +173,7 @@ def spec_of(folder: Path, workers: int, name: str) -> ExperimentSpec:
     )
 
 
+@pytest.mark.slow
 def test_runs_give_the_same_results_for_any_number_of_workers(folder: Path, tmp_path: Path) -> None:
     tables = []
     for workers in (1, 2):

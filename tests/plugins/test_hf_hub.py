@@ -62,6 +62,7 @@ def serve_pinned(hub: LoopbackHub, task: str) -> str:
     return location.revision or hub.sha(layout.repository, layout.branch.replace("@", "/"))
 
 
+@pytest.mark.slow
 def test_every_task_loads_from_a_repository_with_its_layout(hub: LoopbackHub, tmp_path: Path) -> None:
     assert len(LAYOUTS) == 25
     assert {task.name for task in TASKS} == set(LAYOUTS)
@@ -87,6 +88,7 @@ def test_every_task_loads_from_a_repository_with_its_layout(hub: LoopbackHub, tm
     assert sum(len(layout.files) for layout in LAYOUTS.values()) == 28
 
 
+@pytest.mark.slow
 def test_offline_loading_uses_the_cache_or_reports_missing_data(hub: LoopbackHub, tmp_path: Path) -> None:
     for task in ("trec", "limit", "emo"):
         write_repository(task, hub.folder)
@@ -109,6 +111,7 @@ def test_offline_loading_uses_the_cache_or_reports_missing_data(hub: LoopbackHub
     assert "not in this machine's cache" in missing["error"]
 
 
+@pytest.mark.slow
 def test_cached_tasks_load_without_the_client_library(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("limit", hub.folder)
     load(hub, tmp_path, "hf.limit")
@@ -121,6 +124,7 @@ def test_cached_tasks_load_without_the_client_library(hub: LoopbackHub, tmp_path
     assert hub.requests == []
 
 
+@pytest.mark.slow
 def test_a_task_stays_at_the_first_commit_of_a_moving_branch(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("emo", hub.folder)
     before = hub.keep("aladar/emo")
@@ -140,6 +144,7 @@ def test_a_task_stays_at_the_first_commit_of_a_moving_branch(hub: LoopbackHub, t
     assert "not in this machine's cache" in offline["error"], "another commit is cached, but was not requested"
 
 
+@pytest.mark.slow
 def test_the_next_location_is_used_if_the_first_does_not_exist(hub: LoopbackHub, tmp_path: Path) -> None:
     """The definition of financial_phrasebank also names a commit of the main branch."""
     layout = LAYOUTS["financial_phrasebank"]
@@ -152,6 +157,7 @@ def test_the_next_location_is_used_if_the_first_does_not_exist(hub: LoopbackHub,
     assert (result["revision"], len(result["texts"])) == (sha, 9)
 
 
+@pytest.mark.slow
 def test_missing_repositories_and_commits_are_reported_with_alternatives(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.folder.mkdir()
     write_repository("trec", hub.folder)
@@ -169,6 +175,7 @@ def test_missing_repositories_and_commits_are_reported_with_alternatives(hub: Lo
     assert "CogComp/trec, nowhere: no such commit or branch" in revision["error"]
 
 
+@pytest.mark.slow
 def test_a_gated_repository_is_reported(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("emo", hub.folder)
     hub.gated.add("aladar/emo")
@@ -177,6 +184,7 @@ def test_a_gated_repository_is_reported(hub: LoopbackHub, tmp_path: Path) -> Non
     assert "hf auth login" in result["error"]
 
 
+@pytest.mark.slow
 def test_a_truncated_copy_is_refused(hub: LoopbackHub, tmp_path: Path) -> None:
     branch = write_repository("limit", hub.folder)
     (branch / "default" / "train").rename(branch / "default" / "partial-train")
@@ -185,12 +193,14 @@ def test_a_truncated_copy_is_refused(hub: LoopbackHub, tmp_path: Path) -> None:
     assert re.search("truncated .default/partial-train", result["error"])
 
 
+@pytest.mark.slow
 def test_missing_shards_are_reported(hub: LoopbackHub, tmp_path: Path) -> None:
     branch = write_repository("yahoo_answers_topics", hub.folder)
     (branch / "yahoo_answers_topics" / "train-00000-of-00002.parquet").unlink()
     assert "1 of 2 files" in load_one(hub, tmp_path, "hf.yahoo_answers_topics")["error"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_download_leaves_nothing_behind(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("emo", hub.folder)
     hub.cut["emo-train.arrow"] = 500
@@ -202,6 +212,7 @@ def test_an_interrupted_download_leaves_nothing_behind(hub: LoopbackHub, tmp_pat
     assert len(load_one(hub, tmp_path, "hf.emo")["texts"]) == ROWS
 
 
+@pytest.mark.slow
 def test_an_unreachable_endpoint_fails_within_seconds(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.stop()
     started = time.monotonic()
@@ -211,6 +222,7 @@ def test_an_unreachable_endpoint_fails_within_seconds(hub: LoopbackHub, tmp_path
     assert "HF_ENDPOINT" in result["error"]
 
 
+@pytest.mark.slow
 def test_other_datasets_load_from_the_parquet_copy_or_from_files(hub: LoopbackHub, tmp_path: Path) -> None:
     """The datasets have several configurations, files named after the split, and a glob pattern."""
     write_repository("frenk_hate_en", hub.folder)
@@ -242,6 +254,7 @@ def test_other_datasets_load_from_the_parquet_copy_or_from_files(hub: LoopbackHu
     assert CONVERSION == "refs@convert@parquet"
 
 
+@pytest.mark.slow
 def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Path) -> None:
     for task in ("emo", "limit"):
         write_repository(task, hub.folder)
@@ -285,6 +298,7 @@ def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_show_prints_the_definition_without_a_network(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("trec", hub.folder)
     serve_pinned(hub, "trec")
@@ -321,6 +335,7 @@ executor: {use: local, options: {workers: 2}}
 CLI = "import sys; from peekbench.cli import main; sys.argv[0] = 'peekbench'; main()"
 
 
+@pytest.mark.slow
 def test_a_spec_is_locked_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_path: Path) -> None:
     for task in ("trec", "emo"):
         write_repository(task, hub.folder)

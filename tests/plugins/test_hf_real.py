@@ -43,6 +43,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_rows_are_the_same_from_a_mirror_and_through_the_client(tmp_path: Path) -> None:
     fingerprints = {}
     for task, rows in ROWS.items():
@@ -65,6 +66,7 @@ def test_rows_are_the_same_from_a_mirror_and_through_the_client(tmp_path: Path) 
     assert all(len(revision) == 40 for _, _, revision in loaded)
 
 
+@pytest.mark.slow
 def test_a_spec_runs_on_real_tasks(tmp_path: Path) -> None:
     spec = make_spec(
         {

@@ -86,6 +86,7 @@ def test_ties_are_paired_by_subsample() -> None:
     assert {row["tie"] for row in find_rows(rank(disjoint), "Leaderboard")} == {"a"}
 
 
+@pytest.mark.slow
 def test_equal_methods_seldom_differ() -> None:
     """The error rate applies to all pairs together."""
     rng = np.random.default_rng(5)

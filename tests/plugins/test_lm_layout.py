@@ -83,6 +83,7 @@ def test_packed_texts_give_the_same_results_as_separate_texts(any_model: Languag
     assert hidden.shape == (part.step.num_tokens, any_model.hidden_size)
 
 
+@pytest.mark.slow
 def test_training_does_not_depend_on_the_micro_batch_size(model: LanguageModel) -> None:
     texts = some_texts(model)
     outcomes = []

@@ -183,6 +183,7 @@ def describe(hub: LoopbackHub, home: Path, model: str, revision: str = "", **var
     return json.loads(process.stdout)
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_is_downloaded_at_one_commit_without_files_that_may_contain_code(
     folder: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
@@ -261,6 +262,7 @@ def test_folders_and_built_in_models_need_no_pin(folders: Folders) -> None:
 # Built-in models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILTIN_MODELS)
 def test_a_built_in_model_is_trained_once_and_learns(
     name: str, folders: Folders, monkeypatch: pytest.MonkeyPatch

@@ -110,6 +110,7 @@ def test_masking_selects_the_requested_fraction_and_no_special_token(tmp_path: P
     assert (targets[is_selected] == 50).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_pretraining_reduces_the_loss(model: LanguageModel, precision: Any) -> None:
     """In bf16, weights that are rounded only once would never change."""

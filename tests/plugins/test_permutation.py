@@ -81,6 +81,7 @@ def test_p_values_agree_with_the_t_test_for_normal_differences() -> None:
         assert greater == pytest.approx(ttest_1samp(task, 0, alternative="greater").pvalue, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_test", [200, None])
 def test_false_positive_rate_is_nominal(num_test: int | None) -> None:
     """Of 1,500 tests without an effect, 5% have p <= 0.05, within three standard errors; the same at other levels."""

@@ -100,6 +100,7 @@ def test_one_size_is_split_by_the_published_share() -> None:
     assert method.noise.within(100) == pytest.approx(measurement.within)
 
 
+@pytest.mark.slow
 def test_minimum_detectable_biases_of_the_published_design(published: Path) -> None:
     """In simulations with n=500, sign-flip tests detected 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
     detection = {
@@ -119,6 +120,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
         assert typical.evenness == pytest.approx(fitted[label].evenness, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
     """Arms are swapped at random within trials and biases planted, 300 times; benchmarks/power.py has all cells."""

@@ -115,6 +115,7 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 # Methods
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("use", "settings"),
     [("zero_shot", {"scoring": {"prior_correction": "content_free"}}), ("few_shot", {"num_examples": 2})],

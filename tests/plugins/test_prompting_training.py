@@ -81,6 +81,7 @@ def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any
     return make_case(use, spec.entry, spec.options, tmp_path, DATASET)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("use", "settings"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
 )
@@ -95,6 +96,7 @@ def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], tm
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mistral", "gpt_neox"])
 def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path: Path) -> None:
     case = make_method_case("prompting.pretrain", save_long_context_model(name, tmp_path / name), tmp_path)
@@ -109,6 +111,7 @@ def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path:
     assert {"loading_seconds", "peak_memory_mb", "scoring_seconds"} <= extra.metrics.keys()
 
 
+@pytest.mark.slow
 def test_the_base_arm_is_zero_shot_and_shared(folder: Path, tmp_path: Path) -> None:
     options = {"model": str(folder), **QUICK}
     untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(folder)})
@@ -148,6 +151,7 @@ def test_pretraining_uses_all_tokens_of_prompts_without_answers(
         assert prompt.endswith(f"\n\n### Text: {text}\n### Answer:")
 
 
+@pytest.mark.slow
 def test_finetuning_uses_only_the_answers_of_the_train_set(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +219,7 @@ def test_packed_texts_with_separate_attention_match_single_prompts(folder: Path)
             torch.testing.assert_close(hidden[start:end], expected[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_attention_option_changes_losses(folder: Path, tmp_path: Path) -> None:
     losses = []
     for attention in ("sequence", "text"):
@@ -225,12 +230,14 @@ def test_the_attention_option_changes_losses(folder: Path, tmp_path: Path) -> No
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_share_of_cut_texts_is_recorded(folder: Path, tmp_path: Path) -> None:
     case = make_method_case("prompting.pretrain", folder, tmp_path, context_length=256)
     long = [f"{text} {'x' * 400 * (row % 2)}" for row, text in enumerate(case.unlabeled)]
     assert case.fit(long).metrics["pretraining_share_cut"] == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.slow
 def test_running_out_of_memory_is_recorded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_method_case(
         "prompting.pretrain",
@@ -369,6 +376,7 @@ def test_four_bit_weights_without_adapters_are_refused() -> None:
         make_component(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
 
 
+@pytest.mark.slow
 def test_a_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
     model = next(
         (parent / "shared/data/models/stories260K" for parent in REPOSITORY.parents if (parent / "shared").is_dir()),
@@ -381,6 +389,7 @@ def test_a_pretrained_model_learns_from_prompts(tmp_path: Path) -> None:
     assert metrics["pretraining_loss_3"] < 0.9 * metrics["pretraining_loss_1"]
 
 
+@pytest.mark.slow
 def test_runs_are_reproducible_and_share_the_base_arm(folder: Path, tmp_path: Path) -> None:
     summaries = []
     for name in ("first", "second"):

@@ -66,6 +66,7 @@ def test_means_and_errors_by_hand() -> None:
     assert by_task["b"]["boost"] == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_table_1_follows_from_the_published_accuracies(published: Path) -> None:
     averages = find_rows(summarize(load_results(published / "few_shot")), AVERAGES)
     means = {(row["model"], row["num_test"], row["effect"]): row["mean"] * 100 for row in averages}

@@ -155,6 +155,7 @@ def test_the_region_is_shaded_if_all_configurations_share_it(simulate: Simulate)
     assert isinstance(figure, Forest) and figure.axis.region == 0
 
 
+@pytest.mark.slow
 def test_the_published_accuracies_have_a_violin_for_each_task(published: Path) -> None:
     analysis = summarize(load_results(published / "few_shot"))
     (figure,) = find_figures(analysis, "Bias of single")

@@ -69,6 +69,7 @@ def ratio_to_error(values: Any) -> float:
     return float(values.mean() / (values.std(ddof=1) / np.sqrt(len(values))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["regression", "classification"])
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_pass_the_contract_checks(use: str, kind: str) -> None:
@@ -188,6 +189,7 @@ def test_pca_and_screening_share_their_base_arm() -> None:
     assert make_component(MethodSpec, "tabular.pca", {"num_components": 9}).base_key() in keys
 
 
+@pytest.mark.slow
 def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     """With the same data sets and other splits, biases agree within their errors and have the right order."""
     spec = load_spec(SPECS / "pca_small.yaml").with_executor_options(workers=1)
@@ -209,6 +211,7 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     assert by_rank == sorted(by_rank)
 
 
+@pytest.mark.slow
 def test_full_spec_has_the_design_of_the_study() -> None:
     spec = load_spec(SPECS / "pca.yaml")
     trials = list(make_trials(spec))
@@ -246,6 +249,7 @@ def test_standardization_without_a_penalty_has_exactly_no_bias(tmp_path: Path) -
     assert np.abs(values).max() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("penalty", "noise", "sign"),
     [(300.0, 0.0, -1), (5.0, 2000.0, 1)],
@@ -257,6 +261,7 @@ def test_standardization_with_a_penalty_is_biased(penalty: float, noise: float, 
     assert sign * ratio_to_error(values) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("informative", "noise", "sign"),
     [(20, 0.0, 1), (1, 3000.0, -1)],
@@ -268,6 +273,7 @@ def test_screening_is_biased(informative: int, noise: float, sign: int, tmp_path
     assert sign * ratio_to_error(biases(spec)) > 4
 
 
+@pytest.mark.slow
 def test_components_are_biased_up_in_classification(tmp_path: Path) -> None:
     raw = {
         "name": "classes",

@@ -38,6 +38,7 @@ def test_help_of_each_command_has_an_example(command: str) -> None:
     assert f"Example: peekbench {command}" in " ".join(peek(command, "--help").stdout.split())
 
 
+@pytest.mark.slow
 def test_run_report_and_analyze_one_store(spec: str) -> None:
     ran = peek("run", spec)
     assert "12 of 12 trials" in ran.stdout
@@ -55,6 +56,7 @@ def test_run_report_and_analyze_one_store(spec: str) -> None:
     assert content["spec"]["seed"] == 7
 
 
+@pytest.mark.slow
 def test_runs_are_compared_and_ranked(spec: str) -> None:
     peek("run", spec)
     Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
@@ -88,6 +90,7 @@ def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
     assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed
 
 
+@pytest.mark.slow
 def test_lock_and_prefetch_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
     assert "nothing to lock" in peek("lock", spec).stdout
@@ -105,6 +108,7 @@ def test_lock_and_prefetch_print_versions_and_steps(spec: str, monkeypatch: pyte
     assert "revision 8" in peek("lock", spec, "--newest").stdout
 
 
+@pytest.mark.slow
 def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from hub_repositories import write_repository
 
@@ -131,6 +135,7 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None:
     Path("rows.csv").write_text("text,label\nGood fun.,pos\nDull.,neg\n")
     assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
@@ -140,6 +145,7 @@ def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None
     assert "gone.csv" in gone.stderr
 
 
+@pytest.mark.slow
 def test_store_and_reports_can_be_elsewhere(spec: str, make_raw: Any) -> None:
     Path(spec).write_text(yaml.safe_dump(make_raw(executor="local")))
     done = peek("run", spec, "--store", "here/it.sqlite", "--reports", "there", "--workers", "2")
@@ -148,6 +154,7 @@ def test_store_and_reports_can_be_elsewhere(spec: str, make_raw: Any) -> None:
     assert "written: there/small/report.txt" in done.stdout
 
 
+@pytest.mark.slow
 def test_report_draws_pictures_without_a_network(spec: str) -> None:
     peek("run", spec)
     done = peek("report", "small", "--pictures", "drawn")
@@ -161,6 +168,7 @@ def test_report_draws_pictures_without_a_network(spec: str) -> None:
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
 
 
+@pytest.mark.slow
 def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,100,0.5,0.6\na,100,0.5,0.62\n" * 20)
     done = peek("analyze", "scores.csv", "--reports", "judged")
@@ -171,6 +179,7 @@ def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
     assert "biased up" not in only.stdout
 
 
+@pytest.mark.slow
 def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     Path("holes.csv").write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.5,0.6\nb,0,0.5,0.6\n")
     refused = peek("analyze", "holes.csv", status=2)
@@ -179,6 +188,7 @@ def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     assert "Warning" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
 
 
+@pytest.mark.slow
 def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     Path("small.yaml").write_text(yaml.safe_dump(make_raw()))
     peek("run", "small.yaml")
@@ -196,6 +206,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     assert "Warning" in allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -230,6 +241,7 @@ def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_plan_counts_and_times(spec: str) -> None:
     done = peek("plan", spec)
     assert "small: 12 trials, 36 fits, 0 MB of disk" in done.stdout
@@ -239,6 +251,7 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
     assert "Minimum detectable bias, a forecast (80% power, 5% two-sided)" in done
@@ -265,6 +278,7 @@ def test_validate_prints_a_line_per_spec(spec: str, make_raw: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_list_show_check_schema_version() -> None:
     listed = peek("list").stdout
     assert all(name in listed for name in ("tasks:", "docstrings.numpy", "controls.leak", "permutation", "local"))

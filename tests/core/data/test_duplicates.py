@@ -31,6 +31,7 @@ def test_near_duplicates_ignore_case_and_white_space() -> None:
     assert group_duplicates(["Good  day", "bad day", "good day\n", "", " "], "near").tolist() == [0, 1, 0, 3, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_near_duplicates_equal_those_of_a_search_over_all_pairs(seed: int) -> None:
     rng = random.Random(seed)

@@ -56,6 +56,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) -> None:
     raw = json.dumps(make_raw(methods=["toy.vote"]))
     done = subprocess.run([sys.executable, "-c", ADD_A_SCORE, raw], capture_output=True, text=True, check=False)

@@ -50,6 +50,7 @@ def read(text: str) -> None:
         assert str(error)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:

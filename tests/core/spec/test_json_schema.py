@@ -70,6 +70,7 @@ def test_invalid_specs_do_not_match(parts: dict[str, Any], make_raw: Any, valida
     assert list(validator.iter_errors(make_raw(**parts)))
 
 
+@pytest.mark.slow
 def test_shipped_schema_is_current() -> None:
     """To update it, run `peekbench schema -o specs/schema.json`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

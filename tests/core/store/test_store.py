@@ -136,6 +136,7 @@ def test_a_failure_is_replaced_by_a_later_success(make_spec: MakeSpec) -> None:
         assert store.done() == {trial}
 
 
+@pytest.mark.slow
 def test_a_second_run_computes_only_new_trials(make_spec: MakeSpec) -> None:
     first = run(make_spec())
     assert (first.planned, first.resumed, first.finished) == (12, 0, 12)
@@ -391,6 +392,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_run_resumes_after_a_full_disk(make_spec: MakeSpec, tiny_disk: Path) -> None:
     spec = make_spec(design={"num_train": 12, "num_test": 150, "num_subsamples": 100})
     with pytest.raises(StoreError, match="free some disk space"):
