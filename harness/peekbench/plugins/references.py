@@ -7,13 +7,22 @@ level, while commands that only read a spec stay fast.
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import partial
 from importlib import import_module
+from importlib.machinery import all_suffixes
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from peekbench.errors import PluginError
+from peekbench.plugins.extras import find_extra
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+MAX_ERROR = 300  # characters of another package's error in a message
 
 F = TypeVar("F")
 
@@ -79,28 +88,98 @@ def resolve(target: str) -> Any:
     >>> resolve("math:sqrt")(9.0)
     3.0
     """
-    module, _, name = target.partition(":")
+    module_name, _, name = target.partition(":")
     try:
-        function = getattr(import_module(module), name)
+        module = import_module(module_name)
     except ImportError as error:
-        raise PluginError(f"cannot import {target!r}: {error}; install the missing package") from error
+        remedy = _import_remedy(error, module_name)
+        raise PluginError(f"cannot import {target!r}: {_shorten(error)}; {remedy}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"cannot import {target!r}: {_describe(error)}; correct the module {module_name!r}"
+        ) from error
+    try:
+        function = getattr(module, name)
     except AttributeError as error:
-        raise PluginError(f"module {module!r} has no {name!r}; correct the reference {target!r}") from error
+        raise PluginError(f"module {module_name!r} has no {name!r}; correct the reference {target!r}") from error
     if not callable(function):
         raise PluginError(f"{target!r} is not callable; name a function")
     return function
 
 
+def _import_remedy(error: ImportError, module: str) -> str:
+    """Return how to repair a failed import: with an extra of the plugin's distribution if one has the library."""
+    missing = (error.name or "").partition(".")[0]
+    if missing == module.partition(".")[0]:
+        return f"correct the module {module!r} or the reference"
+    extra = find_extra(missing, module)
+    return f"install {missing} with `pip install {extra!r}`" if extra else "install the missing package"
+
+
+def _shorten(error: BaseException) -> str:
+    text = str(error)
+    return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]}..."
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_shorten(error)}"
+
+
+def find_reference(value: object) -> Reference | None:
+    """Return the reference that a callable is or, as a `functools.partial`, wraps; None if there is none.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> find_reference(partial(Reference("math:pow"), 2))
+    Reference('math:pow')
+    """
+    while isinstance(value, partial):
+        value = value.func
+    return value if isinstance(value, Reference) else None
+
+
+def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over the callables of an entry that are given, each with the name of its field."""
+    for name in (field.name for field in fields(entry)):
+        if isinstance(vars(type(entry)).get(name), CallableField):
+            value = getattr(entry, name)
+            if value is not None or not hasattr(type(entry), name):  # a field with a default is optional
+                yield name, value
+
+
 def find_reference_error(reference: Reference) -> str:
-    """Describe what is wrong with a reference, without importing its module; empty if nothing is."""
+    """Describe what is wrong with a reference, without importing a module; empty if nothing is found.
+
+    Only the files of packages are searched. A module that cannot be searched in this way, such as one in a ZIP archive,
+    is taken to exist.
+    """
     if not REFERENCE.fullmatch(reference.target):
         return "is not of the form 'package.module:function'"
     module = reference.target.partition(":")[0]
+    top_level, *parts = module.split(".")
+    if module != "__main__" and module in sys.modules:
+        return ""
     try:
-        spec = find_spec(module)
-    except ModuleNotFoundError:
-        spec = None
-    return "" if spec else f"names the module {module!r}, which does not exist"
+        spec = find_spec(top_level)
+    except Exception as error:
+        return f"names the module {module!r}, which cannot be found ({_describe(error)})"
+    package = getattr(sys.modules.get(top_level), "__path__", spec and spec.submodule_search_locations)
+    if spec and (not parts or _has_module([Path(folder) for folder in package or ()], parts)):
+        return ""
+    return f"names the module {module!r}, which does not exist"
+
+
+def _has_module(package: Sequence[Path], parts: Sequence[str]) -> bool:
+    """Return whether a package in some folders has a module, as far as its files tell."""
+    if any(not folder.is_dir() for folder in package):
+        return True
+    *parents, name = parts
+    folders = [folder.joinpath(*parents) for folder in package]
+    return any(
+        (folder / name).is_dir() or any((folder / f"{name}{suffix}").is_file() for suffix in all_suffixes())
+        for folder in folders
+    )
 
 
 class CallableField(Generic[F]):

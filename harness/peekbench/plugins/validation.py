@@ -13,7 +13,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import CallableField, Reference, find_reference_error
+from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
@@ -45,14 +45,9 @@ def _entry_errors(entry: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
 
 
 def _callable_errors(entry: Any) -> Iterator[str]:
-    for name in (field.name for field in fields(entry)):
-        if not isinstance(vars(type(entry)).get(name), CallableField):
-            continue
-        value = getattr(entry, name)
-        if value is None and hasattr(type(entry), name):
-            continue  # the field has a default, so it is optional
-        if isinstance(value, Reference) and (error := find_reference_error(value)):
-            yield f"{name} {error}: {value.target!r}"
+    for name, value in iterate_callables(entry):
+        if (reference := find_reference(value)) and (error := find_reference_error(reference)):
+            yield f"{name} {error}: {reference.target!r}"
         if not callable(value):
             yield f"{name} is {value!r}; give a function, or a reference such as 'package.module:function'"
 
