@@ -66,6 +66,7 @@ def analyze(
         if spec is not None
         else [part for name in analyses or () for part in ("--analysis", name)]
     )
+    options += ["--allow-incomplete"] if allow_incomplete else []
     command = shlex.join(["peekbench", "analyze", str(path), *options])
     results = load_results(path)
     planned = planned_trials(path)

@@ -47,8 +47,8 @@ def find_extra(library: str, module: str) -> str:
 
 def _find_distribution(package: str) -> Distribution | None:
     """Return the distribution of the plugin in a package, otherwise peekbench itself."""
-    points = [point for point in entry_points(group="peekbench") if point.dist]
-    own = [point.dist for point in points if point.module.partition(".")[0] == package]
+    points = entry_points(group="peekbench")
+    own = [point.dist for point in points if point.dist and point.module.partition(".")[0] == package]
     core = [point.dist for point in points if point.dist and point.dist.name == "peekbench"]
     return next(iter(own + core), None)
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -39,6 +47,8 @@ from peekbench.spec.yaml_loader import read_yaml
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
 DEFAULT_EXECUTOR: Any = "local"
 
+STORED = "stored"  # context in which a spec is validated that a store contains
+
 
 class ReportSpec(SpecModel):
     """Files of a report."""
@@ -53,8 +63,8 @@ class ReportSpec(SpecModel):
 
     @field_validator("renderer")
     @classmethod
-    def _check_renderer_exists(cls, renderer: str) -> str:
-        if renderer:
+    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
+        if renderer and info.context != STORED:
             try:
                 registry.find(renderer, RendererEntry)
             except PluginError as error:
@@ -357,8 +367,20 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     return make_spec(raw, folder=folder, origin=origin)
 
 
-def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> ExperimentSpec:
+def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", stored: bool = False) -> ExperimentSpec:
     """Validate a spec that is given as plain values; see `parse_spec`.
+
+    Parameters
+    ----------
+    raw
+        The spec as plain values.
+    folder
+        Folder where relative paths in options start.
+    origin
+        Name of the spec for messages.
+    stored
+        Whether the spec is from the store of a run. Its renderer need not be installed, because text can replace
+        figures.
 
     Raises
     ------
@@ -366,7 +388,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec") -> 
         If the spec is invalid; the message lists all errors with their places.
     """
     try:
-        spec = ExperimentSpec.model_validate(raw)
+        spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
         message = describe(error, ExperimentSpec, positions=_written_positions(raw))
         raise SpecError(f"{origin} is invalid:\n{message}") from error

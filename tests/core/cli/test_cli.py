@@ -174,7 +174,9 @@ def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
     done = peek("analyze", "scores.csv", "--reports", "judged")
     assert "biased up" in done.stdout
     assert Path("judged/scores/report.json").exists()
-    only = peek("analyze", "scores.csv", "--analysis", "toy.count")
+    only = peek("analyze", "scores.csv", "--analysis", "toy.count", "--allow-incomplete", "--reports", "only")
+    command = json.loads(Path("only/scores/report.json").read_text())["command"]
+    assert command == "peekbench analyze scores.csv --analysis toy.count --allow-incomplete"
     assert "80" in only.stdout
     assert "biased up" not in only.stdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,14 @@ def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) 
     assert names == {"report.html", "report.txt", "report.md", "report.json"}
     for name in names:
         assert "one to two" in (tmp_path / "compared" / name).read_text().replace("one&#32;", "one ")
+
+
+def test_the_command_of_a_report_repeats_its_options(make_run: Run) -> None:
+    before, after = make_run("before"), make_run("after")
+    report = report_of_comparison(before, after, allow_incomplete=True, analysis="summary.changes")
+    options = ["--analysis", "summary.changes", "--allow-incomplete"]
+    assert shlex.split(report.command) == ["peekbench", "compare", str(before), str(after), *options]
+    report = report_of_ranking([before, after], allow_incomplete=True, analysis="summary.leaderboard")
+    options = ["--analysis", "summary.leaderboard", "--allow-incomplete"]
+    assert shlex.split(report.command) == ["peekbench", "leaderboard", str(before), str(after), *options]
+    assert "--" not in report_of_ranking([before]).command

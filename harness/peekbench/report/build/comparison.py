@@ -74,7 +74,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
         ),
         provenance={"before": str(old.path), "after": str(new.path)},
         details={"runs": [str(old.path), str(new.path)]},
-        command=shlex.join(["peekbench", "compare", str(before), str(after)]),
+        command=_command("compare", [before, after], analysis, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side([old, new]))])
 
@@ -127,9 +127,15 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
         provenance={run.name: str(run.path) for run in runs},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
-        command=shlex.join(["peekbench", "leaderboard", *map(str, paths)]),
+        command=_command("leaderboard", paths, analysis, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))])
+
+
+def _command(name: str, paths: Sequence[Path], analysis: str, *, allow_incomplete: bool) -> str:
+    """Return the command that makes the same report again."""
+    options = [*(["--analysis", analysis] if analysis else []), *(["--allow-incomplete"] if allow_incomplete else [])]
+    return shlex.join(["peekbench", name, *map(str, paths), *options])
 
 
 def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.preflight import describe_data
+from peekbench.errors import PluginError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
+from peekbench.plugins import registry
+from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
@@ -140,7 +143,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     ['biased up', 'inconclusive', 'biased down', 'equivalent', 'biased up']
     """
     with Store.open(path) as store:
-        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
+        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}", stored=True)
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
     results = load_results(path)
@@ -156,7 +159,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     report = Report(
         name=spec.name,
         headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}",
-        warnings=tuple(warn_of_code_changes(recorded_sessions)),
+        warnings=(*warn_of_code_changes(recorded_sessions), *_warn_of_missing_renderer(spec.report.renderer)),
         tables=(
             *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
             *(replace(table, topic="methods") for table in method_tables),
@@ -170,6 +173,14 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         renderer=spec.report.renderer,
     )
     return add_analyses(report, analyses)
+
+
+def _warn_of_missing_renderer(use: str) -> Iterator[str]:
+    if use:
+        try:
+            registry.find(use, RendererEntry)
+        except PluginError as error:
+            yield f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
 
 
 def _methods_in_words(num_judged: int, num_controls: int) -> str:

@@ -15,7 +15,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
-from peekbench.plugins.protocols import Form
+from peekbench.plugins.protocols import Form, Renderer
 from peekbench.records.report_formats import ReportFormat
 from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards
@@ -23,7 +23,7 @@ from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import FOLDER, find_renderer, name_figures
+from peekbench.report.render.renderers import FOLDER, LazyRenderer, name_figures
 from peekbench.report.render.terminal import render_text, render_top
 
 TEXT_WIDTH = 120
@@ -95,8 +95,9 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     folder = Path(folder)
     formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
+    renderer = LazyRenderer(report.renderer)
     render: dict[ReportFormat, Callable[[Report], str]] = {
-        "html": render_html,
+        "html": partial(render_html, renderer=renderer),
         "text": _plain_text,
         "markdown": partial(render_markdown, pictures=pictures),
         "json": render_json,
@@ -106,7 +107,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
         written += [_write_text(folder / CARDS / name, card) for name, card in render_cards(report).items()]
     for form in PICTURES:
         if form in formats:
-            written += _write_figures(report, folder / FOLDER, form)
+            written += _write_figures(report, folder / FOLDER, form, renderer)
     return written + [_attach(folder, name, write) for name, write in report.attachments.items()]
 
 
@@ -170,14 +171,11 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     terminal = _write_text(folder / "terminal.svg", _terminal_svg(report))
-    return [terminal, *_write_figures(report, folder, "svg")]
+    return [terminal, *_write_figures(report, folder, "svg", LazyRenderer(report.renderer))]
 
 
-def _write_figures(report: Report, folder: Path, form: Form) -> list[Path]:
-    if not report.figures:
-        return []
-    render = find_renderer(report.renderer)
-    pictures = [(f"{name}.{form}", render(figure, form)) for name, figure in name_figures(make_printable(report))]
+def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer) -> list[Path]:
+    pictures = [(f"{name}.{form}", renderer(figure, form)) for name, figure in name_figures(make_printable(report))]
     return [_write_bytes(folder / name, picture) for name, picture in pictures]
 
 

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
+from peekbench.plugins.protocols import Renderer
 from peekbench.records.analysis import Decision, Verdict
 from peekbench.records.figures import Figure, Forest
 from peekbench.records.units import Unit
@@ -26,7 +27,7 @@ from peekbench.report.render.alt_text import alt_text
 from peekbench.report.render.cells import fold_intervals
 from peekbench.report.render.per_method import parts_by_method, row_as_facts
 from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import find_renderer
+from peekbench.report.render.renderers import LazyRenderer
 from peekbench.report.render.ticks import Scale
 from peekbench.report.render.verdict_texts import QUESTION, find_method, split_verdicts
 from peekbench.results.decisions import ControlOutcome, control_outcome
@@ -51,8 +52,16 @@ MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
 MAX_FAILURES = 100  # with traceback; the JSON report has all
 
 
-def render_html(report: Report) -> str:
-    """Return the report as an HTML page."""
+def render_html(report: Report, renderer: Renderer | None = None) -> str:
+    """Return the report as an HTML page.
+
+    Parameters
+    ----------
+    report
+        Report to render.
+    renderer
+        Function that draws figures; by default that of the renderer that the report names.
+    """
     report = make_printable(report)
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     topics = {
@@ -62,6 +71,7 @@ def render_html(report: Report) -> str:
     regions = {(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}
     return _environment().get_template("report.html.j2").render(
         report=report,
+        renderer=renderer or LazyRenderer(report.renderer),
         style=style,
         script=script,
         policy=_policy(script),
@@ -114,10 +124,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _drawing(figure: Figure, renderer: str) -> str:
+def _drawing(figure: Figure, renderer: Renderer) -> str:
     """Return a figure as inline SVG, or its description and the reason if no renderer can draw it."""
     try:
-        return Markup(find_renderer(renderer)(figure, "inline svg").decode())  # noqa: S704 - renderers escape text
+        return Markup(renderer(figure, "inline svg").decode())  # noqa: S704 - renderers escape text
     except PeekbenchError as error:
         return Markup('<p class="note">{} ({})</p>').format(alt_text(figure), error)
 

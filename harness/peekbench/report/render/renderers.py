@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.protocols import Renderer
+from peekbench.plugins.protocols import Form, Renderer
 from peekbench.records.figures import Figure, Forest
 from peekbench.report.document import Report
 
@@ -31,6 +32,37 @@ def find_renderer(use: str = "") -> Renderer:
     remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
     use = use or registry.find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
     return registry.find(use, RendererEntry).render
+
+
+class LazyRenderer:
+    """A renderer that is looked up for the first figure, and once for all formats of a report.
+
+    Parameters
+    ----------
+    use
+        Name of the renderer, see `find_renderer`.
+    """
+
+    def __init__(self, use: str) -> None:
+        self._use = use
+        self._found: Renderer | PluginError | None = None
+
+    def __call__(self, figure: Figure, form: Form) -> bytes:
+        """Draw a figure.
+
+        Raises
+        ------
+        PluginError
+            If the renderer cannot be found; see `find_renderer`.
+        """
+        if self._found is None:
+            try:
+                self._found = find_renderer(self._use)
+            except PluginError as error:
+                self._found = error
+        if isinstance(self._found, PluginError):
+            raise self._found
+        return self._found(figure, form)
 
 
 def list_undrawn_figures(report: Report) -> str:
