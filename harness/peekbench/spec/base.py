@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -16,6 +17,43 @@ def _as_tuple(value: Any) -> Any:
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
 Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(dict[K, V]):
+    """A dictionary that cannot be changed, for the mappings of a spec; it pickles and serializes like any other.
+
+    Examples
+    --------
+    >>> FrozenDict({50: 100})
+    {50: 100}
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a spec cannot be changed; make a new one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        """Pickle the items."""
+        return FrozenDict, (dict(self),)
+
+
+def freeze(value: Any) -> Any:
+    """Return plain values with frozen mappings and with tuples instead of lists.
+
+    Examples
+    --------
+    >>> freeze({"sizes": [1, 2]})
+    {'sizes': (1, 2)}
+    """
+    if isinstance(value, Mapping):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
 
 
 class SpecModel(BaseModel):

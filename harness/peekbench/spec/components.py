@@ -14,7 +14,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
 from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
-from peekbench.spec.base import Counts, Name, SpecModel, sort_sizes
+from peekbench.spec.base import Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.error_messages import OptionsError, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -148,7 +148,7 @@ class MethodSpec(NamedComponent):
 
     entry: ClassVar[EntryField[MethodEntry]] = EntryField(MethodEntry)
 
-    by_task: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    by_task: dict[str, dict[str, Any]] = Field(default_factory=FrozenDict)
     """Options that differ for some tasks, by the task's name. Of a nested option, give only the parts that differ."""
 
     @field_validator("by_task")
@@ -166,7 +166,8 @@ class MethodSpec(NamedComponent):
                     merge(options, differing)
                 except ValidationError as error:
                     raise ValueError(f"[{task}] is invalid:\n{describe(error, type(options))}") from error
-        return by_task
+        frozen: dict[str, dict[str, Any]] = freeze(by_task)
+        return frozen
 
     def options_for(self, task: str, options: Options | None = None) -> Options:
         """Return the options for a task.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
-from peekbench.spec.base import Count, Counts, SpecModel, sort_sizes
+from peekbench.spec.base import Count, Counts, SpecModel, freeze, sort_sizes
 
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
 _ONE_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -47,6 +47,11 @@ class Design(SpecModel):
         if len(by_num_test) < len(repeats):
             raise ValueError("two entries have the same num_test; remove one of them")
         return by_num_test
+
+    @field_validator("num_subsamples")
+    @classmethod
+    def _freeze_repeats(cls, repeats: Any) -> Any:
+        return freeze(repeats)
 
     @model_validator(mode="after")
     def _check_each_size_has_repeats(self) -> Design:

@@ -27,7 +27,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.records.report_formats import DEFAULT_FORMATS, ReportFormat
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
-from peekbench.spec.base import Name, SpecModel
+from peekbench.spec.base import FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
@@ -170,7 +170,7 @@ class ExperimentSpec(SpecModel):
     )
     """Folder of the spec file, where relative paths in options start. It is no part of the YAML."""
     pinned: SkipJsonSchema[Annotated[Mapping[tuple[str, str], Any], BeforeValidator(_refuse_unwritten)]] = Field(
-        default_factory=dict, exclude=True
+        default_factory=FrozenDict, exclude=True
     )
     """Options with the versions of the lock file, by group ('tasks', 'methods', 'audits') and name. They are no part of
     the YAML."""
@@ -278,7 +278,7 @@ class ExperimentSpec(SpecModel):
             (group, component.name): pinned_options(lock, group, component, origin)
             for group, component in self.pinnable()
         }
-        return self.model_copy(update={"pinned": pinned})
+        return self.model_copy(update={"pinned": FrozenDict(pinned)})
 
     def with_executor_options(self, **options: Any) -> ExperimentSpec:
         """Return the same experiment with other options of its executor, which do not change any number.

@@ -172,6 +172,36 @@ def test_spec_is_frozen(make_spec: Callable[..., ExperimentSpec]) -> None:
             setattr(model, name, 1)
 
 
+def test_mappings_of_a_spec_are_frozen(make_raw: MakeRaw, tmp_path: Path) -> None:
+    method = {"use": "toy.vote", "by_task": {"b": {"boldness": 1}}}
+    design = {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
+    raw = make_raw(methods=[method], design=design)
+    spec = make_spec(raw, folder=tmp_path).with_lock({}, Path())
+    by_task: Any = spec.methods[0].by_task
+    mappings: list[Any] = [spec.pinned, spec.design.num_subsamples, by_task, by_task["b"], spec.methods[0].by_task]
+    mappings += [make_spec(make_raw(), folder=tmp_path).methods[0].by_task, make_spec(raw, folder=tmp_path).pinned]
+    for mapping in mappings:
+        for change, arguments in {
+            "__setitem__": ("b", 1),
+            "__delitem__": ("b",),
+            "__ior__": ({"b": 1},),
+            "update": ({"b": 1},),
+            "setdefault": ("zzz", 1),
+            "pop": ("b", 1),
+            "popitem": (),
+            "clear": (),
+        }.items():
+            with pytest.raises(TypeError, match="cannot be changed"):
+                getattr(mapping, change)(*arguments)
+    copied = pickle.loads(pickle.dumps(spec))
+    assert copied == spec
+    with pytest.raises(TypeError, match="cannot be changed"):
+        copied.methods[0].by_task["b"] = {}
+    assert type(canonical(spec)["methods"][0]["by_task"]) is dict
+    assert canonical(copied) == canonical(spec)
+    assert canonical(spec)["design"]["num_subsamples"] == {"10": 4, "20": 2}
+
+
 def test_number_of_subsamples_by_test_size(make_raw: MakeRaw) -> None:
     design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
     spec = make_spec(make_raw(design=design), folder=Path())

@@ -11,6 +11,7 @@ from peekbench.report.document import MethodFacts
 if TYPE_CHECKING:
     import pandas as pd
 
+    from peekbench.spec.components import MethodSpec
     from peekbench.spec.experiment import ExperimentSpec
 
 
@@ -58,11 +59,15 @@ def describe_methods(spec: ExperimentSpec) -> tuple[MethodFacts, ...]:
         MethodFacts(
             method.name,
             method.use,
-            options_in_words({**method.raw_options(), **({"by_task": method.by_task} if method.by_task else {})}),
+            options_in_words({**method.raw_options(), **_options_by_task(method)}),
             method.entry.summary,
         )
         for method in spec.methods
     )
+
+
+def _options_by_task(method: MethodSpec) -> dict[str, Any]:
+    return {"by_task": method.model_dump(mode="json")["by_task"]} if method.by_task else {}
 
 
 def options_in_words(options: Mapping[str, Any]) -> str:
