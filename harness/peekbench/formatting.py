@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peekbench.records.units import Unit
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Cell
+    from peekbench.records.analysis import Cell, Decision
 
 UNKNOWN = "-"
 
@@ -162,6 +162,54 @@ def without_negative_zero(text: str) -> str:
     return text[1:] if text.startswith("-") and not float(text) else text
 
 
+def score_unit(is_accuracy: bool) -> Unit:
+    """Return the unit of scores.
+
+    Parameters
+    ----------
+    is_accuracy
+        Whether the scores are accuracies.
+
+    Examples
+    --------
+    >>> score_unit(is_accuracy=True), difference_unit(is_accuracy=True), spread_unit(is_accuracy=True)
+    ('fraction', 'difference', 'spread')
+    """
+    return "fraction" if is_accuracy else "number"
+
+
+def difference_unit(is_accuracy: bool) -> Unit:
+    """Return the unit of differences of scores.
+
+    Parameters
+    ----------
+    is_accuracy
+        Whether the scores are accuracies.
+
+    Examples
+    --------
+    >>> difference_unit(is_accuracy=False)
+    'change'
+    """
+    return "difference" if is_accuracy else "change"
+
+
+def spread_unit(is_accuracy: bool) -> Unit:
+    """Return the unit of standard deviations and standard errors of scores, and of half-widths of regions.
+
+    Parameters
+    ----------
+    is_accuracy
+        Whether the scores are accuracies.
+
+    Examples
+    --------
+    >>> spread_unit(is_accuracy=False)
+    'number'
+    """
+    return "spread" if is_accuracy else "number"
+
+
 class ScoreWords:
     """Formats scores for sentences: accuracies in percentage points, other scores unchanged.
 
@@ -188,6 +236,57 @@ class ScoreWords:
     def size(self, value: float) -> str:
         """Return the size of a difference with its unit."""
         return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
+
+    def state_bias(
+        self, decision: Decision, mean: float, limits: tuple[float, float], *, level: float, region: str, scope: str
+    ) -> str:
+        """Return a clause that states a verdict on a bias, with its interval.
+
+        Parameters
+        ----------
+        decision
+            The decision of the verdict.
+        mean, limits
+            Estimate of the bias and its interval, in units of the score.
+        level
+            Coverage of the interval.
+        region
+            Half-width of the region of practical equivalence as text.
+        scope
+            What the estimate is about, such as 'on this task'.
+        """
+        low, high = limits
+        bias = f"{self.format_signed(mean)}{self.unit}"
+        interval = f"({level:.0%} interval {self.format_signed(low)} to {self.format_signed(high)})"
+        if decision == "equivalent":
+            nonzero = ", although the bias is not zero" if low > 0 or high < 0 else ""
+            return (
+                f"seeing the test texts changed {self.noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
+            )
+        if decision == "inconclusive":
+            return (
+                f"a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
+                f"{region}"
+            )
+        verb = "raised" if decision == "biased up" else "lowered"
+        return f"seeing the test texts {verb} {self.noun} by {self.size(abs(mean))} {scope} {interval}"
+
+
+def state_no_effect(num_trials: int) -> str:
+    """Return a sentence for a bias that is exactly zero in every trial.
+
+    Parameters
+    ----------
+    num_trials
+        Number of trials.
+
+    Examples
+    --------
+    >>> state_no_effect(1)
+    'seeing the test texts had no effect: the bias is exactly 0 in the one trial.'
+    """
+    where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
+    return f"seeing the test texts had no effect: the bias is exactly 0 in {where}."
 
 
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))

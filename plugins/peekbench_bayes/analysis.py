@@ -13,6 +13,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
+from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import fit_differences
@@ -21,7 +22,7 @@ from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.netcdf import save_posterior
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.summaries import spread_unit, summarize
+from peekbench_bayes.summaries import summarize
 from peekbench_bayes.verdict import judge
 
 NOTES = {
@@ -61,11 +62,12 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
     first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in first_engine if fit[0].effect == "bias"]
-    unit: Unit = "difference" if all(arms.num_test for arms in splits) else "change"
+    is_accuracy = all(arms.num_test for arms in splits)
+    unit = difference_unit(is_accuracy)
     return Analysis(
         "hierarchical",
         tables=(
-            _effect_table(columns, fits, options, unit),
+            _effect_table(columns, fits, options, is_accuracy),
             _task_table(columns, first_engine, options, unit),
             _spread_table(columns, fits, options),
             _check_table(columns, fits),
@@ -106,7 +108,8 @@ def _fit_with_bambi(arms: PairedArms, options: Hierarchical) -> Posterior:
     return fit_with_bambi(arms, options)
 
 
-def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
+def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, is_accuracy: bool) -> Table:
+    unit = difference_unit(is_accuracy)
     rows: list[tuple[Cell, ...]] = []
     for arms, posterior in fits:
         key = (*arms.cells, arms.effect, posterior.engine)
@@ -121,9 +124,9 @@ def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
             rows.append((*key, model, *by_model, *(None,) * 6))
     table_columns = (
         *columns, Column("effect"), Column("engine"), Column("model"),
-        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit), Column("sd", spread_unit(unit)),
-        Column("P(> 0)", "fraction"), Column("other tasks, low", unit), Column("other tasks, high", unit),
-        *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
+        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit),
+        Column("sd", spread_unit(is_accuracy)), Column("P(> 0)", "fraction"), Column("other tasks, low", unit),
+        Column("other tasks, high", unit), *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
     return Table(title, table_columns, tuple(rows), NOTES[options.preset])

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import pluralize
-from peekbench.records import Cell, FloatArray, Unit
+from peekbench.formatting import difference_unit, pluralize, spread_unit
+from peekbench.records import Cell, FloatArray
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.options import Meta
 from peekbench_bayes.slices import SliceEffects, draw_slices, fit_count_slices, fit_difference_slices
-from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends, spread_unit
+from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends
 
 
 def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
@@ -54,7 +54,8 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
         conclusions.append((*key, *decision_shares(intervals, region)))
     is_accuracy = all(arms.num_test for arms in splits)
-    unit: Unit = "difference" if options.preset == "calibrated" and is_accuracy else "change"
+    is_in_points = options.preset == "calibrated" and is_accuracy
+    unit = difference_unit(is_in_points)
     subject = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
     size = format_region(region, unit)
@@ -66,7 +67,7 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
                 f"Posterior means {subject}{scale}",
                 (
                     *columns, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
-                    Column("sd", spread_unit(unit)),
+                    Column("sd", spread_unit(is_in_points)),
                     Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
                 ),
                 tuple(means),

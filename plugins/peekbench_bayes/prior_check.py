@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
+from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.counts import differences_of_rows, make_count_rows
@@ -17,7 +18,7 @@ from peekbench_bayes.gaussian import Cells, summarize_cells
 from peekbench_bayes.laplace import CountRows
 from peekbench_bayes.options import PriorCheck
 from peekbench_bayes.simulation import simulate_prior_counts, simulate_prior_differences
-from peekbench_bayes.summaries import format_region, spread_unit
+from peekbench_bayes.summaries import format_region
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 LEVEL = 0.95  # of the bars of figures: from the first quantile to the last
@@ -72,8 +73,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     keys, splits = split_results(results, options.effects)
     predictions = [_predict(arms, options) for arms in splits]
     is_accuracy = all(arms.num_test for arms in splits)
-    unit: Unit = "difference" if is_accuracy else "change"
-    spread = spread_unit(unit)
+    unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
     size = format_region(options.region, unit)
     subject = f"of {options.num_draws:,} data sets from the priors of {options.preset}"
     means: list[tuple[Cell, ...]] = []

@@ -13,7 +13,8 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.records import Cell, FloatArray, Unit
+from peekbench.formatting import difference_unit, spread_unit
+from peekbench.records import Cell, FloatArray
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.figures import recovered_biases
@@ -21,7 +22,7 @@ from peekbench_bayes.gaussian import Cells, sample, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Recovery
 from peekbench_bayes.simulation import simulate_differences
 from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
-from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends, spread_unit
+from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends
 
 CHAINS = 8
 DRAWS = 250
@@ -112,8 +113,8 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
             Estimates(arms, bias, fit_known(components, bias, options, rng), options) for bias in options.biases
         ]
     error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5  # standard error of a coverage
-    unit: Unit = "difference" if all(arms.num_test for arms in splits) else "change"
-    spread = spread_unit(unit)
+    is_accuracy = all(arms.num_test for arms in splits)
+    unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
     subject = f"{options.num_data_sets:,} simulated data sets each"
     columns = (*keys, Column("true bias", unit))
     return Analysis(

@@ -67,11 +67,6 @@ def decision_shares(intervals: Iterable[tuple[float, float]], region: float) -> 
     return tuple(counts[decision] / total for decision in DECISIONS)
 
 
-def spread_unit(unit: Unit) -> Unit:
-    """Return the unit of a standard deviation of values in `unit`."""
-    return "spread" if unit == "difference" else "number"
-
-
 def format_region(region: float, unit: Unit) -> str:
     """Return the half-width of a region as text: '0.5 points'."""
     return f"{region * 100:g} points" if unit == "difference" else f"{region:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peekbench import Verdict
-from peekbench.formatting import ScoreWords, pluralize
+from peekbench.formatting import ScoreWords, difference_unit, pluralize, state_no_effect
 from peekbench.records import Decision
 from peekbench.results import decide
 from peekbench_bayes.arrays import PairedArms
@@ -40,12 +40,12 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
     else:
         summary = Summary(0.0, 0.0, 0.0, 0.0, 0.0)
         decision = "equivalent"
-        sentence = f"seeing the test texts changed nothing: the bias is exactly 0 in all {len(differences):,} trials."
+        sentence = state_no_effect(len(differences))
     return Verdict(
         arms.label, "bias", decision, f"{arms.label}: {sentence}", summary.mean, summary.low, summary.high, level,
         region=region,
         basis=f"{pluralize(len(arms.tasks), 'task')}, {pluralize(len(differences), 'trial')}, a posterior",
-        unit="difference" if arms.num_test else "change",
+        unit=difference_unit(bool(arms.num_test)),
     )  # fmt: skip
 
 
@@ -54,26 +54,16 @@ def _conclude(
 ) -> tuple[Decision, str]:
     """Return the decision and its sentence."""
     words = ScoreWords(bool(arms.num_test))
-    interval = f"({level:.0%} interval {words.format_signed(summary.low)} to {words.format_signed(summary.high)})"
-    estimate = f"{words.format_signed(summary.mean)}{words.unit} {interval}"
     if posterior.failed:
+        interval = f"({level:.0%} interval {words.format_signed(summary.low)} to {words.format_signed(summary.high)})"
+        estimate = f"{words.format_signed(summary.mean)}{words.unit} {interval}"
         return "inconclusive", f"no conclusion, because {_failures(posterior)}. The estimate is {estimate}."
-    scope = _scope(arms)
     decision = decide(summary.low, summary.high, region)
-    if decision == "equivalent":
-        nonzero = ", though not by zero" if summary.low > 0 or summary.high < 0 else ""
-        size = words.size(region)
-        sentence = f"seeing the test texts changed {words.noun} by less than {size} {scope}{nonzero}: {estimate}."
-    elif decision == "inconclusive":
-        sentence = (
-            f"a bias of {estimate} {scope}: too uncertain to distinguish from zero, or to call smaller than "
-            f"{words.size(region)}."
-        )
-    else:
-        verb = "raised" if decision == "biased up" else "lowered"
-        size = words.size(abs(summary.mean))
-        sentence = f"seeing the test texts {verb} {words.noun} by {size} {scope} {interval}."
-    sentence += f" The probability of a bias above zero is {_format_probability(summary.positive)}."
+    limits = summary.low, summary.high
+    statement = words.state_bias(
+        decision, summary.mean, limits, level=level, region=words.size(region), scope=_scope(arms)
+    )
+    sentence = f"{statement}. The probability of a bias above zero is {_format_probability(summary.positive)}."
     if len(arms.models) > 1:
         means = posterior.by_model.mean(axis=(0, 1)).tolist()
         by_model = ", ".join(

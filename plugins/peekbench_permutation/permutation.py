@@ -11,7 +11,8 @@ from scipy.stats import false_discovery_control, permutation_test
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.records import Cell, FloatArray, Unit
+from peekbench.formatting import difference_unit
+from peekbench.records import Cell, FloatArray
 from peekbench.results import Configurations, configurations
 from peekbench_permutation import Permutation
 from peekbench_stats import sign_flip_test_of_counts, t_test
@@ -104,7 +105,7 @@ def _overview_table(
 
 
 def _task_table(paired: Configurations, rows: Sequence[tuple[Cell, ...]], measure: str, options: Permutation) -> Table:
-    unit: Unit = "difference" if paired.is_accuracy else "change"
+    unit = difference_unit(paired.is_accuracy)
     return Table(
         f"Permutation tests of the bias{measure} by task",
         (Column("task"), *paired.columns, Column("bias", unit), *TEST_COLUMNS),

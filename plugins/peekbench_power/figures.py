@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from peekbench.figures import Axis, Curve, Curves
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, spread_unit
 from peekbench_power import Power
 from peekbench_power.designs import detectable_bias
 from peekbench_power.detection import Criterion, compute_power, minimum_detectable
 from peekbench_power.noise import Measurement, MethodNoise
-from peekbench_power.tables import spread_unit
 
 NUM_POINTS = 24  # of a curve
 X_RANGE = 1.6  # in minimum detectable biases of the least precise design

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from peekbench import Analysis, Column, PeekbenchError, Table
+from peekbench.formatting import spread_unit
 from peekbench.records import Cell, DesignPoint, PlannedDesign
 from peekbench_power import Power
 from peekbench_power.designs import plan_subsamples
 from peekbench_power.detection import Criterion, compute_power, minimum_detectable
 from peekbench_power.noise import Noise
-from peekbench_power.tables import TIME_COLUMNS, format_bias, spread_unit
+from peekbench_power.tables import TIME_COLUMNS, format_bias
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, n from 50 to 500"

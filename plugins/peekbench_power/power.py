@@ -9,6 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
+from peekbench.formatting import spread_unit
 from peekbench.records import Cell
 from peekbench_power import Power
 from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_subsamples
@@ -16,7 +17,7 @@ from peekbench_power.detection import Criterion, compute_power, minimum_detectab
 from peekbench_power.figures import detectable_curves, power_curves
 from peekbench_power.measure import measure_noise, pair_trials, size_cell
 from peekbench_power.noise import MethodNoise
-from peekbench_power.tables import TIME_COLUMNS, format_bias, spread_unit
+from peekbench_power.tables import TIME_COLUMNS, format_bias
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from peekbench import Column
-from peekbench.records import Unit
 
 TIME_COLUMNS = (Column("subsamples", "count"), Column("trials", "count"), Column("time", "seconds"))
-
-
-def spread_unit(is_accuracy: bool) -> Unit:
-    """Return the unit of standard deviations and detectable biases: points for accuracies."""
-    return "spread" if is_accuracy else "number"
 
 
 def format_bias(bias: float, is_accuracy: bool) -> str:

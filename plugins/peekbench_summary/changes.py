@@ -6,10 +6,11 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
+from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, Decision
 from peekbench.results import Configurations, configurations
 from peekbench_summary import Summary
-from peekbench_summary.columns import difference_unit, interval_columns, spread_unit
+from peekbench_summary.columns import interval_columns
 from peekbench_summary.pairing import Change, compare
 from peekbench_summary.verdict import judge_all
 
@@ -71,8 +72,8 @@ def _change_table(before: Configurations, after: Configurations, varying: list[i
     columns = (
         *(KEY_COLUMNS[part] for part in varying),
         Column("quantity"),
-        *(Column(name, spread_unit(before)) for name in ("before", "after")),
-        *interval_columns("change", difference_unit(before)),
+        *(Column(name, spread_unit(before.is_accuracy)) for name in ("before", "after")),
+        *interval_columns("change", difference_unit(before.is_accuracy)),
         Column("paired", "count"),
     )
     return Table(title, columns, rows, NOTE.format(level=level))

@@ -6,25 +6,10 @@ from collections.abc import Sequence
 
 from peekbench import Column
 from peekbench.records import Cell, Unit
-from peekbench.results import Configuration, Configurations
+from peekbench.results import Configuration
 from peekbench_summary.estimates import estimate_these_tasks
 
 EFFECTS = ("bias", "boost")
-
-
-def score_unit(results: Configurations) -> Unit:
-    """Return the unit of scores."""
-    return "fraction" if results.is_accuracy else "number"
-
-
-def difference_unit(results: Configurations) -> Unit:
-    """Return the unit of differences of scores."""
-    return "difference" if results.is_accuracy else "change"
-
-
-def spread_unit(results: Configurations) -> Unit:
-    """Return the unit of standard errors and regions."""
-    return "spread" if results.is_accuracy else "number"
 
 
 def interval_columns(name: str, unit: Unit) -> tuple[Column, Column, Column]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from peekbench import Column, Table, Verdict
+from peekbench.formatting import difference_unit
 from peekbench.records import Control
 from peekbench.results import Configurations, control_outcome
-from peekbench_summary.columns import difference_unit, effect_cells, effect_columns
+from peekbench_summary.columns import effect_cells, effect_columns
 
 NOTE = (
     "Methods whose bias is known in advance: a negative control has none, a positive control has a planted one. They "
@@ -74,6 +75,6 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         *controls.columns,
         Column("control"),
         Column("outcome"),
-        *effect_columns(controls.effects, difference_unit(controls)),
+        *effect_columns(controls.effects, difference_unit(controls.is_accuracy)),
     )
     return Table(controls.title(f"Controls, {level:.0%} intervals"), columns, rows, NOTE)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peekbench.figures import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
+from peekbench.formatting import difference_unit
 from peekbench.results import Configuration, Configurations, label_configuration
-from peekbench_summary.columns import difference_unit
 from peekbench_summary.estimates import Estimate, estimate_one_task, estimate_these_tasks
 
 AVERAGE = "average of these tasks"
@@ -23,7 +23,7 @@ ARMS = {"bias": ("test", "extra"), "boost": ("extra", "base")}
 def effect_axis(results: Configurations, effect: str, region: float = 0.0) -> Axis:
     """Return the axis of an effect, in points if scores are accuracies."""
     unit = "accuracy points" if results.is_accuracy else "units of the score"
-    return Axis(f"{effect}, {unit}", difference_unit(results), region=region)
+    return Axis(f"{effect}, {unit}", difference_unit(results.is_accuracy), region=region)
 
 
 def forests(results: Configurations, level: float, region: float) -> tuple[Forest, ...]:

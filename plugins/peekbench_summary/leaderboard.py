@@ -9,11 +9,11 @@ from itertools import groupby
 import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
-from peekbench.formatting import pluralize
+from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell
 from peekbench.results import Configuration, Configurations, configurations
 from peekbench_summary import Summary
-from peekbench_summary.columns import EFFECTS, difference_unit, effect_cells, effect_columns, score_unit
+from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.ties import find_differences, tie_letters
@@ -96,13 +96,13 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
             cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, entrant.verdict.decision)
             intervals = effect_cells(entrant.configuration, effects, level)
             rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
-    score = score_unit(results)
+    score = score_unit(results.is_accuracy)
     columns = (
         *results.columns,
         Column("extra", score),
         Column("tie"),
         Column("verdict"),
-        *effect_columns(effects, difference_unit(results)),
+        *effect_columns(effects, difference_unit(results.is_accuracy)),
         *(Column(arm, score) for arm in arms),
     )
     title = results.title(f"Leaderboard, by {'accuracy' if results.is_accuracy else 'score'} of extra")

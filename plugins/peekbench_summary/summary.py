@@ -9,11 +9,12 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
+from peekbench.formatting import difference_unit, score_unit, spread_unit
 from peekbench.records import Cell
 from peekbench.results import Configurations, configurations
 from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
-from peekbench_summary.columns import difference_unit, effect_columns, interval_columns, score_unit, spread_unit
+from peekbench_summary.columns import effect_columns, interval_columns
 from peekbench_summary.controls import controls_table, find_unexpected
 from peekbench_summary.estimates import (
     Estimate,
@@ -127,12 +128,12 @@ def _average_table(results: Configurations, level: float) -> Table:
             these, others = estimate_these_tasks(tasks, level), estimate_other_tasks(tasks, level)
             cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
             rows.append((*configuration.cells, *cells))
-    unit = difference_unit(results)
+    unit = difference_unit(results.is_accuracy)
     columns = (
         *results.columns,
         Column("effect"),
         *interval_columns("mean", unit),
-        Column("se", spread_unit(results)),
+        Column("se", spread_unit(results.is_accuracy)),
         *(interval_columns("other tasks", unit)[1:] if several else ()),
     )
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
@@ -162,8 +163,8 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
         rows.append((*configuration.cells, *cells))
     columns = (
         Column("verdict on these tasks"),
-        Column("bias", difference_unit(results)),
-        Column("region", spread_unit(results)),
+        Column("bias", difference_unit(results.is_accuracy)),
+        Column("region", spread_unit(results.is_accuracy)),
         Column("p, paired t test", "p_value"),
         Column("p, sign flips", "p_value"),
         Column("bias in other tasks?"),
@@ -197,7 +198,7 @@ def _side_by_side_table(results: Configurations) -> Table:
     for task in tasks:
         biases = [configuration.scores["bias"].get(task, ()) for configuration in results.configurations]
         rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
-    unit = difference_unit(results)
+    unit = difference_unit(results.is_accuracy)
     columns = (Column("task"), *(Column(configuration.label, unit) for configuration in results.configurations))
     return Table(results.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")
 
@@ -216,9 +217,9 @@ def _task_table(results: Configurations, level: float) -> Table:
         Column("task"),
         *results.columns,
         Column("subsamples", "count"),
-        *(Column(arm, score_unit(results)) for arm in results.arms),
-        *effect_columns(results.effects, difference_unit(results)),
-        Column("se of bias", spread_unit(results)),
+        *(Column(arm, score_unit(results.is_accuracy)) for arm in results.arms),
+        *effect_columns(results.effects, difference_unit(results.is_accuracy)),
+        Column("se of bias", spread_unit(results.is_accuracy)),
     )
     title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")
     note = "Each task on its own; intervals are for new subsamples of the same data set."

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from peekbench import Verdict
-from peekbench.formatting import ScoreWords, pluralize
+from peekbench.formatting import ScoreWords, difference_unit, pluralize, state_no_effect
 from peekbench.records import Decision
 from peekbench.results import Configurations, decide
 from peekbench_summary import Summary
@@ -89,8 +89,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
     words = ScoreWords(is_accuracy)
     if all(value == 0 for task in tasks for value in task):
         decision: Decision = "equivalent"
-        where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
-        statement = f"seeing the test texts had no effect: the bias is exactly 0 in {where}."
+        statement = state_no_effect(num_trials)
     else:
         decision = decide_from(estimate, region.half_width)
         statement = _state(decision, estimate, tasks, level=level, region=region, words=words)
@@ -99,7 +98,7 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         label, "bias", decision, f"{label}: {statement}", estimate.mean, low, high, level,
         region=region.half_width,
         basis=f"{pluralize(len(tasks), 'task')}, {pluralize(num_trials, 'trial')}",
-        unit="difference" if is_accuracy else "change",
+        unit=difference_unit(is_accuracy),
     )  # fmt: skip
 
 
@@ -117,23 +116,14 @@ def _state(
     bias = f"{words.format_signed(estimate.mean)}{words.unit}"
     if not estimate.has_interval:
         return f"a bias of {bias} {where}; its uncertainty is unknown because a task has only one subsample; draw more."
-    interval = f"({level:.0%} interval {words.format_signed(estimate.low)} to {words.format_signed(estimate.high)})"
     half_width = words.size(region.half_width)
     if region.log_odds is not None:
         half_width += f" ({region.log_odds:g} log-odds)"
-    if decision == "equivalent":
-        nonzero = ", although the bias is not zero" if estimate.excludes_zero else ""
-        text = (
-            f"seeing the test texts changed {words.noun} by less than {half_width} {where}{nonzero}: {bias} {interval}"
-        )
-    elif decision == "inconclusive":
-        text = (
-            f"a bias of {bias} {where} {interval}: too uncertain to distinguish from zero, or to call smaller than "
-            f"{half_width}; {_advise(tasks, level, region.half_width)}"
-        )
-    else:
-        verb = "raised" if decision == "biased up" else "lowered"
-        text = f"seeing the test texts {verb} {words.noun} by {words.size(abs(estimate.mean))} {where} {interval}"
+    limits = estimate.low, estimate.high
+    text = words.state_bias(decision, estimate.mean, limits, level=level, region=half_width, scope=where)
+    if decision == "inconclusive":
+        text += f"; {_advise(tasks, level, region.half_width)}"
+    elif decision != "equivalent":
         smallest = min(abs(estimate.low), abs(estimate.high))
         if smallest < region.half_width:
             text += f", possibly by as little as {words.size(smallest)}, which would be negligible"

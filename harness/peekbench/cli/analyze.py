@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -50,8 +51,6 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
-    from dataclasses import replace  # noqa: PLC0415 - for a fast --help
-
     from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import planned_trials  # noqa: PLC0415 - for a fast --help

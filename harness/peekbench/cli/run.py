@@ -21,6 +21,7 @@ from peekbench.cli.app import (
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
 from peekbench.errors import PeekbenchError
+from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
     from peekbench.execution.pilot import Timing
@@ -44,7 +45,6 @@ def run(
     from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import run as execute  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
     experiment = load(spec, workers)
@@ -86,7 +86,6 @@ def plan(
     """
     from peekbench.data.preflight import describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec, workers)
     tasks = describe_tasks(experiment)
@@ -158,7 +157,6 @@ def validate(
 def _validate(path: Path, data: bool) -> str:
     """Check one spec and return a summary of it."""
     from peekbench.data.preflight import check_tasks  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if is_analysis_only(path):

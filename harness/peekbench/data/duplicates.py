@@ -66,6 +66,7 @@ def _group_equal(texts: Iterable[Hashable]) -> IntArray:
     return np.fromiter((seen.setdefault(text, position) for position, text in enumerate(texts)), dtype=np.int64)
 
 
+# A union-find of four lines: datasketch has none, and that of SciPy (`DisjointSet`) would make the core require SciPy.
 def _find_root(first: IntArray, position: int) -> int:
     while first[position] != position:
         position = int(first[position])
