@@ -243,8 +243,8 @@ def translated_errors(kind: RepositoryKind, repository: str, description: str) -
     DataError
         If the Hub is unavailable or requires an account, or the files cannot be saved.
     """
-    import httpx2  # noqa: PLC0415 - slow to import, and only errors need it
-    from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - imported by the calling function already
+    import httpx2  # noqa: PLC0415 - slow to import, and only requests need it
+    from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - as above
 
     from peekbench_hub.guard import RateLimitError, RefusedAnswerError  # noqa: PLC0415 - as above
 

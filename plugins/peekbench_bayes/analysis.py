@@ -126,7 +126,8 @@ def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
         *columns, Column("effect"), Column("engine"), Column("model"),
         Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit),
         Column("sd", spread_unit(is_accuracy)), Column("P(> 0)", "fraction"), Column("other tasks, low", unit),
-        Column("other tasks, high", unit), *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
+        Column("other tasks, high", unit),
+        *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
     return Table(title, table_columns, tuple(rows), NOTES[options.preset])
