@@ -153,9 +153,10 @@ class Worker:
 
 def _start_interpreter(descriptor: int, threads: int) -> subprocess.Popen[bytes]:
     path = [str(folder) for folder in sys.path]
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing
     code = f"import sys; sys.path[:] = {path!r}; from peekbench_local.worker import serve; "
     return subprocess.Popen(  # noqa: S603 - our own code
-        [sys.executable, "-c", f"{code}serve({descriptor}, {os.getpid()})"],
+        [sys.executable, *flags, "-c", f"{code}serve({descriptor}, {os.getpid()})"],
         stdin=subprocess.DEVNULL,
         env={**os.environ, THREADS_VARIABLE: str(threads)},
         pass_fds=[descriptor],

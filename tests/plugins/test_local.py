@@ -211,3 +211,11 @@ def test_a_busy_worker_ends_with_the_main_process() -> None:
         main.kill()
         psutil.wait_procs([worker], timeout=10)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+
+
+def test_workers_have_the_flags_of_the_main_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "warnoptions", ["error::UserWarning"])
+    monkeypatch.setitem(sys._xoptions, "faulthandler", True)
+    ((warnings, options),) = outcomes_of(ITEMS[:1], toy_work.flags)
+    assert "error::UserWarning" in warnings
+    assert options["faulthandler"]
