@@ -13,7 +13,7 @@ from peekbench.records.trials import Trial
 from peekbench.spec.base import Counts, Name, SpecModel
 from peekbench.spec.components import AnalysisSpec
 from peekbench.spec.error_messages import describe, shorten
-from peekbench.spec.experiment import ReportSpec
+from peekbench.spec.report import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:

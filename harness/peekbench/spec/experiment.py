@@ -10,22 +10,16 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
-    ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
-from peekbench.errors import PluginError, SpecError
-from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, RendererEntry, TaskGroupEntry
-from peekbench.plugins.kinds import kind_of
+from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
-from peekbench.records.report_formats import DEFAULT_FORMATS, ReportFormat
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
 from peekbench.spec.base import FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
@@ -39,7 +33,9 @@ from peekbench.spec.components import (
 )
 from peekbench.spec.design import Design
 from peekbench.spec.error_messages import describe
+from peekbench.spec.groups import expand_groups, written_positions
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
+from peekbench.spec.report import STORED, ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
@@ -47,83 +43,9 @@ from peekbench.spec.yaml_loader import read_yaml
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
 DEFAULT_EXECUTOR: Any = "local"
 
-STORED = "stored"  # context in which a spec is validated that a store contains
-
-
-class ReportSpec(SpecModel):
-    """Files of a report."""
-
-    formats: tuple[ReportFormat, ...] = DEFAULT_FORMATS
-    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
-    figures. Cards and figures have folders of their own."""
-    allow_incomplete: bool = False
-    """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
-    renderer: str = ""
-    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
-
-    @field_validator("renderer")
-    @classmethod
-    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
-        if renderer and info.context != STORED:
-            try:
-                registry.find(renderer, RendererEntry)
-            except PluginError as error:
-                raise ValueError(str(error)) from error
-        return renderer
-
-    @model_serializer(mode="wrap")
-    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
-        """Keep the stored form of specs that name no renderer."""
-        dumped: dict[str, Any] = serialize(self)
-        return {key: value for key, value in dumped.items() if key != "renderer" or value}
-
 
 def _refuse_unwritten(value: Any) -> Any:
     raise PydanticCustomError("extra_forbidden", "Extra inputs are not permitted")
-
-
-def _expand_groups(tasks: Any) -> Any:
-    """Replace groups such as `docstrings.all` by their members."""
-    if not isinstance(tasks, list | tuple):
-        return tasks
-    expanded: list[Any] = []
-    for task in tasks:
-        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use")) is not None:
-            raise ValueError(
-                f"[{len(expanded)}].name: {task['use']!r} is a group and its members have their own names; remove it"
-            )
-        expanded += _members(task)
-    return expanded
-
-
-def _members(task: Any) -> list[Any]:
-    """Return the tasks that an entry under `tasks` means, each with all that was written there."""
-    use: Any = task.get("use") if isinstance(task, Mapping) else task
-    group = _find_group(use)
-    if group is None:
-        return [task]
-    plugin, _ = registry.split_use(use)
-    written = task if isinstance(task, Mapping) else {}
-    return [{**written, "use": f"{plugin}.{member}"} for member in group.members]
-
-
-def _written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Return the position under `tasks` of each task after groups are expanded."""
-    tasks = raw.get("tasks")
-    if not isinstance(tasks, list | tuple):
-        return {}
-    return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task)]}
-
-
-def _find_group(use: Any) -> TaskGroupEntry | None:
-    if not isinstance(use, str):
-        return None
-    plugin, thing = registry.split_use(use)
-    try:
-        entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(thing)
-    except PluginError:
-        return None  # the validation of the task reports the error with its place
-    return entry if isinstance(entry, TaskGroupEntry) else None
 
 
 class ExperimentSpec(SpecModel):
@@ -154,7 +76,7 @@ class ExperimentSpec(SpecModel):
     """Name of the store `runs/<name>.sqlite` and of the folder `reports/<name>/`."""
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
     """Seed of all subsamples and fits."""
-    tasks: Annotated[tuple[TaskSpec, ...], BeforeValidator(_expand_groups), Field(min_length=1)]
+    tasks: Annotated[tuple[TaskSpec, ...], BeforeValidator(expand_groups), Field(min_length=1)]
     methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
     design: Design
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
@@ -390,7 +312,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
-        message = describe(error, ExperimentSpec, positions=_written_positions(raw))
+        message = describe(error, ExperimentSpec, positions=written_positions(raw))
         raise SpecError(f"{origin} is invalid:\n{message}") from error
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
