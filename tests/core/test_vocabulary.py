@@ -17,7 +17,7 @@ It is dear to compute. | no_faults = 1 | It cannot be had. | what could be got a
 it stands twice | getting what it needs | what he mended | written anew | killed for want of memory | Caution: slow
 of_such_tasks | the honest score | spec.yaml: good, 2 tasks | make_use(x) | circumstances | a Painter | borrow(model)
 thinned | Situation | doing(layer, f) | held weights | LOOK = 1.0 | _Bench | peekbench_summary.finer | preset: printed
-Silence | GoneError | MOST_ROWS = 3 | _adopt | a doubt | what came of it | counted(3, "trial")
+Silence | GoneError | MOST_ROWS = 3 | _adopt | a doubt | the catalogue | what came of it | counted(3, "trial")
 """.strip().replace("\n", " | ")
 
 

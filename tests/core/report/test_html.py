@@ -19,7 +19,7 @@ import pytest
 
 from peekbench import analyze, run
 from peekbench.errors import PluginError, SpecError
-from peekbench.formatting import format_cell
+from peekbench.formatting import format_cell, visible
 from peekbench.plugins import registry
 from peekbench.plugins.protocols import Renderer
 from peekbench.records.analysis import Column, Table, Verdict
@@ -112,7 +112,7 @@ def test_text_from_data_is_escaped(text: str) -> None:
     names = {(tag, name) for tag, attributes in own.elements for name in attributes}
     # The cell of a long text has a class.
     assert {(tag, name) for tag, attributes in page.elements for name in attributes} - names <= {("td", "class")}
-    assert page.text.count(text) >= 20, "the text is shown unchanged"
+    assert page.text.count(visible(text)) >= 20, "the text is shown, with control characters escaped"
 
 
 def drawn(text: str) -> Report:

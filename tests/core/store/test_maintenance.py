@@ -90,7 +90,7 @@ def test_a_score_that_differs_from_its_predictions_is_found(make_spec: MakeSpec)
     assert "log_loss is None, but " in problems[1]
 
 
-def test_the_commands(make_spec: MakeSpec, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = run(make_spec()).store
     runner = CliRunner()
     assert runner.invoke(app, ["check-store", "small"]).output == f"{path}: OK: 12 trials, 36 arms\n"
@@ -108,4 +108,4 @@ def test_the_commands(make_spec: MakeSpec, capsys: pytest.CaptureFixture[str], m
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 2
-    assert "file is not a database; give the path of a store" in capsys.readouterr().err
+    assert "file is not a database; give the path of a store" in capfd.readouterr().err
