@@ -158,7 +158,9 @@ def find_reference_error(reference: Reference) -> str:
         return "is not of the form 'package.module:function'"
     module = reference.target.partition(":")[0]
     top_level, *parts = module.split(".")
-    if module != "__main__" and module in sys.modules:
+    if top_level == "__main__":
+        return "names the module '__main__', which is another one in worker processes"
+    if module in sys.modules:
         return ""
     try:
         spec = find_spec(top_level)
