@@ -70,8 +70,8 @@ def _kind_lines(kind: PluginKind) -> Iterator[str]:
         except PluginError as error:
             yield f"  ({error})"
             continue
-        for thing, entry in sorted(offers.items()):
-            yield f"  {registry.join_use(plugin, thing):<26} {entry.summary}"
+        for entry_name, entry in sorted(offers.items()):
+            yield f"  {registry.join_name(plugin, entry_name):<26} {entry.summary}"
 
 
 def _task_lines() -> Iterator[str]:
@@ -85,8 +85,8 @@ def _task_lines() -> Iterator[str]:
         except PluginError as error:
             others.append(f"  ({error})")
             continue
-        for thing, entry in sorted(offers.items()):
-            use = registry.join_use(plugin, thing)
+        for entry_name, entry in sorted(offers.items()):
+            use = registry.join_name(plugin, entry_name)
             if isinstance(entry, DataSourceEntry) and entry.facts is not None:
                 yield _task_line(use, entry.facts(folders)).rstrip()
             else:
@@ -112,7 +112,7 @@ def _folders() -> Folders:
 
 
 def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
-    """Iterate over the paragraphs of `peekbench show`: a thing and its options; for a task also some texts.
+    """Iterate over the paragraphs of `peekbench show`: an entry and its options; for a task also some texts.
 
     Parameters
     ----------
@@ -124,18 +124,18 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     Raises
     ------
     PluginError
-        If no plugin has such a thing.
+        If no plugin has such an entry.
     DataError, SpecError
         If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
         known facts instead.
     """
-    plugin_name, thing = registry.split_use(use)
+    plugin_name, entry_name = registry.split_name(use)
     plugin = registry.load(plugin_name)
-    entries = [(kind, plugin.offers[kind.name][thing]) for kind in KINDS if thing in plugin.offers[kind.name]]
-    use = registry.join_use(plugin_name, thing)
+    entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
+    use = registry.join_name(plugin_name, entry_name)
     if not entries:
-        offered = sorted(registry.join_use(plugin_name, name) for names in plugin.offers.values() for name in names)
-        raise PluginError(f"plugin {plugin_name!r} offers no {thing!r}; it offers: {', '.join(offered)}")
+        offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
+        raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; it offers: {', '.join(offered)}")
     for kind, entry in entries:
         yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):
@@ -203,8 +203,8 @@ def _format_detail(value: Any) -> str:
 def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
     lines = [f"{use}: {kind.name}", entry.summary]
     if isinstance(entry, TaskGroupEntry):
-        plugin, _ = registry.split_use(use)
-        lines.append(f"members: {', '.join(registry.join_use(plugin, member) for member in entry.members)}")
+        plugin, _ = registry.split_name(use)
+        lines.append(f"members: {', '.join(registry.join_name(plugin, member) for member in entry.members)}")
     if isinstance(entry, MethodEntry):
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
     if has_options(entry):

@@ -56,7 +56,7 @@ def code_hashes(uses: Iterable[str]) -> dict[str, str]:
     uses
         Names such as 'plugin.thing'.
     """
-    names = dict.fromkeys(registry.split_use(use)[0] for use in uses)
+    names = dict.fromkeys(registry.split_name(use)[0] for use in uses)
     return {name: _hash_code(registry.load(name)) for name in names}
 
 

@@ -159,29 +159,29 @@ def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[st
         raise PluginError(f"{plugin}: {kind.hook} returns a wrong entry: {error}") from error
 
 
-def split_use(use: str) -> tuple[str, str]:
-    """Split `plugin.thing` into the two names; a plugin's name alone means its thing of the same name.
+def split_name(use: str) -> tuple[str, str]:
+    """Split `plugin.thing` into the two names; a plugin's name alone means its entry of the same name.
 
     Examples
     --------
-    >>> split_use("classic.lsa")
+    >>> split_name("classic.lsa")
     ('classic', 'lsa')
-    >>> split_use("summary")
+    >>> split_name("summary")
     ('summary', 'summary')
     """
-    plugin, dot, thing = use.partition(".")
-    return plugin, thing if dot else plugin
+    plugin, dot, entry_name = use.partition(".")
+    return plugin, entry_name if dot else plugin
 
 
-def join_use(plugin: str, thing: str) -> str:
-    """Return the shortest name that a spec can use for a plugin's thing.
+def join_name(plugin: str, entry_name: str) -> str:
+    """Return the shortest name that a spec can use for an entry of a plugin.
 
     Examples
     --------
-    >>> join_use("classic", "lsa"), join_use("summary", "summary")
+    >>> join_name("classic", "lsa"), join_name("summary", "summary")
     ('classic.lsa', 'summary')
     """
-    return plugin if thing == plugin else f"{plugin}.{thing}"
+    return plugin if entry_name == plugin else f"{plugin}.{entry_name}"
 
 
 def find(use: str, entry_type: type[EntryT]) -> EntryT:
@@ -200,16 +200,16 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
         If the plugin cannot be loaded, or has no such entry.
     """
     kind = kind_of(entry_type)
-    plugin_name, thing = split_use(use)
+    plugin_name, entry_name = split_name(use)
     plugin = load(plugin_name)
     offers = plugin.offers[kind.name]
-    entry = offers.get(thing)
+    entry = offers.get(entry_name)
     if isinstance(entry, entry_type):
         return entry
     if entry is not None:
         raise PluginError(f"{use!r} is a group of {kind.plural} and is not allowed here; name one of its members")
-    others = [other for other in KINDS if thing in plugin.offers[other.name]]
-    hint = f" ({use!r} is among the {others[0].plural})" if others else _suggestion(thing, offers)
+    others = [other for other in KINDS if entry_name in plugin.offers[other.name]]
+    hint = f" ({use!r} is among the {others[0].plural})" if others else _suggestion(entry_name, offers)
     names = f"{plugin_name} offers: {', '.join(sorted(offers))}" if offers else f"{plugin_name} offers none"
     raise PluginError(f"no {kind.name} {use!r}{hint}; {names}")
 
@@ -250,7 +250,7 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
             except PluginError as error:
                 warnings.warn(str(error), PluginWarning, stacklevel=2)
                 continue
-            names += [join_use(name, thing) for thing, entry in entries.items() if has_role(entry)]
+            names += [join_name(name, entry_name) for entry_name, entry in entries.items() if has_role(entry)]
         if len(names) == 1:
             return names[0]
         if names:

@@ -49,7 +49,7 @@ class EntryField(Generic[EntryT]):
 
     @property
     def kind(self) -> PluginKind:
-        """Kind of thing that the component names."""
+        """Kind of entry that the component names."""
         return kind_of(self._entry_type)
 
     def find(self, use: str) -> EntryT:
@@ -206,8 +206,8 @@ class MethodSpec(NamedComponent):
             task: without_unlabeled(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
         }
         by_task = {task: options for task, options in of_tasks.items() if options != everywhere}
-        plugin, thing = registry.split_use(self.use)
-        key = f"{plugin}.{entry.base or thing} {json.dumps(everywhere, sort_keys=True)}"
+        plugin, entry_name = registry.split_name(self.use)
+        key = f"{plugin}.{entry.base or entry_name} {json.dumps(everywhere, sort_keys=True)}"
         return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
 
 
@@ -300,7 +300,7 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
     Raises
     ------
     SpecError
-        If no plugin has the thing, or the options are invalid.
+        If no plugin has the entry, or the options are invalid.
     """
     try:
         return model.model_validate({"use": use, "options": options})

@@ -31,7 +31,7 @@ def _members(task: Any) -> list[Any]:
     group = _find_group(use)
     if group is None:
         return [task]
-    plugin, _ = registry.split_use(use)
+    plugin, _ = registry.split_name(use)
     written = task if isinstance(task, Mapping) else {}
     return [{**written, "use": f"{plugin}.{member}"} for member in group.members]
 
@@ -47,9 +47,9 @@ def written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
 def _find_group(use: Any) -> TaskGroupEntry | None:
     if not isinstance(use, str):
         return None
-    plugin, thing = registry.split_use(use)
+    plugin, entry_name = registry.split_name(use)
     try:
-        entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(thing)
+        entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(entry_name)
     except PluginError:
         return None  # the validation of the task reports the error with its place
     return entry if isinstance(entry, TaskGroupEntry) else None

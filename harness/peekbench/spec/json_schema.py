@@ -117,14 +117,14 @@ def broken_plugins() -> dict[str, str]:
 def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[str, Any]) -> list[_Choice]:
     choices: list[_Choice] = []
     for plugin in working:
-        for thing, entry in sorted(registry.load(plugin).offers[kind.name].items()):
-            names = tuple(dict.fromkeys([f"{plugin}.{thing}", registry.join_use(plugin, thing)]))
+        for entry_name, entry in sorted(registry.load(plugin).offers[kind.name].items()):
+            names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", registry.join_name(plugin, entry_name)]))
             if isinstance(entry, TaskGroupEntry):
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
                 choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
             assert has_options(entry)  # the rules for components need them
-            key = f"options of {plugin}.{thing}"
+            key = f"options of {plugin}.{entry_name}"
             definitions[key] = _self_contained(entry.options, key, definitions)
             choices.append(_Choice(names, entry.summary, {"$ref": f"#/$defs/{key}"}))
     return choices

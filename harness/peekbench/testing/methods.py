@@ -225,7 +225,7 @@ def _choices(annotation: Any) -> list[Any]:
 
 def check_shared_base(case: Case) -> None:
     """Check that methods of a plugin with the same base have the same predictions in the base arm."""
-    plugin, own = registry.split_use(case.use)
+    plugin, own = registry.split_name(case.use)
     before = case.predict(None)
     base_options = _base_options(case.entry, case.options)
     for name, entry in registry.load(plugin).entries(MethodEntry).items():
@@ -248,7 +248,7 @@ def _base_options(entry: MethodEntry, options: Options) -> dict[str, Any]:
 
 def check_light_import(case: Case) -> None:
     """Check that importing the plugin imports no heavy library."""
-    plugin, _ = registry.split_use(case.use)
+    plugin, _ = registry.split_name(case.use)
     check_module_light(
         registry.load(plugin).module.partition(":")[0]
     )  # an entry point may name an object of the module

@@ -207,8 +207,8 @@ def test_two_plugins_with_one_name_are_an_error(install: Install) -> None:
 
 
 def test_name_of_a_plugin_alone_means_its_thing_of_that_name() -> None:
-    assert registry.split_use("summary") == ("summary", "summary")
-    assert registry.split_use("classic.lsa") == ("classic", "lsa")
+    assert registry.split_name("summary") == ("summary", "summary")
+    assert registry.split_name("classic.lsa") == ("classic", "lsa")
 
 
 def test_error_says_that_a_thing_is_of_another_kind() -> None:
