@@ -22,11 +22,11 @@ class Tickets(Options):
     num_rows: int = Field(default=600, ge=1)
     """Number of tickets, the same for each team."""
     hints: float = Field(default=0.2, ge=0, le=1)
-    """Share of words that hint at the team. With 0 the task is impossible, with 1 it is trivial."""
+    """Share of words that hint at the team. With 0, the task is impossible; with 1, it is trivial."""
 
 
 def tickets(*, options: Tickets, folders: Folders) -> Dataset:
-    """Return tickets of twelve words, the same at every call."""
+    """Return tickets of twelve words, the same on every call."""
     rng = random.Random(0)
     teams = tuple(HINTS)
     labels = [row % len(teams) for row in range(options.num_rows)]
