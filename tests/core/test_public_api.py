@@ -57,6 +57,7 @@ def test_public_function_documents_parameters_and_result(name: str) -> None:
         assert "Returns\n" in function.__doc__ or "Yields\n" in function.__doc__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(modules_with_examples()))
 def test_examples_run(name: str) -> None:
     failed, attempted = doctest.testmod(import_module(name))

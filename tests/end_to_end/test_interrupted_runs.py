@@ -218,6 +218,7 @@ def test_failures_are_stored_and_reported_and_other_trials_continue(error: str) 
     assert "Traceback" not in completed.stderr
 
 
+@pytest.mark.slow
 def test_failed_trials_are_repeated_by_the_next_run(tmp_path: Path) -> None:
     marker = tmp_path / "fixed"
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(marker)}}

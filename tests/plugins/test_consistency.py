@@ -81,6 +81,7 @@ def test_published_base_arms_that_depend_on_n_are_located(published: Path) -> No
     assert {finding["finding"] for finding in others} == {DIFFERENT_DRAWS}
 
 
+@pytest.mark.slow
 def test_published_shifted_rows_are_located(published: Path) -> None:
     shifted = [
         finding["evidence"]

@@ -64,6 +64,7 @@ def test_null_has_exactly_no_boost_and_no_bias(tmp_path: Path) -> None:
     assert 0.4 < scores.mean() < 0.95  # far from 0 and 1, so that a bias would be visible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_leak_has_the_planted_bias(share: float, tmp_path: Path) -> None:
     method = {"use": "controls.leak", "options": {"share": share}}

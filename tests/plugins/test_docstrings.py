@@ -226,12 +226,14 @@ def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, monkeypatc
     assert _load_numpy(tmp_path) == first
 
 
+@pytest.mark.slow
 def test_loading_works_without_a_writable_cache(tmp_path: Path, folders: Folders) -> None:
     (tmp_path / "file").write_text("in the way")
     assert _load_numpy(tmp_path / "file") == load(options=OPTIONS, folders=folders, recipe=NUMPY)
     assert (tmp_path / "file").read_text() == "in the way"
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -259,6 +261,7 @@ def test_the_cache_key_depends_on_versions_options_and_code(tmp_path: Path, monk
     assert len(keys) == 5
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_the_hash_seed_and_loading_is_light(tmp_path: Path, folders: Folders) -> None:
     program = (
         "import sys; from peekbench import load_dataset; d = load_dataset('docstrings.numpy'); "
@@ -279,6 +282,7 @@ def test_rows_do_not_depend_on_the_hash_seed_and_loading_is_light(tmp_path: Path
     assert outputs == [f"{fingerprint} []"] * 3
 
 
+@pytest.mark.slow
 def test_options_set_the_length_of_texts(folders: Folders) -> None:
     dataset = load(options=DocstringOptions(min_characters=60, max_characters=80), folders=folders, recipe=NUMPY)
     assert {60 <= len(str(text)) <= 80 for text in dataset.inputs} == {True}

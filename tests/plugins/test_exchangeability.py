@@ -83,6 +83,7 @@ def test_constant_scores_show_no_preference() -> None:
     assert (preference.difference, preference.p_t, preference.p_exact) == (0, None, 1)
 
 
+@pytest.mark.slow
 def test_exchangeable_scores_are_rejected_at_the_nominal_rate() -> None:
     """Scores have heavy tails, and a different location and scale in each shard; 1,000 repeats."""
     generator = np.random.default_rng(3)
@@ -255,6 +256,7 @@ def test_a_model_trained_on_another_order_has_no_preference(train_on: Any, seed:
     assert cell(analysis, "finding") == NO_PREFERENCE
 
 
+@pytest.mark.slow
 def test_an_untrained_model_has_no_preference(untrained: Path) -> None:
     analysis = audit(untrained, {f"task {seed}": make_dataset(make_texts(100, seed)) for seed in range(5)})
     assert {row[-1] for row in analysis.tables[0].rows} == {NO_PREFERENCE}
@@ -281,6 +283,7 @@ def test_runs_of_equal_labels_are_detected(untrained: Path) -> None:
     assert "The order of runs is not random" in analysis.warnings[0]
 
 
+@pytest.mark.slow
 def test_a_reference_model_with_the_same_preference_makes_it_inconclusive(train_on: Any, untrained: Path) -> None:
     texts = make_texts(160, 0)
     trained = train_on(tuple(texts))
@@ -306,6 +309,7 @@ def test_results_of_a_task_depend_on_the_seed_but_not_on_other_tasks(untrained: 
     assert cell(alone, "p, exact") != cell(audit(untrained, {"b": tasks["b"]}, seed=1), "p, exact")
 
 
+@pytest.mark.slow
 def test_only_the_first_texts_are_read_and_rows_are_formatted(untrained: Path) -> None:
     texts, labels = make_texts(300, 0), [row % 2 for row in range(300)]
     other = [*texts[:100], *make_texts(200, 9)]
@@ -341,6 +345,7 @@ def test_unsuitable_tasks_models_and_options_are_refused(untrained: Path, tmp_pa
             make_component(AuditSpec, "prompting.exchangeability", {"model": "gpt2", "row": row})
 
 
+@pytest.mark.slow
 def test_the_command_audits_the_tasks_of_a_spec(untrained: Path, make_raw: Any) -> None:
     entry = {"use": "prompting.exchangeability", "options": {"model": str(untrained), **OPTIONS, "max_texts": 60}}
     Path("audited.yaml").write_text(yaml.safe_dump(make_raw(audits=[entry])))

@@ -26,6 +26,7 @@ HOSTILE = '<script>alert("x")</script> $x_1$ & \x00\x1b[31m _under \ud800 日本
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("form", ["svg", "inline svg", "png"])
 def test_user_settings_do_not_change_the_bytes(figure: Figure, form: Form) -> None:
@@ -35,6 +36,7 @@ def test_user_settings_do_not_change_the_bytes(figure: Figure, form: Form) -> No
         assert draw(figure, form) == first
 
 
+@pytest.mark.slow
 def test_drawing_does_not_change_user_settings() -> None:
     before = dict(mpl.rcParams)
     draw(forest(), "svg")
@@ -104,6 +106,7 @@ def test_numbers_in_texts_keep_their_digits() -> None:
     assert any("0.0055" in (text or "") for text in texts)
 
 
+@pytest.mark.slow
 def test_inline_pictures_of_25_tasks_are_small() -> None:
     assert len(draw(violins(headings=CONFIGURATIONS[:4]), "inline svg")) < 300_000
     assert len(draw(forest(), "inline svg")) < 200_000

@@ -45,6 +45,7 @@ def test_a_hostile_hub_is_refused(tmp_path: Path) -> None:
         assert message in messages[name], name
 
 
+@pytest.mark.slow
 def test_the_hub_without_a_behavior_is_usable(tmp_path: Path) -> None:
     """The refusals above are not due to the server."""
     with HostileHub() as hub:

@@ -306,6 +306,7 @@ def test_a_built_in_model_that_has_changed_is_trained_again(folders: Folders, mo
     assert weights.stat().st_mtime_ns == written, "another time alone is no change"
 
 
+@pytest.mark.slow
 def test_the_corpus_is_prose_of_packages_that_no_task_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not set(corpus.PACKAGES.values()) & {recipe.package for recipe in RECIPES}
     monkeypatch.setattr(corpus, "PACKAGES", {"huggingface_hub": "huggingface_hub"})

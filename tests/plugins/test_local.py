@@ -50,6 +50,7 @@ def test_fast_items_are_returned_in_batches(workers: int) -> None:
     assert len(batches) < 200
 
 
+@pytest.mark.slow
 def test_items_behind_a_slow_one_are_returned_to_the_queue() -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
     batches: Any = execute(many, toy_work.sleep_at_9, options=Local(workers=2))
@@ -59,6 +60,7 @@ def test_items_behind_a_slow_one_are_returned_to_the_queue() -> None:
     assert slow_batch[-1] == 9
 
 
+@pytest.mark.slow
 def test_slow_items_at_the_end_do_not_wait_for_each_other() -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(104)]
     batches: Any = execute(many, toy_work.slow_end, options=Local(workers=2))
@@ -88,6 +90,7 @@ def test_items_done_before_an_error_are_returned() -> None:
     assert isinstance(error, KeyError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_the_item_that_kills_its_worker_is_lost(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
@@ -130,6 +133,7 @@ def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) 
     assert "worker process died (exit status 7) 2 times" in failure.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [toy_work.close_descriptors_at_9, toy_work.write_to_pipes_at_9])
 def test_item_that_breaks_the_pipe_fails_and_others_are_done(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("peekbench_local.worker.SHUTDOWN_TIMEOUT", 0.2)
@@ -146,6 +150,7 @@ def test_exit_outside_of_methods_ends_the_run_with_an_error() -> None:
         outcomes_of(ITEMS, toy_work.exit_at_9)
 
 
+@pytest.mark.slow
 def test_an_empty_batch_says_that_the_work_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("peekbench_local.executor.POLL_INTERVAL", 0.02)
     batches: Any = list(execute(ITEMS[9:10], toy_work.sleep_at_9, options=Local()))
@@ -202,6 +207,7 @@ def test_no_trial_fails_if_workers_cannot_start(monkeypatch: pytest.MonkeyPatch)
         list(execute(ITEMS, toy_work.record, options=Local(workers=2)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a signal of Linux")
 def test_a_busy_worker_ends_with_the_main_process() -> None:
     script = UNGUARDED.replace(").record", ").sleep_long").replace("workers=2", "workers=1")

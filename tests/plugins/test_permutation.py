@@ -48,6 +48,7 @@ def test_ties_are_recognized_if_the_mean_is_near_zero() -> None:
     assert compute_p_values(task, 10, Permutation()) == pytest.approx(enumerate_sign_flips(np.rint(task * 10)))
 
 
+@pytest.mark.slow
 def test_exact_and_random_flips_agree_on_many_subsamples() -> None:
     rng = np.random.default_rng(4)
     for whole in rng.normal(2, 9, size=(5, 100)).round():

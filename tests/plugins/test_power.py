@@ -112,6 +112,7 @@ def test_minimum_detectable_biases_of_the_published_design(published: Path) -> N
     assert detection["average of models", 500]["these tasks"] == pytest.approx(0.0062, abs=0.0004)
 
 
+@pytest.mark.slow
 def test_typical_components_are_those_of_the_published_accuracies(published: Path) -> None:
     fitted = {method.label: method.noise for method in measure(load_results(published / "few_shot"))}
     for typical, label in zip(TYPICAL, ("bert", "gpt2"), strict=True):

@@ -226,6 +226,7 @@ def test_full_spec_has_the_design_of_the_study() -> None:
         assert options["num_rows"] == 100 + 2 * task.num_test[0]
 
 
+@pytest.mark.slow
 def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
     spec = spec_of("tabular.pca", tmp_path, num_subsamples=1)
     run(spec, store=tmp_path / "one.sqlite")

@@ -81,6 +81,7 @@ def test_validate_checks_all_specs(spec: str) -> None:
     assert "task b: 400 rows, but" in done.stderr, "all tasks are checked"
 
 
+@pytest.mark.slow
 def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     printed = peek("describe", spec).stdout

@@ -14,6 +14,7 @@ from peekbench.execution.runner import run
 LOCAL = {"use": "local", "options": {"workers": 1}}
 
 
+@pytest.mark.slow
 def test_changed_model_files_are_refused_when_a_run_grows(make_spec: Callable[..., Any], tmp_path: Path) -> None:
     weights = tmp_path / "weights"
     weights.write_text("first")

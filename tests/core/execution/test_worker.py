@@ -259,6 +259,7 @@ def test_predictions_that_sum_to_one_within_rounding_are_accepted() -> None:
         check_predictions(np.array([[1.5], [2.0]]), 2, NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_thread_pools_have_one_thread_in_every_process(workers: int, make_spec: MakeSpec) -> None:
     before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
@@ -282,6 +283,7 @@ def test_the_global_generators_of_the_caller_are_preserved(make_spec: MakeSpec) 
     assert [random.random(), np.random.random()] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_data_that_change_during_a_run_stop_it(
     workers: int, make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -190,6 +190,7 @@ analyses: [toy.count]
     assert any("classic.lsa" in line for line in list_lines("methods"))
 
 
+@pytest.mark.slow
 def test_schema_leaves_out_broken_plugins(install: Install) -> None:
     install("broken", "import no_such_library")
     assert "no_such_library" in broken_plugins()["broken"]

@@ -100,6 +100,7 @@ def test_runs_without_a_common_task_cannot_be_ranked(make_run: Run, tmp_path: Pa
     assert "Excluded, because at least one run lacks it: arm base" in mixed.warnings
 
 
+@pytest.mark.slow
 def test_json_reports_match_the_schema(make_run: Run) -> None:
     one, two = make_run("one"), make_run("two")
     schema = report_schema()

@@ -238,6 +238,7 @@ def test_json_is_strict_and_has_full_precision(report: Report) -> None:
     assert strange["failures"][0]["traceback"].startswith("Traceback")
 
 
+@pytest.mark.slow
 def test_equal_reports_have_equal_bytes(report: Report, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_report(report, tmp_path / name)
@@ -257,6 +258,7 @@ def test_only_chosen_formats_are_written_and_unwritable_folders_are_errors(repor
         write_report(report, tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_attachments_are_written_beside_the_report(
     report: Report, simulate: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -136,6 +136,7 @@ def test_errors_of_an_analyzer_name_it(simulate: Simulate) -> None:
     assert any("raised by the analysis summary" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.slow
 def test_published_accuracies_are_complete(published: Any) -> None:
     assert find_gaps(load_results(published / "few_shot")) == []
 

@@ -74,6 +74,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> 
         assert str(path) in str(error)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(trees)
 def test_any_values(tree: Any) -> None:
@@ -89,6 +90,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
 
 
+@pytest.mark.slow
 @FUZZ
 @given(st.sampled_from(places(VALID)[1:]), trees, st.booleans())
 def test_any_change_to_a_valid_spec(place: tuple[Any, ...], value: Any, remove: bool) -> None:
@@ -110,6 +112,7 @@ def test_the_unchanged_spec_is_valid() -> None:
     assert make_spec(VALID, folder=Path()).name == "fuzzed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -25,6 +25,7 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SPECS.rglob("*.yaml")), ids=lambda path: path.name)
 def test_shipped_specs_match_and_name_the_schema(path: Path, validator: Any) -> None:
     text = path.read_text()

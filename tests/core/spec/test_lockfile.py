@@ -70,6 +70,7 @@ def test_empty_cache_folder_gives_the_newest_version(write_spec: Callable[..., P
     assert newest["methods"]["toy.short"]["pinned"] == {"revision": 9}
 
 
+@pytest.mark.slow
 def test_workers_call_methods_with_pinned_options(write_spec: Callable[..., Path]) -> None:
     path = write_spec()
     lock(path)

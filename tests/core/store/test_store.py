@@ -155,6 +155,7 @@ def test_a_second_run_computes_only_new_trials(make_spec: MakeSpec) -> None:
     assert content(Path("runs/small.sqlite")) == content(Path("runs/whole.sqlite"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["boldness", "trust"])
 def test_options_for_new_tasks_may_be_added_with_the_tasks(option: str, make_spec: MakeSpec) -> None:
     """The option `trust` changes base arms, `boldness` does not; two methods share base arms in the old tasks."""
@@ -404,6 +405,7 @@ def test_a_run_resumes_after_a_full_disk(make_spec: MakeSpec, tiny_disk: Path) -
     assert run(spec, store=tiny_disk / "x.sqlite").finished == 400 - done
 
 
+@pytest.mark.slow
 def test_the_planned_size_is_close_to_the_real_size(make_spec: MakeSpec) -> None:
     spec = make_spec(design={"num_train": 12, "num_test": 100, "num_subsamples": 100})
     path = run(spec).store

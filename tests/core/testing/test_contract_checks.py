@@ -287,6 +287,7 @@ def test_unknown_methods_and_options_are_errors() -> None:
         check_method("toy.vote", {"bold": 1})
 
 
+@pytest.mark.slow
 def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "heavy_plugin.py").write_text("import pandas\n")
     (tmp_path / "light_plugin.py").write_text("import json\n")
