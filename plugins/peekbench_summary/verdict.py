@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from peekbench import Verdict
 from peekbench.formatting import ScoreWords, difference_unit, pluralize, state_no_effect
 from peekbench.records import Decision
-from peekbench.results import Configurations, decide
+from peekbench.results import Configuration, Configurations, decide
+from peekbench_stats import NominalAlpha, fixed_design
 from peekbench_summary import Summary
 from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import Estimate, estimate_other_tasks, estimate_these_tasks, task_means
@@ -23,7 +24,10 @@ MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss ar
 
 
 def judge_all(
-    results: Configurations, options: Summary, probabilistic: Mapping[str, Configurations]
+    results: Configurations,
+    options: Summary,
+    probabilistic: Mapping[str, Configurations],
+    level_rule: Callable[[Configuration], NominalAlpha] = lambda _: fixed_design,
 ) -> tuple[Verdict, ...]:
     """Judge the bias of each configuration.
 
@@ -35,6 +39,8 @@ def judge_all(
         Level and region.
     probabilistic
         Score name to the same configurations in that score, for the scores that are available.
+    level_rule
+        Returns for a configuration the function from an error rate to the level of this look at its results.
 
     Returns
     -------
@@ -50,7 +56,14 @@ def judge_all(
     for configuration in results.configurations:
         region = make_region(configuration.scores, options.region_unit, options.region, results.is_accuracy)
         tasks = list(configuration.scores["bias"].values())
-        verdict = judge(configuration.label, tasks, level=options.level, region=region, is_accuracy=results.is_accuracy)
+        verdict = judge(
+            configuration.label,
+            tasks,
+            level=options.level,
+            region=region,
+            is_accuracy=results.is_accuracy,
+            nominal_alpha=level_rule(configuration),
+        )
         if configuration.control:
             verdict = judge_control(verdict, configuration.control)
         elif configuration.key in log_likelihoods:
@@ -64,7 +77,15 @@ def decide_from(estimate: Estimate, region: float) -> Decision:
     return decide(estimate.low, estimate.high, region) if estimate.has_interval else "inconclusive"
 
 
-def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region: Region, is_accuracy: bool) -> Verdict:
+def judge(
+    label: str,
+    tasks: Sequence[Sequence[float]],
+    *,
+    level: float,
+    region: Region,
+    is_accuracy: bool,
+    nominal_alpha: NominalAlpha = fixed_design,
+) -> Verdict:
     """Judge the bias of one configuration.
 
     Biased up or down: the interval excludes zero and is not inside the region of practical equivalence. Equivalent: the
@@ -83,8 +104,10 @@ def judge(label: str, tasks: Sequence[Sequence[float]], *, level: float, region:
         Region of practical equivalence.
     is_accuracy
         Whether scores are accuracies.
+    nominal_alpha
+        Function from the error rate, 1 - `level`, to the level of this look at the results.
     """
-    estimate = estimate_these_tasks(tasks, level)
+    estimate = estimate_these_tasks(tasks, 1 - nominal_alpha(1 - level))
     num_trials = sum(map(len, tasks))
     words = ScoreWords(is_accuracy)
     if all(value == 0 for task in tasks for value in task):

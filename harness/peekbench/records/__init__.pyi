@@ -1,6 +1,7 @@
 from .analysis import Analysis as Analysis
 from .analysis import Cell as Cell
 from .analysis import Column as Column
+from .analysis import BiasSize as BiasSize
 from .analysis import Decision as Decision
 from .analysis import Table as Table
 from .analysis import Topic as Topic

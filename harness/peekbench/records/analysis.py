@@ -21,6 +21,10 @@ Cell: TypeAlias = str | int | float | bool | None
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
 
+BiasSize: TypeAlias = Literal["", "open", "beyond"]
+"""For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
+part of it lies inside; otherwise ''."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -91,6 +95,20 @@ class Verdict:
     """Unit of estimate, low, high and region: 'difference' for differences of fractions, otherwise 'change'."""
     control: Control = ""
     """Whether the method is a control, whose bias is known in advance. Its verdict judges the run, not the method."""
+    size: BiasSize = ""
+    """For 'biased up' and 'biased down', whether the bias is known to be larger than the region."""
+    other_tasks: str = ""
+    """In a few words, what other tasks like these would show; '' if the analysis does not say."""
+    family: int = 1
+    """Number of configurations judged together; the decision and [low, high] are adjusted for it."""
+    unadjusted: Decision | None = None
+    """The decision without this adjustment; None if there is none."""
+    looks: str = ""
+    """A sentence on earlier looks at the results, if they matter to this verdict."""
+    valid_low: float | None = None
+    """Lower end of an interval that stays valid if the run is extended after a report, if the analysis computes it."""
+    valid_high: float | None = None
+    """Upper end of this interval."""
 
 
 @dataclass(frozen=True, slots=True)

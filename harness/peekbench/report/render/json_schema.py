@@ -13,7 +13,7 @@ from peekbench.records.analysis import Table, Verdict
 from peekbench.records.figures import Figure
 from peekbench.report.document import MethodFacts
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class FailureDocument(BaseModel):
@@ -35,7 +35,7 @@ class ReportDocument(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     """Increases if a field is renamed, removed or changes its meaning."""
     name: str
     headline: str
