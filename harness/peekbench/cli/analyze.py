@@ -18,6 +18,7 @@ from peekbench.cli.app import (
     load,
     report_run,
     run_path,
+    scores_path,
     show_report,
     write_and_print,
 )
@@ -27,7 +28,8 @@ from peekbench.cli.output import make_console
 @app.command()
 def analyze(
     path: Annotated[
-        Path, typer.Argument(help="Store of a run, CSV or Parquet file, or folder of files mM/nN/MODEL/TASK/.")
+        Path,
+        typer.Argument(help="Name, spec or store of a run, table of scores, or folder of tables mM/nN/MODEL/TASK/."),
     ],
     analyses: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
@@ -51,13 +53,14 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
+    from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import planned_trials  # noqa: PLC0415 - for a fast --help
     from peekbench.results.table import load_results  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
 
-    analysis_spec = None if spec is None else load_analysis_only(spec)
+    analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
     options = (
@@ -66,6 +69,7 @@ def analyze(
         else [part for name in analyses or () for part in ("--analysis", name)]
     )
     options += ["--allow-incomplete"] if allow_incomplete else []
+    path = scores_path(path)
     command = shlex.join(["peekbench", "analyze", str(path), *options])
     results = load_results(path)
     planned = planned_trials(path)
@@ -103,7 +107,7 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
 
 @app.command()
 def report(
-    run_: Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, or path of its store.")],
+    run_: Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its spec, or its store.")],
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
     pictures: Annotated[
@@ -118,7 +122,7 @@ def report(
     report_run(run_path(run_), reports, make_console(), allow_incomplete=allow_incomplete, pictures=pictures)
 
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its store, or a table of scores.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run, or a table of scores.")]
 FilesOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
@@ -143,14 +147,15 @@ def compare(
     """
     from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
 
-    paths = run_path(before), run_path(after)
+    paths = scores_path(before), scores_path(after)
     show_report(report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)
 
 
 @app.command()
 def leaderboard(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Names of runs, their stores, or tables of scores.")
+        list[str],
+        typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores."),
     ],
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
@@ -162,5 +167,5 @@ def leaderboard(
     """
     from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
 
-    paths = [run_path(run) for run in runs]
+    paths = [scores_path(run) for run in runs]
     show_report(report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)

@@ -42,17 +42,35 @@ IncompleteOption = Annotated[
 
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:
     """Load a spec, with another number of workers if one is given."""
+    from peekbench.cli.inputs import find_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
 
-    spec = load_spec(path)
+    return _set_workers(load_spec(find_spec(path)), workers)
+
+
+def load_any(argument: Path, workers: int | None = None) -> ExperimentSpec:
+    """Load a spec, or that of a run which is given by its name or its store."""
+    from peekbench.cli.inputs import load_experiment  # noqa: PLC0415 - for a fast --help
+
+    return _set_workers(load_experiment(argument), workers)
+
+
+def _set_workers(spec: ExperimentSpec, workers: int | None) -> ExperimentSpec:
     return spec if workers is None else spec.with_executor_options(workers=workers)
 
 
 def run_path(run: str) -> Path:
-    """Return the path of a run that is given by its name or by its path."""
-    from peekbench.execution.runner import RUNS  # noqa: PLC0415 - for a fast --help
+    """Return the store of a run that is given by its name, its spec or its store."""
+    from peekbench.cli.inputs import find_store  # noqa: PLC0415 - for a fast --help
 
-    return Path(run) if Path(run).exists() else RUNS / f"{run}.sqlite"
+    return find_store(run)
+
+
+def scores_path(source: str | Path) -> Path:
+    """Return the store of a run, as `run_path` does, or the path of a file or folder of scores."""
+    from peekbench.cli.inputs import find_scores  # noqa: PLC0415 - for a fast --help
+
+    return find_scores(str(source))
 
 
 def show_report(report: Report, folder: Path | None) -> None:

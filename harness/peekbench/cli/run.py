@@ -17,6 +17,7 @@ from peekbench.cli.app import (
     app,
     fail,
     load,
+    load_any,
     report_run,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from peekbench.execution.pilot import Timing
     from peekbench.spec.experiment import ExperimentSpec
 
+RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
 SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")]
 
 
@@ -75,7 +77,7 @@ def run(
 
 @app.command()
 def plan(
-    spec: SpecArgument,
+    spec: RunnableArgument,
     pilot: Annotated[bool, typer.Option(help="Time one trial of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
@@ -87,7 +89,7 @@ def plan(
     from peekbench.data.preflight import describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
 
-    experiment = load(spec, workers)
+    experiment = load_any(spec, workers)
     tasks = describe_tasks(experiment)
     num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
@@ -198,11 +200,12 @@ def lock(
     """
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - for a fast --help
 
+    from peekbench.cli.inputs import find_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.records.data import Folders  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.lockfile import lock_path, make_lock, write_lock  # noqa: PLC0415 - for a fast --help
 
-    experiment = load_spec(spec, locked=False)
+    experiment = load_spec(find_spec(spec), locked=False)
     with TemporaryDirectory() as empty:
         folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
         content = make_lock(experiment.pinnable(), folders)

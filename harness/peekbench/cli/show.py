@@ -7,14 +7,14 @@ from typing import Annotated, Optional
 
 import typer
 
-from peekbench.cli.app import app, load
+from peekbench.cli.app import app, load_any
 from peekbench.cli.output import FAILED, echo, make_console
 from peekbench.errors import PeekbenchError
 
 
 @app.command()
 def describe(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")],
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Specs, or names or stores of runs.")],
 ) -> None:
     """Describe the tasks' texts as the design draws them: lengths, tokens, duplicates between train, extra and test.
 
@@ -24,7 +24,7 @@ def describe(
     from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - for a fast --help
 
     for path in specs:
-        experiment = load(path)
+        experiment = load_any(path)
         tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
         render_tables(tables, make_console())
 

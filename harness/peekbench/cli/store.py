@@ -10,7 +10,7 @@ import typer
 from peekbench.cli.app import app, fail, run_path
 from peekbench.cli.output import echo
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name or store of a run.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run.")]
 
 
 @app.command()

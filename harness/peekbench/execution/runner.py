@@ -20,9 +20,8 @@ from peekbench.plugins.protocols import Outcome
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.spec.compatibility import differences
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.files import RUNS
 from peekbench.store.writer import Store
-
-RUNS = Path("runs")
 
 
 class Progress(Protocol):

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from peekbench.errors import StoreError
 
+RUNS = Path("runs")
+"""Default folder of stores."""
+
 HEADER = b"SQLite format 3\x00"
 KINDS: dict[str, Callable[[int], bool]] = {
     "a folder": stat.S_ISDIR,

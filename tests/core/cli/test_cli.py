@@ -68,7 +68,7 @@ def test_runs_are_compared_and_ranked(spec: str) -> None:
     ranked = peek("leaderboard", "small", "other").stdout
     assert "small: toy.vote" in ranked
     assert "Leaderboard, by accuracy of extra" in ranked
-    assert "no such file" in peek("leaderboard", "nothing", status=2).stderr
+    assert "no run of this name" in peek("leaderboard", "nothing", status=2).stderr
 
 
 def test_validate_checks_all_specs(spec: str) -> None:
@@ -221,7 +221,10 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
             "method toy.vote (toy.vote) supports classification, but task toy.numbers",
         ),
         (["plan", "bad.yaml"], "no method 'toy.voet'"),
-        (["report", "none"], "no such file; `peekbench run SPEC` creates one"),
+        (
+            ["report", "none"],
+            "no run of this name, as runs/none.sqlite does not exist; `peekbench run SPEC` creates one",
+        ),
         (["analyze", "none.csv"], "no such file or folder"),
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
         (["check", "toy.voet"], "no method 'toy.voet'"),

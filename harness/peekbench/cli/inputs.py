@@ -1,0 +1,188 @@
+"""Finds what an argument of a command means: a spec, a run by its name, its spec or its store, or a table of scores."""
+
+from __future__ import annotations
+
+import os
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from peekbench.cli.file_kinds import FileKind, identify
+from peekbench.cli.output import echo
+from peekbench.errors import PeekbenchError, SpecError
+from peekbench.spec.base import NAME
+from peekbench.spec.experiment import canonical, load_spec, make_spec
+from peekbench.store.files import RUNS
+
+if TYPE_CHECKING:
+    from peekbench.spec.experiment import ExperimentSpec
+
+STORE_SUFFIX = ".sqlite"
+SAFE_NAME = re.compile(NAME)
+IRRELEVANT = ("executor", "audits")  # settings that change neither a run nor its report
+MAX_NAME = 100  # characters of a misspelled name that are compared with existing ones
+
+
+def find_store(argument: str) -> Path:
+    """Return the store of a run that is given by its name, its spec or its store.
+
+    Parameters
+    ----------
+    argument
+        Name of a run in the folder `runs`, or path of a spec or of a store.
+
+    Raises
+    ------
+    PeekbenchError
+        If there is no such run, or the file is of another kind. The message names the kind and the right command.
+    """
+    path, kind = _find(argument)
+    if kind.role in ("store", "spec"):
+        return _store_of(path, kind)
+    raise _refuse(path, kind, "a run; give the name, the spec or the store of a run")
+
+
+def find_scores(argument: str) -> Path:
+    """Return the store of a run, as `find_store` does, or the path of a file or folder of scores."""
+    path, kind = _find(argument)
+    if kind.role in ("store", "spec"):
+        return _store_of(path, kind)
+    is_report = kind.role == "folder" and kind.name
+    if kind.role == "scores" or (kind.role == "folder" and not kind.remedy and not is_report):
+        return path
+    if kind.words == "a text file":  # its own reader says what it lacks
+        return path
+    raise _refuse(path, kind, "scores; give a run, a CSV or Parquet file, or a folder of files")
+
+
+def find_spec(argument: Path) -> Path:
+    """Return the path of a spec of an experiment.
+
+    Raises
+    ------
+    SpecError
+        If there is no such file, or it is of another kind. The message names the kind and the right command.
+    """
+    path, kind = _find(str(argument), wanted="spec")
+    if kind.role in ("spec", "yaml"):  # reading it tells what it lacks
+        return path
+    if kind.role == "store":
+        raise SpecError(
+            f"{path} is the store of a run, not a spec; give the spec. `peekbench report {quote(str(argument))}` "
+            "writes the report of the run"
+        )
+    raise _refuse(path, kind, "the spec of an experiment; give a YAML file with tasks, methods and design")
+
+
+def find_analysis_spec(argument: Path) -> Path:
+    """Return the path of a spec that only analyzes scores.
+
+    Raises
+    ------
+    SpecError
+        If there is no such file, or it is of another kind.
+    """
+    path, kind = _find(str(argument), wanted="spec")
+    if kind.role == "analysis spec" or kind.words == "a YAML file with an error":
+        return path
+    if kind.role == "spec":
+        raise SpecError(
+            f"--spec {path} is the spec of an experiment; give a spec with `name` and `analyses` only. "
+            f"`peekbench analyze {quote(str(path))}` analyzes its run"
+        )
+    raise _refuse(path, kind, "a spec of analyses; give a YAML file with name and analyses")
+
+
+def load_experiment(argument: Path) -> ExperimentSpec:
+    """Return the experiment of a spec, or the one in the store of a run that is given by its name or its store."""
+    from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+
+    path, kind = _find(str(argument), wanted="spec")
+    if kind.role != "store":
+        return load_spec(find_spec(argument))
+    with Store.open(path) as store:
+        return make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
+
+
+def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:
+    """Return the path that an argument means and the kind of the file; a run's name precedes a folder's."""
+    path = Path(argument)
+    by_name = RUNS / f"{argument}{STORE_SUFFIX}"
+    try:
+        if not path.is_file() and argument and os.sep not in argument and by_name.is_file():
+            path = by_name
+        if path.exists():
+            return path, identify(path)
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise PeekbenchError(f"cannot read {argument}: {reason}; give another path") from error
+    raise _not_found(argument, wanted)
+
+
+def _not_found(argument: str, wanted: str) -> PeekbenchError:
+    """Return the error of an argument that is neither a file nor the name of a run, with the nearest of both."""
+    path = Path(argument)
+    runs = [name.removesuffix(STORE_SUFFIX) for name in _list(RUNS) if name.endswith(STORE_SUFFIX)]
+    specs = [folder / f"{path.stem}.yaml" for folder in (path.parent, Path(), Path("specs"))]
+    near = {str(spec): path.stem for spec in specs if spec.is_file()}
+    near |= {str(path.parent / name): name for name in _list(path.parent) if path.suffix}
+    near |= {run: run for run in runs if wanted == "run"}
+    names = get_close_matches(path.name[:MAX_NAME], near.values(), n=1, cutoff=0.7)
+    names = names or [name for name in near.values() if name == path.stem]
+    hint = next((f"; did you mean {each}?" for each, name in near.items() if name in names), "")
+    if wanted == "spec":
+        remedy = hint or "; give the path of a YAML file in UTF-8"
+        return SpecError(f"cannot read the spec {argument}: No such file or directory{remedy}")
+    if path.suffix or os.sep in argument:
+        return PeekbenchError(f"{argument}: no such file or folder{hint or '; `peekbench run SPEC` creates a run'}")
+    known = f". There are runs named {', '.join(runs[:10])}" if runs else ""
+    remedy = hint or f"; `peekbench run SPEC` creates one{known}"
+    return PeekbenchError(f"{argument}: no run of this name, as {RUNS / argument}{STORE_SUFFIX} does not exist{remedy}")
+
+
+def _list(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
+
+
+def _store_of(path: Path, kind: FileKind) -> Path:
+    """Return the store itself, or the store of a spec, which need not be valid any more."""
+    if kind.role == "store":
+        return path
+    name = kind.name if SAFE_NAME.fullmatch(kind.name) else load_spec(path).name
+    store = RUNS / f"{name}{STORE_SUFFIX}"
+    if store.exists():
+        _warn_of_changes(path, store)
+        return store
+    raise PeekbenchError(
+        f"{path}: its run has no store yet, because {store} does not exist; `peekbench run {quote(str(path))}` creates "
+        "it. If it was created with --store, give that file"
+    )
+
+
+def _warn_of_changes(path: Path, store: Path) -> None:
+    """Warn if a spec is not the one that was run: what is shown is the run."""
+    from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+
+    try:
+        with Store.open(store, verified=False) as opened:
+            stored = opened.spec()
+        written = canonical(load_spec(path))
+    except PeekbenchError:  # the command reports an error of the store, and the spec may name lost plugins
+        return
+    changed = [key for key in written if key not in IRRELEVANT and written[key] != stored.get(key)]
+    if changed:
+        echo(
+            f"warning: {path} was changed after its run ({', '.join(changed)}); this command uses the "
+            f"spec that is stored in {store}. To apply the changes: peekbench run {quote(str(path))}",
+            err=True,
+        )
+
+
+def _refuse(path: Path, kind: FileKind, wanted: str) -> PeekbenchError:
+    wanted, _, advice = wanted.partition("; ")
+    return PeekbenchError(f"{path} is {kind.words}, not {wanted}; {kind.remedy or advice}")

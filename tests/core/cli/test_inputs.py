@@ -1,0 +1,107 @@
+"""What an argument of a command means: a spec, a run by its name, spec or store, or a table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from peekbench.cli.inputs import find_analysis_spec, find_scores, find_spec, find_store, load_experiment
+from peekbench.errors import PeekbenchError
+from peekbench.execution.runner import run
+from peekbench.spec.experiment import load_spec
+from peekbench.spec.lockfile import HEAD
+from peekbench.store.files import HEADER
+
+SPEC = "name: small\ntasks: [toy.words]\nmethods: [toy.vote]\ndesign: {}\n"
+STORE = Path("runs/small.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def _files() -> None:
+    for name, content in {
+        "runs/small.sqlite": HEADER,
+        "runs/small.sqlite.lock": b"",
+        "runs/notes.txt": b"",
+        "small.yaml": SPEC.encode(),
+        "other.lock": HEAD.encode(),
+        "new.yaml": SPEC.replace("small", "new").encode(),
+        "analyses.yaml": b"name: a\nanalyses: [summary]\n",
+        "other.yaml": b"color: red\n",
+        "latin.yaml": b"name: caf\xe9\n",
+        "scores.csv": b"task,base,extra,test\n",
+        "picture.dat": b"\x89PNG\r\n",
+        "page.html": b"\n<!DOCTYPE html>",
+        "binary": b"\x00\x01",
+        "reports/small/report.json": b'{"schema_version": 3, "headline": "", "name": "small"}',
+        "tree/m50/n200/model/task/accuracies.csv": b"",
+    }.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content)
+    Path("small").mkdir()
+
+
+@pytest.mark.parametrize("argument", ["small", "small.yaml", "runs/small.sqlite"])
+def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None:
+    assert find_store(argument) == find_scores(argument) == STORE
+
+
+@pytest.mark.parametrize(
+    ("find", "argument", "message"),
+    [
+        (find_store, "scores.csv", "scores.csv is a CSV file, not a run; `peekbench analyze scores.csv`"),
+        (find_store, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
+        (find_store, "other.yaml", "is YAML of another kind, without tasks and methods, not a run; give the name"),
+        (find_store, "picture.dat", "picture.dat is a PNG image, not a run"),
+        (find_store, "page.html", "is an HTML page"),
+        (find_store, "binary", "is a binary file"),
+        (find_store, "other.lock", "is a lock file, not a run; give the spec beside it, other.yaml"),
+        (find_store, "runs/small.sqlite.lock", "the lock of the store runs/small.sqlite"),
+        (find_store, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
+        (find_store, "reports/small", "is the folder of a report, not a run; `peekbench report small` writes"),
+        (find_store, "reports/small/report.json", "the report of a run as JSON, not a run; `peekbench report small`"),
+        (find_store, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
+        (find_store, "smal", "smal: no run of this name, as runs/smal.sqlite does not exist; did you mean small?"),
+        (find_store, "nothing", "`peekbench run SPEC` creates one. There are runs named small"),
+        (find_store, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
+        (find_store, "a\x00b", "no run of this name"),
+        (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
+        (find_scores, "picture.dat", "is a PNG image, not scores; give a run, a CSV"),
+        (find_scores, "runs", "give one of its stores: small.sqlite"),
+        (find_spec, "small", "runs/small.sqlite is the store of a run, not a spec; give the spec"),
+        (find_spec, "scores.csv", "is a CSV file, not the spec of an experiment; `peekbench analyze scores.csv`"),
+        (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),
+        (find_spec, "small.yml", "cannot read the spec small.yml: No such file or directory; did you mean small.yaml?"),
+        (find_analysis_spec, "small.yaml", "is the spec of an experiment; give a spec with `name` and `analyses` only"),
+        (find_analysis_spec, "scores.csv", "is a CSV file, not a spec of analyses"),
+    ],
+)  # fmt: skip
+def test_other_files_are_named_with_the_right_command(find: Callable[[Any], Path], argument: str, message: str) -> None:
+    with pytest.raises(PeekbenchError) as caught:
+        find(argument)
+    assert message in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_scores_and_specs_are_accepted() -> None:
+    assert find_scores("scores.csv") == Path("scores.csv")
+    assert find_scores("tree") == Path("tree")
+    assert find_spec(Path("small.yaml")) == Path("small.yaml")
+    assert find_spec(Path("latin.yaml")) == Path("latin.yaml"), "reading it reports the error"
+    assert find_analysis_spec(Path("analyses.yaml")) == Path("analyses.yaml")
+
+
+def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    STORE.unlink()
+    path = Path("small.yaml")
+    path.write_text(yaml.safe_dump(make_raw(methods=["toy.constant"], tasks=["toy.words"])))
+    run(load_spec(path))
+    assert load_experiment(Path("small")) == load_spec(path)
+    assert find_store("small.yaml") == STORE
+    assert capsys.readouterr().err == ""
+    path.write_text(yaml.safe_dump(make_raw(methods=["toy.vote"], tasks=["toy.words"], executor="local")))
+    assert find_store("small.yaml") == STORE
+    assert "small.yaml was changed after its run (methods); this command uses the spec" in capsys.readouterr().err
