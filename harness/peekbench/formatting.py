@@ -217,6 +217,8 @@ class ScoreWords:
     ----------
     is_accuracy
         Whether the scores are accuracies.
+    noun
+        Name of scores that are not accuracies, such as 'the log-likelihood'.
 
     Examples
     --------
@@ -225,9 +227,9 @@ class ScoreWords:
     'The bias in accuracy is +1.23 points, below 2.00 points.'
     """
 
-    def __init__(self, is_accuracy: bool) -> None:
+    def __init__(self, is_accuracy: bool, noun: str = "the score") -> None:
         self._is_accuracy = is_accuracy
-        self.noun, self.unit = ("accuracy", " points") if is_accuracy else ("the score", "")
+        self.noun, self.unit = ("accuracy", " points") if is_accuracy else (noun, "")
 
     def format_signed(self, value: float) -> str:
         """Return a difference of scores with its sign, without its unit."""

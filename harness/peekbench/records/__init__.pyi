@@ -1,8 +1,9 @@
 from .analysis import Analysis as Analysis
+from .analysis import BiasSize as BiasSize
 from .analysis import Cell as Cell
 from .analysis import Column as Column
-from .analysis import BiasSize as BiasSize
 from .analysis import Decision as Decision
+from .analysis import ScoreName as ScoreName
 from .analysis import Table as Table
 from .analysis import Topic as Topic
 from .analysis import Verdict as Verdict

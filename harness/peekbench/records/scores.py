@@ -81,6 +81,8 @@ class Score:
     """Whether every arm has this score for every kind of task."""
     is_higher_better: bool = True
     """Whether a higher score is better; analyses change the sign of other scores."""
+    region: float = 0.005
+    """Default half-width of the region of practical equivalence: smaller changes of the score are negligible."""
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""
 
@@ -169,6 +171,7 @@ SCORES: tuple[Score, ...] = (
         {"classification": log_loss},
         maximum=None,
         is_higher_better=False,
+        region=0.01,
     ),
     Score(
         "brier",

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from peekbench.records import ScoreName
 from peekbench.records.scores import SCORES
 from peekbench.results import COLUMNS, describe_columns, load_results, results_schema
 
@@ -80,6 +81,7 @@ def test_every_score_is_a_column() -> None:
     names = [column.name for column in COLUMNS]
     start = names.index(SCORES[0].name)
     assert names[start : start + len(SCORES)] == [score.name for score in SCORES]
+    assert {"num_correct", *get_args(ScoreName)} == {score.name for score in SCORES}
 
 
 def test_the_documentation_contains_the_table_of_columns() -> None:

@@ -1,0 +1,68 @@
+"""Chooses the score that an analysis is about: accuracy, or another score that the results have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peekbench.errors import SpecError
+from peekbench.records.analysis import ScoreName
+from peekbench.records.scores import SCORES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.DataFrame:
+    """Return the results with the chosen score in the column `score`, so that higher is better.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    name
+        'score', which leaves the results unchanged, or another score. Scores of which less is better, such as the log
+        loss, are negated.
+    analysis
+        Name of the analysis, for errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        If another score was chosen, `num_correct` is missing, because the score is not a count of correct answers.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the score; the error names the scores that are available.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "arm": ["extra", "test"], "score": [0.7, 0.8], "log_loss": [0.9, 0.6]})
+    >>> select_score(tidy(scores, "my scores"), "log_loss", "summary")["score"].tolist()
+    [-0.9, -0.6]
+    """
+    if name == "score":
+        return results
+    by_name = {score.name: score for score in SCORES if score.name != "num_correct"}
+    num_missing = int(results[name].isna().sum())
+    if num_missing:
+        available = ", ".join(each for each in by_name if results[each].notna().all())
+        raise SpecError(
+            f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
+            f"it, or use a score that all rows have: {available}"
+        )
+    values = results[name]
+    return results.assign(score=values if by_name[name].is_higher_better else -values, num_correct=None)
+
+
+def default_region(name: ScoreName) -> float:
+    """Return the default half-width of the region of practical equivalence, in the unit of the score.
+
+    Examples
+    --------
+    >>> default_region("log_loss")
+    0.01
+    """
+    return next(score.region for score in SCORES if score.name == name)
