@@ -28,7 +28,7 @@ class PairedArms:
     """
 
     label: str
-    """The method, and its sizes if they vary: 'tapt (n=50)'."""
+    """The method, and its sizes if they vary: 'tapt (num_test=50)'."""
     cells: tuple[Cell, ...]
     """First cells of a table row: the method, and the sizes if they vary."""
     effect: Effect

@@ -27,6 +27,6 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Consistency,
             analyze="peekbench_consistency.analysis:check_consistency",
             sees_controls=True,
-            summary="errors in the table: base arms that depend on n, duplicated or shifted rows, unexpected counts",
+            summary="errors in the table: base arms that depend on num_test, duplicated or shifted rows, odd counts",
         )
     ]

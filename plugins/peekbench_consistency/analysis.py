@@ -19,11 +19,11 @@ from peekbench_consistency.scores import (
 
 FAMILIES = 5  # families of statistical tests: base by size, base by method, shifted rows, common divisors, equal arms
 CHECKS = (
-    "base arms that depend on n or on the method",
+    "base arms that depend on num_test or on the method",
     "duplicated, copied and shifted rows",
     "rows of different draws",
     "equal arms",
-    "accuracies that are not multiples of 1/n",
+    "accuracies that are not multiples of 1/num_test",
     "unequal numbers of subsamples",
     "scores not above the majority class",
 )

@@ -159,11 +159,11 @@ def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size:
     )
     return Finding(
         "error",
-        "the base arm depends on n",
+        "the base arm depends on num_test",
         table.locate(**comparison.values, num_test=size),
-        f"mean base score {table.format_difference(sign * comparison.differences[-1])} compared with n={reference}, "
-        f"{format_p(float(p.min()))}{tasks}",
-        "the base arm never sees the n texts: check these runs for other settings, data or code, and run them again"
+        f"mean base score {table.format_difference(sign * comparison.differences[-1])} compared with "
+        f"num_test={reference}, {format_p(float(p.min()))}{tasks}",
+        "the base arm never sees the test texts: check these runs for other settings, data or code, and run them again"
         + _swapped(table, comparison.values, (size, reference), [comparison.tasks[number] for number in differing]),
     )
 

@@ -44,7 +44,7 @@ class WideTable:
     """Columns of `BLOCK` with more than one value; locations omit the others."""
 
     def locate(self, **values: Any) -> str:
-        """Name a part of the table, without the values that are the same everywhere: 'gpt2, n=200, ag_news'."""
+        """Name a part of the table, without the values that are the same everywhere: 'gpt2, num_test=200, ag_news'."""
         varying = {name: values[name] for name in self.varying if name in values}
         return ", ".join([*filter(None, [varying.get("method")]), *label_parts(varying)])
 

@@ -61,7 +61,7 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
 
 
 def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float) -> list[Finding]:
-    """Find accuracies that are not multiples of 1/n, or whose counts have a common divisor.
+    """Find accuracies that are not multiples of 1/num_test, or whose counts have a common divisor.
 
     If counts were multiples of g by chance, each distinct count would be one with probability 1/g. Holm's adjustment
     over configurations.
@@ -92,10 +92,10 @@ def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float
             findings.append(
                 Finding(
                     "warning",
-                    "accuracies are not multiples of 1/n",
+                    "accuracies are not multiples of 1/num_test",
                     table.locate(**values),
                     f"{is_fractional.sum()} of {len(is_fractional)} scores, the first "
-                    f"{group['score'].to_numpy()[is_fractional][0]:g} with n={values['num_test']}; "
+                    f"{group['score'].to_numpy()[is_fractional][0]:g} with num_test {values['num_test']}; "
                     f"{join_names(list(group['task'][is_fractional].unique()))}",
                     "if they are rounded, provide all digits or num_correct; otherwise num_test is wrong",
                 )

@@ -76,8 +76,8 @@ def _bias_axis(name: str, is_accuracy: bool) -> Axis:
 
 def _heading(method: MethodNoise, methods: Sequence[MethodNoise]) -> str:
     has_several_sizes = len({each.num_train for each in methods}) > 1
-    return f"{method.label}, m={method.num_train}" if has_several_sizes else method.label
+    return f"{method.label}, num_train={method.num_train}" if has_several_sizes else method.label
 
 
 def _line_label(num_test: int | None) -> str:
-    return "all sizes" if num_test is None else f"n={num_test}"
+    return "all sizes" if num_test is None else f"num_test={num_test}"

@@ -12,7 +12,8 @@ from peekbench_power.noise import Noise
 from peekbench_power.tables import TIME_COLUMNS, format_bias
 
 SOURCE = (
-    "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, n from 50 to 500"
+    "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "
+    "texts"
 )
 """Data to which `TYPICAL` was fitted; tests/plugins/test_power.py fits it again."""
 TYPICAL = (

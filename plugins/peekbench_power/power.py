@@ -77,9 +77,9 @@ def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Tabl
         (*SIZE_COLUMNS, TASKS, Column("subsamples", "number"), *(Column(name, unit) for name in names)),
         tuple(rows),
         "Standard deviations of test - extra. sd within tasks has two parts. sd from training: the part that more test "
-        "texts would not reduce. sd from test texts: the part due to sampling n texts, fitted over the test sizes; "
+        "texts would not reduce. sd from test texts: the part due to sampling these texts, fitted over the test sizes; "
         "with a single test size, 0.15 of the variance of independent arms, as in the accuracies published with arXiv "
-        "2410.00179. sd of independent arms: sqrt(2 p (1 - p) / n).",
+        "2410.00179. sd of independent arms: sqrt(2 p (1 - p) / num_test).",
     )
 
 
@@ -151,7 +151,7 @@ def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bo
         (*SIZE_COLUMNS, TASKS, *TIME_COLUMNS, Column("cost")),
         tuple(rows),
         "The fewest subsamples per task. Time: all trials in sequence, predicted from the times in the results, of "
-        "which a part grows with n. Without times, the design with the fewest trials has the lowest cost."
+        "which a part grows with num_test. Without times, the design with the fewest trials has the lowest cost."
         + _extrapolation_note(measured, options),
     )
 

@@ -139,7 +139,7 @@ def test_methods_and_sizes_are_fitted_separately_and_models_together() -> None:
     other = both.assign(method="other", num_test=250, num_correct=(both["num_correct"] // 2).astype("Int64"))
     results = pd.concat([both, other.assign(score=other["num_correct"] / 250)], ignore_index=True)
     analysis = analyze(results, draws=100)
-    assert [verdict.method for verdict in analysis.verdicts] == ["method (n=500)", "other (n=250)"]
+    assert [verdict.method for verdict in analysis.verdicts] == ["method (num_test=500)", "other (num_test=250)"]
     assert [row["model"] for row in rows(analysis.tables[0])] == ["all", "bert", "gpt2"] * 2
     alone = analyze(both, draws=100)
     assert rows(alone.tables[0])[0]["mean"] == rows(analysis.tables[0])[0]["mean"]

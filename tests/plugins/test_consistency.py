@@ -69,8 +69,12 @@ def only_finding(table: pd.DataFrame, **options: Any) -> dict[str, Any]:
 @pytest.mark.slow
 def test_published_base_arms_that_depend_on_n_are_located(published: Path) -> None:
     all_findings = findings(load_results(published / "few_shot"))
-    base = [finding for finding in all_findings if finding["finding"] == "the base arm depends on n"]
-    assert [finding["location"] for finding in base] == ["bert, n=200", "gpt2, n=200", "gpt2, n=500"]
+    base = [finding for finding in all_findings if finding["finding"] == "the base arm depends on num_test"]
+    assert [finding["location"] for finding in base] == [
+        "bert, num_test=200",
+        "gpt2, num_test=200",
+        "gpt2, num_test=500",
+    ]
     assert [finding["severity"] for finding in base] == ["error"] * 3
     assert "+4.32 points" in base[0]["evidence"]
     assert "craigslist_bargains +25" in base[0]["evidence"]
@@ -86,7 +90,7 @@ def test_published_shifted_rows_are_located(published: Path) -> None:
     shifted = [
         finding["evidence"]
         for finding in findings(load_results(published / "few_shot"))
-        if finding["finding"] == DIFFERENT_DRAWS and "n=500" in finding["location"]
+        if finding["finding"] == DIFFERENT_DRAWS and "num_test=500" in finding["location"]
     ]
     assert "shifted by 10: blog_authorship_corpus, craigslist_bargains, enron_spam, movie_rationales" in shifted[0]
     assert "shifted by 11: yahoo_answers_topics" in shifted[1]
@@ -119,8 +123,8 @@ def test_base_arm_that_depends_on_n_is_located_with_its_task() -> None:
     finding = only_finding(table)
     assert (finding["severity"], finding["finding"], finding["location"]) == (
         "error",
-        "the base arm depends on n",
-        "gpt2, n=200",
+        "the base arm depends on num_test",
+        "gpt2, num_test=200",
     )
     assert "1 of 4 tasks differ individually: task1 -" in finding["evidence"]
 
@@ -130,7 +134,7 @@ def test_small_change_in_all_tasks_is_found_on_average() -> None:
     cell = select(table, num_test=200)
     table.loc[cell, "base"] = (table.loc[cell, "base"] - 0.04).round(3).clip(0)
     finding = only_finding(table)
-    assert finding["location"] == "n=50" or finding["location"] == "n=200"
+    assert finding["location"] in ("num_test=50", "num_test=200")
     assert "tasks differ individually" not in finding["evidence"] or "1 of 20" in finding["evidence"]
 
 
@@ -221,7 +225,7 @@ def test_equal_arms_in_one_task_are_an_error() -> None:
     table.loc[cell, "test"] = table.loc[cell, "extra"]
     finding = only_finding(table)
     assert (finding["severity"], finding["finding"]) == ("error", "extra and test are identical in one task")
-    assert finding["location"] == "bert, n=200, task1"
+    assert finding["location"] == "bert, num_test=200, task1"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +247,7 @@ def test_arms_that_never_differ(same: list[str], severity: str, title: str) -> N
 def test_rounded_accuracies_and_a_wrong_n_are_found_in_the_counts() -> None:
     table = clean(15, sizes=(300,), models=("bert",))
     table[["base", "extra", "test"]] = table[["base", "extra", "test"]].round(3)
-    assert only_finding(table)["finding"] == "accuracies are not multiples of 1/n"
+    assert only_finding(table)["finding"] == "accuracies are not multiples of 1/num_test"
     finding = only_finding(clean(16, sizes=(50,), models=("bert",)).assign(num_test=100))
     assert (finding["finding"], finding["evidence"][:23]) == ("counts have a common divisor", "all are multiples of 2,")
 

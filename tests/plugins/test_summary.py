@@ -140,7 +140,12 @@ def test_configurations_are_labeled_by_the_columns_that_vary(simulate: Simulate)
         ]
     )
     analysis = summarize(results)
-    assert [verdict.method for verdict in analysis.verdicts] == ["b (n=100)", "b (n=400)", "a (n=100)", "a (n=400)"]
+    assert [verdict.method for verdict in analysis.verdicts] == [
+        "b (num_test=100)",
+        "b (num_test=400)",
+        "a (num_test=100)",
+        "a (num_test=400)",
+    ]
     assert [column.name for column in analysis.tables[0].columns][:2] == ["method", "num_test"]
     assert "num_train 50" in analysis.tables[0].title
 

@@ -14,7 +14,7 @@ from peekbench.results.tidying import CONFIGURATION, DOSE, SIZES, TRIAL
 
 UNKNOWN_SIZE = -1
 """Replaces missing sizes, so that rows can be grouped by them."""
-LABEL_FORMATS = {"model": "{}", "num_train": "m={}", "num_test": "n={}", "task": "{}"}
+LABEL_FORMATS = {"model": "{}", "num_train": "num_train={}", "num_test": "num_test={}", "task": "{}"}
 
 
 def pair_arms(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
@@ -102,7 +102,7 @@ class Configuration:
     """
 
     label: str
-    """The method, with its model and sizes if these differ between configurations: 'tapt (bert, n=50)'."""
+    """The method, with its model and sizes if these differ between configurations: 'tapt (bert, num_test=50)'."""
     cells: tuple[Cell, ...]
     """Method, and model and sizes if they differ: the first cells of a table row."""
     scores: Mapping[str, Mapping[str, Sequence[float]]]
@@ -173,7 +173,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     >>> from peekbench.results import tidy
     >>> scores = pd.DataFrame({"task": "news", "num_train": [50, 100], "extra": [0.5, 0.6], "test": [0.5, 0.7]})
     >>> [configuration.label for configuration in configurations(tidy(scores, "my scores")).configurations]
-    ['method (m=50)', 'method (m=100)']
+    ['method (num_train=50)', 'method (num_train=100)']
     """
     wide = paired_scores(results, score)
     arms = tuple(results["arm"].unique())
@@ -250,12 +250,12 @@ def label_configuration(cells: Mapping[str, Cell]) -> str:
     Returns
     -------
     str
-        Such as 'tapt (bert, n=50)'.
+        Such as 'tapt (bert, num_test=50)'.
 
     Examples
     --------
     >>> label_configuration({"method": "tapt", "model": "bert", "num_test": 50})
-    'tapt (bert, n=50)'
+    'tapt (bert, num_test=50)'
     """
     parts = label_parts(cells)
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
@@ -272,12 +272,12 @@ def label_parts(cells: Mapping[str, Cell]) -> list[str]:
     Returns
     -------
     list of str
-        Such as ['bert', 'm=100'].
+        Such as ['bert', 'num_train=100'].
 
     Examples
     --------
     >>> label_parts({"model": "bert", "num_train": 100, "num_test": 50})
-    ['bert', 'm=100', 'n=50']
+    ['bert', 'num_train=100', 'num_test=50']
     """
     return [
         text.format(cells[name])
