@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
@@ -103,6 +104,8 @@ def write_and_print(report: Report, folder: Path | None, console: Console, pictu
     """Write the files of a report, then print it, so that the files do not depend on the terminal."""
     from peekbench.report import render_text, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
 
+    if folder is None:
+        report = replace(report, formats=())
     try:
         written = [] if folder is None else write_report(report, folder)
         if pictures is not None:

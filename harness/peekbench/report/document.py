@@ -62,6 +62,6 @@ class Report:
     command: str = ""
     """Shell command that makes the report again."""
     formats: tuple[ReportFormat, ...] = DEFAULT_FORMATS
-    """Files to write, unless `write_report` is told otherwise."""
+    """Files to write, unless `write_report` is told otherwise; empty for a report that is only printed."""
     renderer: str = ""
     """Renderer of the figures, as `plugin.thing`; empty for the only one installed."""

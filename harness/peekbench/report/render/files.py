@@ -23,13 +23,12 @@ from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import FOLDER, LazyRenderer, name_figures
+from peekbench.report.render.renderers import FOLDER, PICTURES, LazyRenderer, name_figures
 from peekbench.report.render.terminal import render_text, render_top
 
 TEXT_WIDTH = 120
 PICTURE_WIDTH = 110
 MAX_NAME_LENGTH = 80  # characters of a folder's name
-PICTURES: tuple[Form, ...] = ("svg", "png")
 NAMES: dict[ReportFormat, str] = {
     "html": "report.html",
     "text": "report.txt",

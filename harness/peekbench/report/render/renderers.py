@@ -13,6 +13,7 @@ from peekbench.records.figures import Figure, Forest
 from peekbench.report.document import Report
 
 FOLDER = "figures"
+PICTURES: tuple[Form, ...] = ("svg", "png")
 MAX_NAME_LENGTH = 60  # characters of a file name, without number and suffix
 
 
@@ -66,14 +67,19 @@ class LazyRenderer:
 
 
 def list_undrawn_figures(report: Report) -> str:
-    """Return a sentence that names the figures that text formats leave out; empty if there are none."""
-    titles = [figure.title for figure in report.figures if not isinstance(figure, Forest)]
+    """Return a sentence that names the figures that text formats leave out, and where they are; empty without any."""
+    titles = "; ".join(figure.title for figure in report.figures if not isinstance(figure, Forest))
     if not titles:
         return ""
-    return (
-        f"Figures in report.html only: {'; '.join(titles)}. To write them as picture files, add svg or png to "
-        "report.formats."
-    )
+    if not report.formats:
+        return f"Figures that text cannot show: {titles}. Add --reports FOLDER to write them into an HTML report."
+    if pictures := [form for form in PICTURES if form in report.formats]:
+        return f"Figures in the folder {FOLDER} ({' and '.join(pictures)}): {titles}."
+    if "html" in report.formats:
+        return (
+            f"Figures in report.html only: {titles}. To write them as picture files, add svg or png to report.formats."
+        )
+    return f"Figures that are not drawn: {titles}. Add html, svg or png to report.formats to draw them."
 
 
 def name_figures(report: Report) -> Iterator[tuple[str, Figure]]:
