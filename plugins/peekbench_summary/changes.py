@@ -7,7 +7,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
-from peekbench.records import Cell, Decision
+from peekbench.records import Cell
 from peekbench.results import Configurations, configurations
 from peekbench_summary import Summary
 from peekbench_summary.columns import interval_columns
@@ -105,7 +105,7 @@ def _verdict_table(before: Configurations, after: Configurations, varying: list[
     return Table("Verdicts before and after", columns, tuple(rows))
 
 
-def _describe_change(old: Decision | None, new: Decision | None) -> str:
+def _describe_change(old: str | None, new: str | None) -> str:
     if old is None or new is None:
         return "only before" if new is None else "only after"
     return "no" if old == new else "yes"

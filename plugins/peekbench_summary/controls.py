@@ -38,14 +38,15 @@ WARNINGS = {
 
 def judge_control(verdict: Verdict, control: Control) -> Verdict:
     """Return the verdict as one on a control, with a sentence on the outcome."""
-    on_control = replace(verdict, control=control)
-    return replace(on_control, sentence=f"{verdict.sentence} {SENTENCES[control, control_outcome(on_control)]}")
+    outcome = control_outcome(replace(verdict, control=control))
+    sentence = f"{verdict.sentence} {SENTENCES[control, outcome]}"
+    return replace(verdict, control=control, decision=outcome, sentence=sentence)
 
 
 def find_unexpected(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a warning for each control whose known bias the run does not find."""
     for verdict in verdicts:
-        key = (verdict.control, control_outcome(verdict))
+        key = (verdict.control, verdict.decision)
         if key in WARNINGS:
             yield WARNINGS[key].format(verdict.method)
 
@@ -66,7 +67,7 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         (
             *configuration.cells,
             configuration.control,
-            control_outcome(verdict),
+            verdict.decision,
             *effect_cells(configuration, controls.effects, level),
         )
         for configuration, verdict in zip(controls.configurations, verdicts, strict=True)

@@ -13,7 +13,7 @@ from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench.figures import Curves, Forest
 from peekbench.records import Control
-from peekbench.results import control_outcome, tidy
+from peekbench.results import tidy
 from peekbench_summary.controls import SENTENCES, judge_control
 from peekbench_summary.region import Region
 from peekbench_summary.verdict import judge
@@ -41,7 +41,7 @@ def test_controls_are_reported_separately(simulate: Simulate) -> None:
     assert [(verdict.method, verdict.control) for verdict in analysis.verdicts] == [
         ("mine", ""), ("null", "negative"), ("leak", "positive"),
     ]  # fmt: skip
-    assert analysis.verdicts[2].decision == "biased up"
+    assert [verdict.decision for verdict in analysis.verdicts[1:]] == ["passed", "passed"]
     assert "As expected: a positive control has a planted bias." in analysis.verdicts[2].sentence
     assert analysis.warnings == ()
     assert [row["method"] for row in table_rows(analysis.tables[0])] == ["mine"]
@@ -83,14 +83,14 @@ def test_outcomes_depend_on_zero_and_not_on_the_region(
     rng = np.random.default_rng(2)
     tasks = [(bias + noise * rng.normal(size=20)).tolist() for _ in range(3)]
     verdict = judge_control(judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True), control)
-    assert control_outcome(verdict) == outcome
+    assert verdict.decision == outcome
     assert verdict.sentence.endswith(SENTENCES[control, outcome])
 
 
 def test_one_subsample_is_undecided_unless_the_bias_is_exactly_zero() -> None:
     for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
         verdict = judge("m", [[bias]], level=0.95, region=Region(0.005), is_accuracy=True)
-        assert control_outcome(judge_control(verdict, "negative")) == outcome
+        assert judge_control(verdict, "negative").decision == outcome
 
 
 def test_a_run_with_only_controls_has_a_report(simulate: Simulate) -> None:

@@ -76,6 +76,7 @@ def scores_path(source: str | Path) -> Path:
 
 def show_report(report: Report, folder: Path | None) -> None:
     """Print a report. If a folder is given, write the report's files into a folder of it that has the report's name."""
+    from peekbench.report import render_summary  # noqa: PLC0415 - for a fast --help
     from peekbench.report.render.files import check_same_report, folder_name  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
@@ -87,6 +88,7 @@ def show_report(report: Report, folder: Path | None) -> None:
             write_and_print(report, None, console)
             raise
     write_and_print(report, folder, console)
+    render_summary(report, console)
 
 
 def report_run(

@@ -21,6 +21,9 @@ Cell: TypeAlias = str | int | float | bool | None
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
 
+ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
+"""Whether a run finds the known bias of a control."""
+
 BiasSize: TypeAlias = Literal["", "open", "beyond"]
 """For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
 part of it lies inside; otherwise ''."""
@@ -80,7 +83,8 @@ class Verdict:
     """Label of the method, with its model if it has one."""
     effect: str
     """'bias', 'boost', or another effect."""
-    decision: Decision
+    decision: Decision | ControlOutcome
+    """The decision on the bias of a method, or the outcome of a control."""
     sentence: str
     """The conclusion in plain words, with the interval."""
     estimate: float | None = None
@@ -112,6 +116,8 @@ class Verdict:
     """Lower end of an interval that stays valid if the run is extended after a report, if the analysis computes it."""
     valid_high: float | None = None
     """Upper end of this interval."""
+    analysis: str = ""
+    """Analysis that reached the verdict, as named in the spec. Set by peekbench."""
 
 
 @dataclass(frozen=True, slots=True)

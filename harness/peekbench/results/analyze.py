@@ -190,7 +190,8 @@ def _run_analysis(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple
         raise ContractError(
             f"the analysis {analysis.use} returned a {type(outcome).__name__}; return peekbench.Analysis"
         )
-    return replace(outcome, warnings=(*warnings, *outcome.warnings))
+    verdicts = tuple(replace(verdict, analysis=analysis.use) for verdict in outcome.verdicts)
+    return replace(outcome, verdicts=verdicts, warnings=(*warnings, *outcome.warnings))
 
 
 def without_controls(results: pd.DataFrame) -> pd.DataFrame:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-from peekbench.records.analysis import Decision, Verdict
-
-ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
+from peekbench.records.analysis import ControlOutcome, Decision, Verdict
 
 
 def decide(low: float, high: float, region: float) -> Decision:
@@ -45,9 +41,10 @@ def control_outcome(verdict: Verdict) -> ControlOutcome:
     Parameters
     ----------
     verdict
-        Verdict about a control. A negative control passes if its interval contains zero or its bias is exactly zero. A
-        positive control passes if its interval is above zero. It is undecided if its interval contains zero, because
-        the planted bias may be too small for the run.
+        Verdict about a control, with the decision that the same interval would give for a method. A negative control
+        passes if its interval contains zero or its bias is exactly zero. A positive control passes if its interval is
+        above zero. It is undecided if its interval contains zero, because the planted bias may be too small for the
+        run.
 
     Returns
     -------

@@ -21,6 +21,7 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records.analysis import Analysis, Column, Table, Verdict
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.report_formats import ReportFormat
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.units import Unit
 from peekbench.report import Report, render_tables, render_text, report_of_table, write_pictures, write_report
@@ -72,7 +73,7 @@ def test_numbers_are_never_broken(width: int, report: Report) -> None:
                 if column.unit not in ("text", "count"):
                     assert format_cell(cell, column.unit) in words
     for verdict in report.verdicts:
-        assert " ".join(verdict.sentence.split()[:4]) in " ".join(text.split())
+        assert " ".join(verdict.sentence.split()[1:4]).capitalize() in " ".join(text.split())
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -313,3 +314,31 @@ def test_json_gives_the_kind_of_a_figure() -> None:
     (figure,) = json.loads(render_json(Report("r", "", figures=figures)))["figures"]
     assert figure["kind"] == "violins"
     assert figure["columns"] == [["m", [{"label": "a", "mark": None, "values": [0.1]}]]]
+
+
+def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
+    lead = Verdict("lsa", "bias", "biased up", "lsa: it rises.", 0.02, 0.01, 0.03, region=0.005, size="beyond")
+    agreeing = replace(lead, estimate=0.03, analysis="bayes.hierarchical")
+    differing = replace(lead, decision="inconclusive", sentence="lsa: R-hat is 1.2.", analysis="other.analysis")
+    report = Report("r", "h", (lead, agreeing, differing, replace(lead, method="tapt", other_tasks="not established")))
+    text = " ".join(as_text(report).split())
+    assert text.count("lsa: biased up, by more than 0.50 points") == 1
+    assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
+    assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
+    assert "tapt: biased up on these tasks, by more than 0.50 points; other tasks: not established" in text
+    assert "bayes.hierarchical agrees" in render_markdown(report)
+    assert len(json.loads(render_json(report))["verdicts"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("formats", "place"),
+    [
+        ((), "Add --reports FOLDER"),
+        (("html",), "in report.html only"),
+        (("html", "svg"), "in the folder figures (svg)"),
+        (("text",), "Figures that are not drawn"),
+    ],
+)
+def test_place_of_figures_follows_the_formats(formats: tuple[ReportFormat, ...], place: str) -> None:
+    figure = Violins("Differences", Axis("bias"), ())
+    assert place in " ".join(as_text(Report("r", "h", figures=(figure,), formats=formats)).split())

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.analysis import Decision, Verdict
+from peekbench.records.analysis import ControlOutcome, Decision, Verdict
 from peekbench.records.figures import Figure, Forest
 from peekbench.records.units import Unit
 from peekbench.report.document import Report
@@ -29,23 +29,33 @@ from peekbench.report.render.per_method import parts_by_method, row_as_facts
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import LazyRenderer
 from peekbench.report.render.ticks import Scale
-from peekbench.report.render.verdict_texts import QUESTION, find_method, split_verdicts
-from peekbench.results.decisions import ControlOutcome, control_outcome
+from peekbench.report.render.verdict_texts import (
+    QUESTION,
+    find_method,
+    lead_verdicts,
+    scope_in_words,
+    sentence_without_method,
+    split_verdicts,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
-MARKS: Mapping[Decision, str] = {"biased up": "▲", "biased down": "▼", "equivalent": "≈", "inconclusive": "?"}
+MARKS: Mapping[Decision | ControlOutcome, str] = {
+    "biased up": "▲",
+    "biased down": "▼",
+    "equivalent": "≈",
+    "inconclusive": "?",
+    "passed": "✓",
+    "undecided": "?",
+    "failed": "✗",
+}
+TONES: Mapping[str, str] = {"passed": "equivalent", "undecided": "inconclusive", "failed": "biased-up"}
+"""CSS class of the colors of a control's outcome; other decisions have a class of their own."""
 MEANINGS: Mapping[Decision, str] = {
     "biased up": "the test texts raise the score: the interval is above 0 and not entirely in the band",
     "biased down": "the test texts lower the score: the interval is below 0 and not entirely in the band",
     "equivalent": "the test texts make no relevant difference: the interval is entirely in the band",
     "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
 }
-OUTCOMES: Mapping[ControlOutcome, tuple[str, str]] = {
-    "passed": ("✓", "equivalent"),
-    "undecided": ("?", "inconclusive"),
-    "failed": ("✗", "biased-up"),
-}
-"""Symbol of a control's outcome, and the CSS class of its colors."""
 MAX_METHODS_PER_DECISION = 6  # that the overview names
 MIN_ROWS_TO_FILTER = 8  # of a table
 MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
@@ -67,7 +77,7 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     topics = {
         topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
     }
-    judged, controls = split_verdicts(report.verdicts)
+    judged, controls = split_verdicts(lead_verdicts(report.verdicts))
     regions = {(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}
     return _environment().get_template("report.html.j2").render(
         report=report,
@@ -80,7 +90,7 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
         methods=list(parts_by_method(report)),
         judged=judged,
         controls=controls,
-        by_decision={decision: [verdict for verdict in judged if verdict.decision == decision] for decision in MARKS},
+        by_decision={name: [verdict for verdict in judged if verdict.decision == name] for name in MEANINGS},
         levels=sorted({f"{verdict.level:.0%}" for verdict in report.verdicts if verdict.level}),
         regions=sorted(regions),
         failures=report.failures[:MAX_FAILURES],
@@ -106,14 +116,14 @@ def _environment() -> Environment:
         row_as_facts=row_as_facts,
         scales=_scales,
         find_method=find_method,
-        outcome=control_outcome,
-        without_method=_without_method,
+        without_method=sentence_without_method,
+        tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
+        scope_in_words=scope_in_words,
         own_file=Markup,  # style and script are peekbench's own files
         drawing=_drawing,  # renderers escape text; nothing else bypasses escaping
     )
     environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
     environment.globals.update(
-        outcomes=OUTCOMES,
         marks=MARKS,
         meanings=MEANINGS,
         scale_of_forest=_scale_of_forest,
@@ -139,12 +149,6 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _without_method(verdict: Verdict) -> str:
-    """Return the sentence of a verdict without the method, for use below a heading that names the method."""
-    sentence = verdict.sentence.removeprefix(f"{verdict.method}: ")
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _scales(verdicts: Sequence[Verdict]) -> dict[Unit, Scale]:

@@ -14,7 +14,13 @@ from peekbench.report.render.cells import fold_intervals
 from peekbench.report.render.forest_plot import draw_forest
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import FOLDER, list_undrawn_figures, name_figures
-from peekbench.report.render.verdict_texts import basis_in_words, explain_decisions, verdict_sections
+from peekbench.report.render.verdict_texts import (
+    basis_in_words,
+    explain_decisions,
+    scope_in_words,
+    sentence_without_method,
+    verdict_sections,
+)
 
 FOREST_WIDTH = 100
 MAX_TRACEBACKS = 20
@@ -79,8 +85,9 @@ def _failure_lines(report: Report) -> Iterator[str]:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """Return a list item with the decision, its sentence and its basis."""
-    return f"- **{verdict.decision}**: {escape(verdict.sentence + basis_in_words(verdict))}"
+    """Return a list item with the method, the decision, its scope, its sentence and its basis."""
+    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**{escape(scope_in_words(verdict))}"
+    return f"- {subject}. {escape(sentence_without_method(verdict) + basis_in_words(verdict))}"
 
 
 def table_lines(table: Table) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from peekbench.formatting import format_signed, pluralize
+from peekbench.formatting import pluralize
 from peekbench.records.analysis import Table, Verdict
 from peekbench.records.figures import Forest
 from peekbench.records.trials import TrialFailure
@@ -19,9 +19,15 @@ from peekbench.report.document import Report
 from peekbench.report.render.forest_plot import ESTIMATE, ZERO, Line, draw_forest
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import list_undrawn_figures
-from peekbench.report.render.terminal_tables import format_table, two_columns
-from peekbench.report.render.verdict_texts import basis_in_words, explain_decisions, verdict_sections
-from peekbench.results.decisions import control_outcome
+from peekbench.report.render.terminal_tables import format_table
+from peekbench.report.render.verdict_texts import (
+    basis_in_words,
+    explain_decisions,
+    format_estimate,
+    scope_in_words,
+    sentence_without_method,
+    verdict_sections,
+)
 
 STYLES = {
     "biased up": "bold red",
@@ -111,8 +117,9 @@ def render_top(report: Report, console: Console) -> None:
     for heading, verdicts in verdict_sections(report.verdicts):
         _print_heading(heading, console)
         for verdict in verdicts:
-            sentence = Text.assemble(verdict.sentence, (basis_in_words(verdict), "dim"))
-            console.print(two_columns(_decision(verdict), sentence, DECISION_WIDTH))
+            console.print(Text.assemble((verdict.method, "bold"), ": ", _decision(verdict), scope_in_words(verdict)))
+            sentence = Text.assemble(sentence_without_method(verdict), (basis_in_words(verdict), "dim"))
+            console.print(_indented(sentence))
     if report.verdicts:
         console.print(Text(explain_decisions(report.verdicts), "dim"))
     for figure in report.figures:
@@ -150,22 +157,21 @@ def render_summary(report: Report, console: Console) -> None:
         return
     console.print()
     _print_heading("Summary", console)
+    has_several_analyses = len({verdict.analysis for verdict in report.verdicts}) > 1
     for verdict in report.verdicts:
         text = _decision(verdict)
         text.pad_right(DECISION_WIDTH + 2 - len(text))
-        text.append(verdict.method, "")
-        if verdict.estimate is not None:
-            points = " points" if verdict.unit == "difference" else ""
-            ends = [format_signed(end, verdict.unit) for end in (verdict.low, verdict.high) if end is not None]
-            interval = f" [{', '.join(ends)}]" if ends else ""
-            text.append(f"  {format_signed(verdict.estimate, verdict.unit)}{interval}{points}", "")
+        text.append("  ".join(filter(None, (verdict.method, format_estimate(verdict)))), "")
+        if verdict.other_tasks and not verdict.control:
+            text.append(f"; other tasks: {verdict.other_tasks}", "")
+        if has_several_analyses and verdict.analysis:
+            text.append(f" ({verdict.analysis})", "dim")
         console.print(text)
 
 
 def _decision(verdict: Verdict) -> Text:
     """Return the styled decision on a method, or the outcome of a control."""
-    word = control_outcome(verdict) if verdict.control else verdict.decision
-    return Text(word, STYLES[word])
+    return Text(verdict.decision, STYLES[verdict.decision])
 
 
 def _print_heading(text: str, console: Console) -> None:

@@ -18,15 +18,6 @@ MAX_TEXT_WIDTH = 26  # of a column of wrapped texts, where a table does not fit 
 MIN_TEXT_WIDTH, MIN_CROWDED_WIDTH = 20, 8  # of the first columns; the second only if numbers would not fit otherwise
 
 
-def two_columns(left: Text, right: Text, left_width: int) -> RichTable:
-    """Return two texts side by side, the first in a column of fixed width."""
-    grid = RichTable.grid(padding=(0, 2))
-    grid.add_column(width=left_width, no_wrap=True)
-    grid.add_column()
-    grid.add_row(left, right)
-    return grid
-
-
 def format_table(table: Table, width: int, max_rows: int | None = None) -> Iterator[RichTable]:
     """Yield the panels of a table, each with the columns that identify a row.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from peekbench.formatting import ScoreWords
+from peekbench.formatting import ScoreWords, format_signed
 from peekbench.records.analysis import Verdict
 from peekbench.report.document import MethodFacts, Report
 
@@ -20,7 +21,7 @@ def split_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Ver
 
 def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[Verdict]]]:
     """Yield the heading and the verdicts of each section that has any: methods, then controls."""
-    for heading, section in zip((QUESTION, CONTROLS), split_verdicts(verdicts), strict=True):
+    for heading, section in zip((QUESTION, CONTROLS), split_verdicts(lead_verdicts(verdicts)), strict=True):
         if section:
             yield heading, section
 
@@ -39,7 +40,59 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
     return (
         f"Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval lies entirely within "
         f"{band}. Inconclusive: neither."
+        + f" Size open: part of the interval lies within {band}."
+        * any(verdict.size == "open" for verdict in judged)
     )
+
+
+def lead_verdicts(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Return one verdict for each method: that of the first analysis, with a sentence on those of other analyses.
+
+    An analysis that reaches the same decision is named with its estimate; for one that does not, its own sentence
+    says why.
+    """
+    by_subject: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
+    return tuple(
+        replace(lead, sentence=" ".join((lead.sentence, *(_compare(lead, other) for other in others))))
+        for lead, *others in by_subject.values()
+    )
+
+
+def _compare(lead: Verdict, other: Verdict) -> str:
+    """Return a sentence on the verdict of another analysis about the same method."""
+    name = other.analysis or "Another analysis"
+    if other.decision == lead.decision:
+        estimate = format_estimate(other)
+        return f"{name} agrees{f': {estimate}' if estimate else ''}."
+    return f"{name} does not agree, its verdict is {other.decision}: {sentence_without_method(other)}"
+
+
+def format_estimate(verdict: Verdict) -> str:
+    """Return the estimate with its interval and unit: '+1.47 [+0.91, +2.03] points'; empty if there is none."""
+    if verdict.estimate is None:
+        return ""
+    limits = [format_signed(end, verdict.unit) for end in (verdict.low, verdict.high) if end is not None]
+    interval = f" [{', '.join(limits)}]" if limits else ""
+    unit = " points" if verdict.unit == "difference" else ""
+    return f"{format_signed(verdict.estimate, verdict.unit)}{interval}{unit}"
+
+
+def scope_in_words(verdict: Verdict) -> str:
+    """Return what the decision refers to, to follow it: ' on these tasks, size open; other tasks: not established'."""
+    scope = " on these tasks" if verdict.other_tasks else ""
+    if verdict.size == "open":
+        scope += ", size open"
+    elif verdict.size == "beyond":
+        scope += f", by more than {ScoreWords(verdict.unit == 'difference').size(verdict.region or 0.0)}"
+    return scope + (f"; other tasks: {verdict.other_tasks}" if verdict.other_tasks else "")
+
+
+def sentence_without_method(verdict: Verdict) -> str:
+    """Return the sentence of a verdict without the method, to follow its name."""
+    sentence = verdict.sentence.removeprefix(f"{verdict.method}: ")
+    return sentence[:1].upper() + sentence[1:]
 
 
 def basis_in_words(verdict: Verdict) -> str:
