@@ -17,7 +17,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing.connection import Connection, wait
+from operator import length_hint
 from typing import Any, cast
 
 from peekbench import PeekbenchError
@@ -98,7 +100,8 @@ class _Dispatcher:
     """
 
     def __init__(self, items: Iterable[WorkItem], work: Work, options: Local) -> None:
-        self._queue = deque(items)
+        self._items = iter(items)
+        self._returned: deque[WorkItem] = deque()
         self._pickled = pickle.dumps(work)
         self._options = options
         self._threads = max(1, (os.cpu_count() or 1) // options.workers)
@@ -134,15 +137,20 @@ class _Dispatcher:
                 batch = [self._suspects.pop()]
             else:
                 # Small batches near the end, because a slow item would delay those queued behind it.
-                fair_share = max(1, len(self._queue) // (2 * self._options.workers))
-                size = min(worker.batch_size if worker else 1, fair_share, len(self._queue))
-                batch = [self._queue.popleft() for _ in range(size)]
+                num_left = len(self._returned) + length_hint(self._items)
+                fair_share = max(1, num_left // (2 * self._options.workers))
+                batch = self._take(min(worker.batch_size if worker else 1, fair_share))
             if not batch:
                 return
             if worker is None:
                 worker = Worker(self._pickled, self._threads)
                 self._workers.append(worker)
             worker.send(batch)
+
+    def _take(self, size: int) -> list[WorkItem]:
+        """Return the next items, first those that a worker has given back."""
+        batch = [self._returned.popleft() for _ in range(min(size, len(self._returned)))]
+        return batch + list(islice(self._items, size - len(batch)))
 
     def _receive(self, worker: Worker) -> Iterator[Sequence[Outcome]]:
         held = worker.items
@@ -155,7 +163,7 @@ class _Dispatcher:
             self._failed_starts = 0
             return
         outcomes, error = message
-        self._queue.extendleft(reversed(worker.items))
+        self._returned.extendleft(reversed(worker.items))
         worker.items = ()
         yield outcomes
         if error is not None:
@@ -172,7 +180,7 @@ class _Dispatcher:
                     f"{_format_status(status)} before any trial started; see their error output above, or use "
                     "the executor option `in_process: true`"
                 )
-            self._queue.extendleft(reversed(held))
+            self._returned.extendleft(reversed(held))
             return
         self._deaths.update(held if len(held) == 1 else ())
         deaths = self._deaths[held[0]]

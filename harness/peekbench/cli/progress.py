@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -12,9 +11,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from peekbench.formatting import pluralize, shorten
-from peekbench.records.trials import TrialFailure
+from peekbench.cli.tally import Tally, duration
+from peekbench.formatting import pluralize
+from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,71 +26,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 15.0
 SECONDS_UNTIL_HEARTBEAT = 120.0
-MAX_ERROR = 500  # characters of the first failure
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts and mean scores of a run so far."""
-
-    methods: tuple[str, ...]
-    arms: tuple[str, ...]
-    planned: int
-    done_before: int
-    done: int = 0
-    failed: int = 0
-    first_failure: str = ""
-    started: float = field(default_factory=time.monotonic)
-    _sums: dict[tuple[str, str], tuple[float, int]] = field(default_factory=dict)
-
-    def add(self, outcome: Outcome) -> None:
-        """Count the outcome of a trial."""
-        if isinstance(outcome, TrialFailure):
-            self.failed += 1
-            error = " ".join(shorten(outcome.error, MAX_ERROR).split())
-            self.first_failure = self.first_failure or f"{outcome.trial}: {error}"
-            return
-        self.done += 1
-        for arm in outcome.arms:
-            total, count = self._sums.get((outcome.trial.method, arm.arm), (0.0, 0))
-            self._sums[outcome.trial.method, arm.arm] = (total + arm.score, count + 1)
-
-    def mean_score(self, method: str, arm: str) -> str:
-        """Return the mean score so far as text, 'shared' for a base arm that was fitted with another method."""
-        total, count = self._sums.get((method, arm), (0.0, 0))
-        if count:
-            return f"{total / count:.3f}"
-        return "shared" if arm == "base" and any(name == method for name, _ in self._sums) else "-"
-
-    @property
-    def handled(self) -> int:
-        """Trials that are done or failed."""
-        return self.done_before + self.done + self.failed
-
-    def pace(self) -> str:
-        """Return the trials per second and the remaining time, as text."""
-        elapsed = time.monotonic() - self.started
-        done_now = self.done + self.failed
-        if not done_now or elapsed <= 0:
-            return "rate unknown"
-        rate = done_now / elapsed
-        return f"{rate:.1f} trials/s, {duration((self.planned - self.handled) / rate)} left"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text.
-
-    Examples
-    --------
-    >>> duration(4), duration(125), duration(11_400)
-    ('4 s', '2 min 05 s', '3 h 10 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+MAX_NAME = 40  # characters of a run's name beside the progress bar
 
 
 class LiveProgress:
@@ -101,17 +38,18 @@ class LiveProgress:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[pace]}"),
             console=console,
             expand=True,
         )
         self._tally: Tally | None = None
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
-    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
-        """Start to show a run with a number of planned trials, some of them already done."""
-        self._tally = _new_tally(spec, planned, done)
-        self._bar.add_task(escape(spec.name), total=planned, completed=done, pace="")
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start to show a run with its pending trials and the number of trials that are already done."""
+        self._tally = _new_tally(spec, pending, done)
+        name = Text(spec.name)
+        name.truncate(MAX_NAME, overflow="ellipsis")
+        self._bar.add_task(escape(name.plain), total=self._tally.planned, completed=done)
         self._live.start()
 
     def prepare(self, method: str) -> None:
@@ -122,7 +60,14 @@ class LiveProgress:
         """Show the outcome of a trial."""
         assert self._tally is not None
         self._tally.add(outcome)
-        self._bar.update(self._bar.task_ids[0], completed=self._tally.handled, pace=self._tally.pace())
+        self._bar.update(self._bar.task_ids[0], completed=self._tally.handled)
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Show that the other trials of a method are not tried."""
+        assert self._tally is not None
+        self._tally.stop(method, num_trials)
+        self._live.console.print(_describe_stop(method, num_trials), markup=False, highlight=False)
+        self._bar.update(self._bar.task_ids[0], total=self._tally.planned)
 
     def wait(self) -> None:
         """Do nothing, because the display shows the elapsed time."""
@@ -135,10 +80,10 @@ class LiveProgress:
             column.justify = "right"
         for method in self._tally.methods:
             table.add_row(escape(method), *(self._tally.mean_score(method, arm) for arm in self._tally.arms))
-        if not self._tally.failed:
-            return Group(table, self._bar)
-        failures = f"[red]{self._tally.failed} failed[/], first failure: {escape(self._tally.first_failure)}"
-        return Group(table, failures, self._bar)
+        lines: list[RenderableType] = [table]
+        if self._tally.failed:
+            lines.append(f"[red]{self._tally.failed} failed[/], first failure: {escape(self._tally.first_failure)}")
+        return Group(*lines, self._bar, self._tally.pace())
 
     def __enter__(self) -> Self:
         """Return the progress itself."""
@@ -160,11 +105,11 @@ class LineProgress:
         self._tally: Tally | None = None
         self._last = self._last_advance = time.monotonic()
 
-    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
-        """Start to show a run with a number of planned trials, some of them already done."""
-        self._tally = _new_tally(spec, planned, done)
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start to show a run with its pending trials and the number of trials that are already done."""
+        self._tally = _new_tally(spec, pending, done)
         self._last_advance = time.monotonic()
-        self._write(f"{spec.name}: {pluralize(planned, 'trial')}, {done:,} already done")
+        self._write(f"{spec.name}: {pluralize(self._tally.planned, 'trial')}, {done:,} already done")
 
     def prepare(self, method: str) -> None:
         """Show that a method is being prepared."""
@@ -179,10 +124,17 @@ class LineProgress:
         now = self._last_advance = time.monotonic()
         if now - self._last >= self._seconds or self._tally.handled == self._tally.planned:
             self._last = now
+            pace = self._tally.pace()
             self._write(
-                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}, {self._tally.failed:,} failed, "
-                f"{self._tally.pace()}"
+                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}, {self._tally.failed:,} failed"
+                + (f", {pace}" if pace else "")
             )
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Show that the other trials of a method are not tried."""
+        assert self._tally is not None
+        self._tally.stop(method, num_trials)
+        self._write(_describe_stop(method, num_trials))
 
     def wait(self) -> None:
         """Show every two minutes that the run continues while no trial finishes."""
@@ -205,9 +157,14 @@ class LineProgress:
         """Do nothing."""
 
 
-def _new_tally(spec: ExperimentSpec, planned: int, done: int) -> Tally:
+def _describe_stop(method: str, num_trials: int) -> str:
+    trials = pluralize(num_trials, "other trial is", "other trials are")
+    return f"{method}: its first trials all failed in the same way; its {trials} not tried"
+
+
+def _new_tally(spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> Tally:
     methods = tuple(method.name for method in spec.methods)
-    return Tally(methods, tuple(arm.name for arm in spec.arms), planned, done)
+    return Tally(methods, tuple(arm.name for arm in spec.arms), pending, done)
 
 
 def make_progress(console: Console) -> LiveProgress | LineProgress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,9 +27,11 @@ from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
     from peekbench.execution.pilot import Timing
+    from peekbench.execution.runner import RunSummary
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
+MAX_ERROR = 500  # characters of the error of a pilot trial
 SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")]
 
 
@@ -39,6 +42,10 @@ def run(
     reports: ReportsOption = Path("reports"),
     workers: WorkersOption = None,
     allow_incomplete: IncompleteOption = False,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Try all trials of a method even if its first ten fail alike."),
+    ] = False,
 ) -> None:
     """Run a spec, or resume its run, and write the report.
 
@@ -51,11 +58,11 @@ def run(
     console = make_console()
     experiment = load(spec, workers)
     path = store or store_path(experiment)
+    command = shlex.join(["peekbench", "run", str(spec), *(["--store", str(store)] if store else [])])
     try:
         with make_progress(console) as progress:
-            summary = execute(experiment, store=path, progress=progress)
+            summary = execute(experiment, store=path, progress=progress, keep_going=keep_going)
     except KeyboardInterrupt:
-        command = f"peekbench run {spec}" + (f" --store {store}" if store else "")
         fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
     if not summary.finished and not summary.failed:
         console.print(f"nothing to do: all {summary.planned:,} trials are in {path}", highlight=False, markup=False)
@@ -68,11 +75,22 @@ def run(
     allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
     report_run(path, reports, console, allow_incomplete=allow_incomplete)
     if summary.failed:
-        fail(
-            f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {path} has all tracebacks. "
-            "Run the spec again to retry them",
-            FAILED,
+        fail(_describe_failures(summary, command), FAILED)
+
+
+def _describe_failures(summary: RunSummary, command: str) -> str:
+    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
+
+    lines = [
+        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks"
+    ]
+    for method, num_trials in summary.stopped.items():
+        trials = pluralize(num_trials, "trial was", "trials were")
+        lines.append(
+            f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
         )
+    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
+    return "\n".join(lines)
 
 
 @app.command()
@@ -118,20 +136,30 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
 
 
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
-    from peekbench.cli.progress import duration  # noqa: PLC0415 - for a fast --help
+    from peekbench.cli.tally import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
     from peekbench.formatting import pluralize, shorten  # noqa: PLC0415 - for a fast --help
 
     timing = time_pilot(experiment)
-    for failure in timing.failures:
-        echo(f"a pilot trial failed: {failure.trial}: {shorten(failure.error, 2000)}", err=True)
+    failed = {failure.trial.method: failure for failure in reversed(timing.failures)}
+    for failure in failed.values():
+        error = shorten(" ".join(failure.error.split()), MAX_ERROR)
+        echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
     for (method, num_train, num_test), seconds in timing.seconds.items():
         echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
-    workers = int(getattr(experiment.executor.options, "workers", 1))
-    echo(
-        f"time: about {duration(timing.total / workers)} with {pluralize(workers, 'worker')}, "
-        "estimated from one trial of each method at each design point"
-    )
+    for method in failed:
+        echo(f"  {method}: time unknown, because its pilot failed")
+    if timing.seconds:
+        workers = int(getattr(experiment.executor.options, "workers", 1))
+        echo(
+            f"time{' of the other methods' if failed else ''}: about {duration(timing.total / workers)} with "
+            f"{pluralize(workers, 'worker')}, estimated from one trial of each method at each design point"
+        )
+    if failed:
+        echo(
+            "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
+            err=True,
+        )
     return timing
 
 

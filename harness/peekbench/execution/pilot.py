@@ -16,10 +16,12 @@ class Timing:
     """Times of pilot trials."""
 
     seconds: dict[tuple[str, int, int], float]
-    """Seconds of a trial by (method, num_train, num_test), with base arms shared as in the run."""
+    """Seconds of a trial by (method, num_train, num_test), with base arms shared as in the run; without methods of
+    which a trial failed."""
     total: float
-    """Seconds of all trials of the spec, one after the other."""
+    """Seconds of all trials of these methods, one after the other."""
     failures: tuple[TrialFailure, ...]
+    """Failed trials."""
 
 
 def time_pilot(spec: ExperimentSpec) -> Timing:
@@ -49,6 +51,8 @@ def time_pilot(spec: ExperimentSpec) -> Timing:
                 seconds[outcome.trial.method, draw.num_train, draw.num_test] = trial_seconds
             else:
                 failures[outcome.trial] = outcome
+    failed = {trial.method for trial in failures}
+    seconds = {key: trial_seconds for key, trial_seconds in seconds.items() if key[0] not in failed}
     total = sum(
         trial_seconds * spec.design.repeats(num_test) * num_tasks[num_train, num_test]
         for (_, num_train, num_test), trial_seconds in seconds.items()

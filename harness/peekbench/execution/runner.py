@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
-from peekbench.errors import StoreError
+from peekbench.errors import ContractError, StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.provenance import code_hashes, describe_session
+from peekbench.execution.work_queue import WorkQueue
 from peekbench.execution.worker import Worker
 from peekbench.plugins.protocols import Outcome
 from peekbench.records.trials import Trial, TrialFailure
@@ -27,14 +28,17 @@ from peekbench.store.writer import Store
 class Progress(Protocol):
     """Receives the progress of a run."""
 
-    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
-        """Start with the number of planned trials and the number already in the store."""
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start with the trials to try and the number of trials already in the store."""
 
     def prepare(self, method: str) -> None:
         """Report that a method is being prepared."""
 
     def advance(self, outcome: Outcome) -> None:
         """Report one finished or failed trial."""
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Report that the other trials of a method are not tried, because its first ones failed in the same way."""
 
     def wait(self) -> None:
         """Report, about once a second, that no trial has finished since the last report."""
@@ -43,13 +47,16 @@ class Progress(Protocol):
 class NullProgress:
     """Progress that shows nothing."""
 
-    def start(self, spec: ExperimentSpec, planned: int, done: int) -> None:
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
         """Do nothing."""
 
     def prepare(self, method: str) -> None:
         """Do nothing."""
 
     def advance(self, outcome: Outcome) -> None:
+        """Do nothing."""
+
+    def stop(self, method: str, num_trials: int) -> None:
         """Do nothing."""
 
     def wait(self) -> None:
@@ -71,6 +78,8 @@ class RunSummary:
     """Trials that failed in this run. The store has their tracebacks, and the next run tries them again."""
     changed_code: tuple[str, ...] = ()
     """Method plugins whose source files have changed since stored trials were made."""
+    stopped: Mapping[str, int] = field(default_factory=dict)
+    """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
 
 
 def store_path(spec: ExperimentSpec) -> Path:
@@ -78,7 +87,13 @@ def store_path(spec: ExperimentSpec) -> Path:
     return RUNS / f"{spec.name}.sqlite"
 
 
-def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Progress | None = None) -> RunSummary:
+def run(
+    spec: ExperimentSpec,
+    *,
+    store: str | Path | None = None,
+    progress: Progress | None = None,
+    keep_going: bool = False,
+) -> RunSummary:
     r'''Run the trials of a spec that its store does not have yet.
 
     Parameters
@@ -89,6 +104,8 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         The SQLite file; `runs/<name>.sqlite` by default.
     progress
         Receives the progress of the run.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
 
     Returns
     -------
@@ -137,24 +154,32 @@ def run(spec: ExperimentSpec, *, store: str | Path | None = None, progress: Prog
         pending = [trial for trial in trials if trial not in done]
         code = code_hashes(method.use for method in spec.methods)
         changed_code = _find_changed_code(opened, code)
-        progress.start(spec, len(trials), len(trials) - len(pending))
+        progress.start(spec, pending, len(trials) - len(pending))
         finished = failed = 0
+        stopped: Mapping[str, int] = {}
         if pending:
             facts = _prepare(spec, progress) if facts is None else facts
             opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
             _describe_texts(spec, opened)
             worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
-            with closing(_execute(spec, pending, opened, worker)) as batches:
+            queue = _make_queue(spec, pending, opened, keep_going=keep_going)
+            with closing(_execute(spec, queue, worker)) as batches:
                 for batch in batches:
                     if not batch:
                         progress.wait()
                         continue
                     opened.save(*batch)
+                    stopped_before = queue.stopped
                     for outcome in batch:
+                        queue.record(outcome)
                         progress.advance(outcome)
                         failed += isinstance(outcome, TrialFailure)
                         finished += not isinstance(outcome, TrialFailure)
-    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed, changed_code)
+                    for method, num_trials in queue.stopped.items():
+                        if method not in stopped_before:
+                            progress.stop(method, num_trials)
+            stopped = queue.stopped
+    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed, changed_code, stopped)
 
 
 def _find_changed_code(store: Store, code: Mapping[str, str]) -> tuple[str, ...]:
@@ -229,10 +254,23 @@ def _describe_texts(spec: ExperimentSpec, store: Store) -> None:
             store.save_texts(task.name, describe_texts(spec, task))
 
 
-def _execute(
-    spec: ExperimentSpec, pending: list[Trial], store: Store, worker: Worker
-) -> Generator[Sequence[Outcome], None, None]:
+def _make_queue(spec: ExperimentSpec, pending: list[Trial], store: Store, *, keep_going: bool) -> WorkQueue:
     base_keys = {method.name: method.base_key() for method in spec.methods}
-    items = group_trials(pending, base_keys, store.bases())
+    return WorkQueue(group_trials(pending, base_keys, store.bases()), keep_going=keep_going)
+
+
+def _execute(spec: ExperimentSpec, queue: WorkQueue, worker: Worker) -> Generator[Sequence[Outcome], None, None]:
+    """Let the executor do the items of a queue.
+
+    An executor that takes items before it has yielded the outcomes of earlier ones reaches the end of the queue before
+    it is known which methods go on. It is then called again.
+    """
     executor = spec.executor
-    return executor.entry.execute(items, worker, options=executor.options)
+    num_left = -1
+    while len(queue) not in (0, num_left):
+        num_left = len(queue)
+        yield from executor.entry.execute(queue, worker, options=executor.options)
+    if queue:
+        raise ContractError(
+            f"the executor {executor.use} has lost the outcomes of trials; {len(queue):,} items are left"
+        )

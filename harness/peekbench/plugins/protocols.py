@@ -248,7 +248,8 @@ class Executor(Protocol[O_contra]):
     Parameters
     ----------
     items
-        Work items, each with one or several trials.
+        Work items, each with one or several trials. Take an item when there is room for it, rather than all at once:
+        after each batch of outcomes, the core decides which items remain. It calls the executor again if some do.
     work
         Function that does one item and returns its outcomes. It can be pickled, limits BLAS and OpenMP to one thread,
         and returns a `TrialFailure` if a method raises an exception.

@@ -11,15 +11,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from peekbench.cli.progress import LineProgress, LiveProgress, Tally, duration, make_progress
+from peekbench.cli.progress import LineProgress, LiveProgress, make_progress
+from peekbench.cli.tally import Tally, duration
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 
 NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 
-def result(method: str, **scores: float) -> TrialResult:
-    arms = tuple(ArmResult(arm, {"score": score}, 0.1, 0.1, {}, NOTHING) for arm, score in scores.items())
-    return TrialResult(Trial(Draw("a", 5, 5, 0), method), np.zeros(0, dtype=np.int64), arms)
+def result(method: str, *, seconds: float = 0.2, num_test: int = 5, **scores: float) -> TrialResult:
+    arms = tuple(ArmResult(arm, {"score": score}, seconds, 0.0, {}, NOTHING) for arm, score in scores.items())
+    return TrialResult(Trial(Draw("a", 5, num_test, 0), method), np.zeros(0, dtype=np.int64), arms)
+
+
+def trials(number: int, method: str = "toy.vote", num_test: int = 5) -> list[Trial]:
+    return [Trial(Draw("a", 5, num_test, subsample), method) for subsample in range(number)]
 
 
 def failure() -> TrialFailure:
@@ -27,7 +32,7 @@ def failure() -> TrialFailure:
 
 
 def test_tally_counts_and_averages() -> None:
-    tally = Tally(("x", "y"), ("base", "extra", "test"), planned=10, done_before=4)
+    tally = Tally(("x", "y"), ("base", "extra", "test"), trials(3, "x") + trials(3, "y"), done_before=4)
     tally.add(result("x", base=0.5, extra=0.6, test=0.8))
     tally.add(result("x", base=0.7, extra=0.6, test=0.9))
     tally.add(failure())
@@ -36,30 +41,46 @@ def test_tally_counts_and_averages() -> None:
     assert tally.mean_score("y", "base") == "-"
     tally.add(result("y", extra=0.6, test=0.8))
     assert tally.mean_score("y", "base") == "shared"
-    tally.started -= 4
-    assert tally.pace().startswith("1.0 trials/s, ")
-    assert "2 s left" in tally.pace()
+
+
+def test_remaining_time_waits_for_enough_trials_and_counts_large_ones_more() -> None:
+    large = trials(20, num_test=50)
+    tally = Tally(("toy.vote",), ("test",), trials(20) + large, done_before=0)
+    assert tally.pace() == "estimating the time left"
+    for _ in range(20):
+        tally.add(result("toy.vote", seconds=0.1, test=0.5))
+        tally.started -= 0.1
+        assert tally.pace().endswith("estimating the time left"), "no large one yet"
+    estimates = []
+    for _ in range(4):
+        tally.add(result("toy.vote", seconds=1.0, num_test=50, test=0.5))
+        tally.started -= 1.0
+        estimates.append(tally.pace().split(", ")[1])
+    assert estimates == ["19 s left", "18 s left", "17 s left", "16 s left"]
+    tally.stop("toy.vote", 16)
+    assert tally.planned == tally.handled
+    assert tally.pace() == "3.8 trials/s"
 
 
 def test_log_lines(make_spec: Callable[..., Any]) -> None:
     lines: list[str] = []
     with LineProgress(lines.append, seconds=0) as progress:
-        progress.start(make_spec(), 12, 10)
+        progress.start(make_spec(), trials(2), 10)
         progress.prepare("toy.vote")
         progress.advance(result("toy.vote", base=0.5))
         progress.advance(failure())
     assert lines[:2] == ["small: 12 trials, 10 already done", "preparing toy.vote"]
-    assert lines[2].startswith("11 of 12 trials, 0 failed, ")
+    assert lines[2] == "11 of 12 trials, 0 failed, estimating the time left"
     assert lines[3] == (
         "first failure: task a[b], method toy.vote, num_train 5, num_test 5, subsample 0: ValueError: [red]no[/]"
     )
-    assert lines[4].startswith("12 of 12 trials, 1 failed, ")
+    assert lines[4] == "12 of 12 trials, 1 failed"
 
 
 def test_log_lines_appear_at_intervals_and_at_the_end(make_spec: Callable[..., Any]) -> None:
     lines: list[str] = []
     with LineProgress(lines.append, seconds=1000) as progress:
-        progress.start(make_spec(), 50, 0)
+        progress.start(make_spec(), trials(50), 0)
         for _ in range(50):
             progress.advance(result("toy.vote", base=0.5))
     assert len(lines) == 2
@@ -71,7 +92,7 @@ def test_log_says_that_a_run_without_finished_trials_continues(
 ) -> None:
     lines: list[str] = []
     with LineProgress(lines.append) as progress:
-        progress.start(make_spec(), 12, 0)
+        progress.start(make_spec(), trials(12), 0)
         progress.wait()
         assert len(lines) == 1
         monkeypatch.setattr("peekbench.cli.progress.SECONDS_UNTIL_HEARTBEAT", 0.0)
@@ -84,7 +105,7 @@ def test_terminal_shows_a_live_table(make_spec: Callable[..., Any]) -> None:
     progress = make_progress(console)
     assert isinstance(progress, LiveProgress)
     with progress:
-        progress.start(make_spec(), 12, 3)
+        progress.start(make_spec(), trials(9), 3)
         progress.advance(result("toy.vote", base=0.5, extra=0.625, test=0.75))
         progress.advance(failure())
     assert isinstance(console.file, io.StringIO)

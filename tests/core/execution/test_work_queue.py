@@ -1,0 +1,115 @@
+"""Methods whose first trials fail in the same way are stopped, for any executor and any number of workers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from peekbench.execution.runner import RunSummary, run
+from peekbench.execution.work_queue import FIRST_TRIALS, WorkQueue
+from peekbench.plugins.protocols import Outcome
+from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.spec.experiment import load_spec
+from peekbench.store.writer import Store
+
+NUM_DRAWS = 25
+ERRORS: dict[str, Callable[[int], str]] = {
+    "works": lambda n: "",
+    "broken": lambda n: f"ValueError: {n} rows at 0x{n:x}",
+    "late": lambda n: "ValueError: no" if n < FIRST_TRIALS else "",  # would succeed later
+    "mixed": lambda n: f"{'ValueError' if n % 2 else 'KeyError'}: no",
+    "one": lambda n: "" if n == FIRST_TRIALS - 1 else "ValueError: no",
+}
+GROUPED = ("works", "broken")  # these share a base arm
+
+
+def make_items(num_draws: int = NUM_DRAWS) -> list[WorkItem]:
+    items = []
+    for number in range(num_draws):
+        draw = Draw("a", 5, 5, number)
+        groups = (GROUPED, *((method,) for method in ERRORS if method not in GROUPED))
+        items += [WorkItem(tuple(Trial(draw, method) for method in group), has_base=False) for group in groups]
+    return items
+
+
+def work(item: WorkItem) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for trial in item.trials:
+        error = ERRORS[trial.method](trial.draw.subsample)
+        failed = TrialFailure(trial, error, "")
+        outcomes.append(failed if error else TrialResult(trial, np.zeros(5, dtype=np.int64), ()))
+    return outcomes
+
+
+def execute(queue: WorkQueue, num_workers: int, seed: int) -> set[Trial]:
+    """Keep some items in progress, and finish a random one of them at a time."""
+    rng = random.Random(seed)
+    tried: set[Trial] = set()
+    while queue:
+        in_progress: list[WorkItem] = []
+        while True:
+            while len(in_progress) < num_workers and (item := next(queue, None)) is not None:
+                in_progress.append(item)
+            if not in_progress:
+                break
+            for outcome in work(in_progress.pop(rng.randrange(len(in_progress)))):
+                tried.add(outcome.trial)
+                queue.record(outcome)
+    return tried
+
+
+def test_the_same_trials_are_tried_for_any_number_of_workers() -> None:
+    expected = {
+        trial
+        for item in make_items()
+        for trial in item.trials
+        if trial.method not in ("broken", "late") or trial.draw.subsample < FIRST_TRIALS
+    }
+    for seed, num_workers in enumerate((1, 2, 3, 16, 1000)):
+        queue = WorkQueue(make_items())
+        assert execute(queue, num_workers, seed) == expected
+        assert queue.stopped == dict.fromkeys(("broken", "late"), NUM_DRAWS - FIRST_TRIALS)
+
+
+def test_all_trials_are_tried_on_request_and_if_there_are_few() -> None:
+    for queue, num_draws in (
+        (WorkQueue(make_items(), keep_going=True), NUM_DRAWS),
+        (WorkQueue(make_items(FIRST_TRIALS)), FIRST_TRIALS),
+    ):
+        assert len(execute(queue, 3, 0)) == num_draws * len(ERRORS)
+        assert queue.stopped == {}
+
+
+@pytest.fixture
+def run_spec(make_raw: Callable[..., dict[str, Any]]) -> Callable[..., RunSummary]:
+    def start(keep_going: bool = False, **executor: Any) -> RunSummary:
+        methods = ["toy.constant", {"use": "toy.faulty", "options": {"message": "row 5 is bad"}}]
+        design = {"num_train": 12, "num_test": 30, "num_subsamples": 8}
+        raw = make_raw(methods=methods, design=design, executor={"use": "local", "options": executor})
+        Path("small.yaml").write_text(yaml.safe_dump(raw))
+        Path("small.sqlite").unlink(missing_ok=True)
+        return run(load_spec("small.yaml"), store="small.sqlite", keep_going=keep_going)
+
+    return start
+
+
+def test_a_run_stops_a_method_and_tries_the_others(run_spec: Callable[..., RunSummary]) -> None:
+    summary = run_spec(in_process=True)
+    assert (summary.finished, summary.failed, summary.stopped) == (16, 10, {"toy.faulty": 6})
+    with Store.open("small.sqlite") as store:
+        first = [failure.trial for failure in store.failures()]
+    assert {trial.draw.subsample for trial in first} == set(range(5)), "the first ten of two tasks"
+    assert run_spec(keep_going=True, in_process=True).failed == 16
+
+
+@pytest.mark.slow
+def test_worker_processes_stop_the_same_trials(run_spec: Callable[..., RunSummary]) -> None:
+    assert run_spec(workers=3).stopped == {"toy.faulty": 6}
+    with Store.open("small.sqlite") as store:
+        assert {failure.trial.draw.subsample for failure in store.failures()} == set(range(5))
