@@ -48,7 +48,7 @@ def fill(path: Path, spec: ExperimentSpec) -> None:
     """Store simulated outcomes of every trial, in the form that workers return."""
     known = {
         "kind": "classification", "rows": 1000, "class_names": ["no", "yes"], "class_counts": [500, 500],
-        "details": {}, "fingerprint": "simulated",
+        "splits": {}, "details": {}, "fingerprint": "simulated",
     }  # fmt: skip
     with Store.for_run(path, spec, {task.name: known for task in spec.tasks}) as store:
         session: dict[str, Any] = {

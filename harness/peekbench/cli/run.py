@@ -104,7 +104,7 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --power
     """
-    from peekbench.data.preflight import describe_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
 
     experiment = load_any(spec, workers)
@@ -115,6 +115,8 @@ def plan(
         f"{experiment.name}: {pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
         f"{size.bytes / 1e6:,.0f} MB of disk"
     )
+    for line in describe_splits(experiment):
+        echo(f"  {line}")
     timing = _time_pilot(experiment) if pilot else None
     if power:
         _forecast(experiment, num_classes, timing)
@@ -175,7 +177,8 @@ def validate(
     num_invalid = 0
     for path in specs:
         try:
-            echo(f"{path}: OK: {_validate(path, data)}")
+            for line in _validate(path, data):
+                echo(line)
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)
@@ -184,22 +187,25 @@ def validate(
         raise typer.Exit(2)
 
 
-def _validate(path: Path, data: bool) -> str:
-    """Check one spec and return a summary of it."""
-    from peekbench.data.preflight import check_tasks  # noqa: PLC0415 - for a fast --help
+def _validate(path: Path, data: bool) -> list[str]:
+    """Check one spec. Return a summary of it, and a line on each task with official splits."""
+    from peekbench.data.preflight import check_tasks, describe_splits  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if is_analysis_only(path):
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
-        return f"{pluralize(len(names), 'analysis', 'analyses')} of existing scores: {', '.join(names)}"
+        analyses = pluralize(len(names), "analysis", "analyses")
+        return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"]
     experiment = load(path)
+    splits = []
     if data:
         check_tasks(experiment)
+        splits = [f"  {line}" for line in describe_splits(experiment)]
     designs = [experiment.design_of(task) for task in experiment.tasks]
     draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
     trials = draws * len(experiment.methods)
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    return f"{tasks}, {methods}, {pluralize(trials, 'trial')}"
+    return [f"{path}: OK: {tasks}, {methods}, {pluralize(trials, 'trial')}", *splits]
 
 
 @app.command()

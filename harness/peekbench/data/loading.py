@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from peekbench.cache import cache_folder
 from peekbench.errors import ContractError, DataError, PeekbenchError
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
-from peekbench.records.data import Dataset, Folders, SourceRef, Task, TaskKind
+from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -118,7 +118,8 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     ------
     DataError
         If inputs are neither texts nor an array of features, their number differs from the number of labels, labels are
-        not among 0..C-1, targets are not finite, or details are not JSON-serializable.
+        not among 0..C-1, splits are not 'train' or 'test', targets are not finite, or details are not
+        JSON-serializable.
     """
     _check_types(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
@@ -126,6 +127,7 @@ def check_dataset(dataset: Dataset, use: str) -> None:
             f"{use}: {pluralize(len(dataset.inputs), 'input')} but {pluralize(len(dataset.labels), 'label')}; "
             "each row needs one of each"
         )
+    _check_splits(dataset, use)
     if dataset.kind == "regression":
         invalid = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
         if invalid:
@@ -145,6 +147,16 @@ def check_dataset(dataset: Dataset, use: str) -> None:
                 f"{use}: label {label!r} is outside 0..{len(names) - 1}, the indices of its class names; "
                 "name every class, or drop the rows"
             )
+
+
+def _check_splits(dataset: Dataset, use: str) -> None:
+    counts = Counter(dataset.splits)
+    if counts and (set(counts) != set(get_args(Split)) or counts.total() != len(dataset.labels)):
+        found = shorten(repr(dict(counts)), 200)
+        raise DataError(
+            f"{use}: splits are {found} of {pluralize(len(dataset.labels), 'row')}; give 'train' "
+            "or 'test' for each row, both at least once, or no splits"
+        )
 
 
 def _check_types(dataset: Dataset, use: str) -> None:
@@ -176,10 +188,13 @@ def _is_numeric_array(values: Any, ndim: int) -> bool:
     return getattr(values, "ndim", None) == ndim and getattr(getattr(values, "dtype", None), "kind", "") in "biuf"
 
 
-def class_counts(dataset: Dataset) -> dict[int, int]:
-    """Return the number of rows by label."""
+def class_counts(dataset: Dataset, split: Split | None = None) -> dict[int, int]:
+    """Return the number of rows by label, of all rows or of those in one official split."""
     labels: Any = dataset.labels
-    return dict(Counter(labels if isinstance(labels, Sequence) else labels.tolist()))
+    labels = labels if isinstance(labels, Sequence) else labels.tolist()
+    if split is None or not dataset.splits:
+        return dict(Counter(labels))
+    return dict(Counter(label for label, place in zip(labels, dataset.splits, strict=True) if place == split))
 
 
 def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
@@ -190,10 +205,9 @@ def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """Return the SHA-256 of the rows, or the source's own fingerprint."""
-    if dataset.fingerprint:
-        return dataset.fingerprint
-    return hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
+    """Return the SHA-256 of the rows, or the source's own fingerprint; with official splits, a hash of both."""
+    rows = dataset.fingerprint or hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
+    return hashlib.sha256("\x1f".join([rows, *dataset.splits]).encode()).hexdigest() if dataset.splits else rows
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:

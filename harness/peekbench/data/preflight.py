@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from peekbench.data.loading import class_counts, fingerprint, load_dataset
 from peekbench.errors import DataError, PluginError, UnavailableError
 from peekbench.formatting import pluralize
-from peekbench.records.data import Dataset, TaskKind
+from peekbench.records.data import Dataset, Split, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
@@ -74,31 +75,52 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
     Raises
     ------
     DataError
-        If there are too few rows. The message names the task, the class and the number of rows.
+        If there are too few rows. The message names the task, the class or the split, and the number of rows.
     """
     num_train, num_test = max(design.num_train), max(design.num_test)
-    num_rows = len(dataset.labels)
     if dataset.kind == "classification":
-        min_num_train, num_classes = min(design.num_train), len(dataset.class_names)
-        if min_num_train < num_classes:
+        num_train = _check_classes(dataset, design, task)
+    if not dataset.splits:
+        if len(dataset.labels) < num_train + 2 * num_test:
             raise DataError(
-                f"task {task}: num_train {min_num_train} is below the number of classes, {num_classes}, so no train "
-                f"set can contain every class; use num_train of at least {num_classes}"
+                f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + 2 x num_test "
+                f"{num_test} = {num_train + 2 * num_test} are needed; lower num_test or num_train"
             )
-        needed = rows_per_class(num_train, num_classes)
-        counts = class_counts(dataset)
-        for label, class_name in enumerate(dataset.class_names):
-            if counts.get(label, 0) < needed:
-                raise DataError(
-                    f"task {task}, class {class_name!r}: {pluralize(counts.get(label, 0), 'row')}, but num_train "
-                    f"{num_train} needs {needed} from each of {num_classes} classes; lower num_train or drop the class"
-                )
-        num_train = needed * num_classes
-    if num_rows < num_train + 2 * num_test:
+        return
+    sizes = Counter(dataset.splits)
+    if sizes["train"] < num_train:
         raise DataError(
-            f"task {task}: {pluralize(num_rows, 'row')}, but num_train {num_train} + 2 x num_test {num_test} = "
-            f"{num_train + 2 * num_test} are needed; lower num_test or num_train"
+            f"task {task}: {pluralize(sizes['train'], 'row')} in its train split, but num_train is {num_train}; lower "
+            "num_train, or do not use official splits"
         )
+    if sizes["test"] < 2 * num_test:
+        raise DataError(
+            f"task {task}: {pluralize(sizes['test'], 'row')} in its test split, but 2 x num_test {num_test} = "
+            f"{2 * num_test} are needed for test and extra rows; lower num_test, or do not use official splits"
+        )
+
+
+def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
+    """Refuse train sets without some class, or with too few rows of it. Return the number of train rows."""
+    num_train, num_classes = max(design.num_train), len(dataset.class_names)
+    if min(design.num_train) < num_classes:
+        raise DataError(
+            f"task {task}: num_train {min(design.num_train)} is below the number of classes, {num_classes}, so no "
+            f"train set can contain every class; use num_train of at least {num_classes}"
+        )
+    is_balanced = design.train == "balanced"
+    needed = rows_per_class(num_train, num_classes) if is_balanced else 1
+    counts = class_counts(dataset, "train")
+    place = " in its train split" if dataset.splits else ""
+    for label, class_name in enumerate(dataset.class_names):
+        if counts.get(label, 0) < needed:
+            demand = f"num_train {num_train} needs {needed} from" if is_balanced else "train sets need a row of"
+            remedy = "lower num_train" if is_balanced else "add rows"
+            raise DataError(
+                f"task {task}, class {class_name!r}: {pluralize(counts.get(label, 0), 'row')}{place}, but {demand} "
+                f"each of {num_classes} classes; {remedy} or drop the class"
+            )
+    return needed * num_classes if is_balanced else num_train
 
 
 def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
@@ -116,13 +138,44 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         If the data are unavailable or malformed.
     """
     dataset = load_dataset(spec.source(task))
-    counts = class_counts(dataset) if dataset.kind == "classification" else {}
     return {
         "use": task.use,
         "kind": dataset.kind,
         "rows": len(dataset.labels),
         "class_names": list(dataset.class_names),
-        "class_counts": [counts.get(label, 0) for label in range(len(dataset.class_names))],
+        "class_counts": _list_class_counts(dataset),
+        "splits": {
+            split: {"rows": rows, "class_counts": _list_class_counts(dataset, split)}
+            for split, rows in Counter(dataset.splits).items()
+        },
         "fingerprint": fingerprint(dataset),
         "details": dict(dataset.details),
     }
+
+
+def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int]:
+    """Return the number of rows of each class; empty for regression."""
+    counts = class_counts(dataset, split) if dataset.class_names else {}
+    return [counts.get(label, 0) for label in range(len(dataset.class_names))]
+
+
+def describe_splits(spec: ExperimentSpec) -> Iterator[str]:
+    """Yield a line on the number of rows of each task with official splits."""
+    for task in spec.tasks:
+        if sizes := Counter(load_dataset(spec.source(task)).splits):
+            yield (
+                f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
+                f"{pluralize(sizes['test'], 'row')} for extra and test sets"
+            )
+
+
+def majority_share(facts: Mapping[str, Any]) -> float | None:
+    """Return the share of the largest class among the rows that test sets are drawn from; None for regression.
+
+    Parameters
+    ----------
+    facts
+        Facts about a task's data, as `describe_data` returns them.
+    """
+    counts = facts["splits"].get("test", facts)["class_counts"]
+    return max(counts) / sum(counts) if counts else None

@@ -1,9 +1,12 @@
 """Draws train, extra and test rows such that designs of several sizes, and all methods, are paired.
 
-Each subsample number has one seeded permutation of the task's rows. Train rows come from its front, class by class.
-Test and extra rows come alternately from its back, behind every row that the largest train set of the design needs. So
-a smaller train, extra or test set is the beginning of a larger one, the three sets are disjoint, and extra and test
-rows are exchangeable. Therefore the score of the arm `extra` is unbiased.
+Each subsample number has one seeded permutation of the task's rows. Train rows come from its front: of balanced train
+sets class by class, of natural ones in order, except that the first row of each class comes first. Test and extra rows
+come alternately from its back, behind every row that the largest train set of the design needs. So a smaller train,
+extra or test set is the beginning of a larger one, the three sets are disjoint, and extra and test rows are
+exchangeable. Therefore the score of the arm `extra` is unbiased.
+
+If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 """
 
 from __future__ import annotations
@@ -62,6 +65,8 @@ class Sampler:
         check_sizes(dataset, design, task)
         self.labels = np.asarray(dataset.labels)
         self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
+        self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
+        self._is_balanced = design.train == "balanced" and self._num_classes > 0
         self._seed, self._task = seed, task
         self._max_train, self._max_test = max(design.num_train), max(design.num_test)
         self._order = lru_cache(maxsize=4)(self._make_order)
@@ -72,30 +77,55 @@ class Sampler:
         Returns
         -------
         Subsample
-            Train rows of shape (floor(num_train / n_classes) * n_classes,), or (num_train,) for regression; extra and
-            test rows of shape (num_test,).
+            Train rows of shape (floor(num_train / n_classes) * n_classes,) if they are balanced, otherwise
+            (num_train,); extra and test rows of shape (num_test,).
         """
         front, back = self._order(draw.subsample)
-        if self._num_classes:
+        if self._is_balanced:
             train = front[:, : rows_per_class(draw.num_train, self._num_classes)].T.ravel()
         else:
             train = front[0, : draw.num_train]
         return Subsample(train, extra=back[1 : 2 * draw.num_test : 2], test=back[0 : 2 * draw.num_test : 2])
 
     def _make_order(self, subsample: int) -> tuple[IntArray, IntArray]:
-        """Return candidates for train, shape (n_classes, n_per_class), and for test and extra, shape (n_rest,)."""
+        """Return candidates for train and for test and extra.
+
+        Returns
+        -------
+        front
+            Shape (n_classes, n_per_class) if train sets are balanced, otherwise (1, n_train).
+        back
+            Shape (n_rest,).
+        """
         rng = np.random.default_rng(derive_seed(self._seed, self._task, subsample, bits=128))
-        order = rng.permutation(len(self.labels))
-        front = self._front(order) if self._num_classes else order[None, : self._max_train].copy()
+        order = train_order = test_order = rng.permutation(len(self.labels))
+        if self._is_test is not None:
+            is_test = self._is_test[order]
+            train_order, test_order = order[~is_test], order[is_test]
+        front = self._balanced_front(train_order) if self._is_balanced else self._natural_front(train_order)[None]
         # The front may overlap the back, but takes at most its own size from there.
-        backwards = order[: -(2 * self._max_test + front.size) - 1 : -1]
+        backwards = test_order[: -(2 * self._max_test + front.size) - 1 : -1]
         is_free = np.ones(len(order), dtype=bool)
         is_free[front] = False
         return front, backwards[is_free[backwards]]
 
-    def _front(self, order: IntArray) -> IntArray:
-        """Return the first rows of each class, searching no further than necessary."""
-        needed = rows_per_class(self._max_train, self._num_classes)
+    def _natural_front(self, order: IntArray) -> IntArray:
+        """Return the first rows, beginning with one of each class.
+
+        If every class occurs among the first m rows, a train set of m rows consists of these rows. Otherwise the rows
+        of absent classes replace as many of the last ones.
+        """
+        first = self._first_of_classes(order, 1).ravel()
+        others = order[: self._max_train]
+        return np.concatenate([first, others[~np.isin(others, first)]])[: self._max_train]
+
+    def _balanced_front(self, order: IntArray) -> IntArray:
+        return self._first_of_classes(order, rows_per_class(self._max_train, self._num_classes))
+
+    def _first_of_classes(self, order: IntArray, needed: int) -> IntArray:
+        """Return the first rows of each class, shape (n_classes, needed), searching no further than necessary."""
+        if not self._num_classes:
+            return order[:0]
         num_searched = 4 * self._max_train
         while True:
             labels = self.labels[order[:num_searched]]

@@ -15,7 +15,7 @@ import numpy as np
 from peekbench.data.duplicates import Likeness, group_duplicates
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.sampling import Sampler
-from peekbench.records.data import IntArray
+from peekbench.records.data import Dataset, IntArray, Split
 from peekbench.records.trials import Draw, Subsample
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -32,7 +32,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     -------
     dict
         `num_train`, `num_test`, `num_subsamples`, `num_texts`: sizes of the described sets.
+        `train`: `Design.train`.
         `classes`: rows of each class in the whole dataset, by name.
+        `splits`: the same for each official split; empty if there are none.
         `characters`: percentiles of the texts' lengths, by percentile.
         `tokens`: for each method that counts tokens, percentiles, `limit`, and `cut`, the share of truncated texts.
         `overlap`: by 'exact' and 'near' (see `peekbench.data.duplicates`) and by a pair of sets such as 'test-extra',
@@ -48,13 +50,14 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     subsamples = [sampler.draw(Draw(task.name, num_train, num_test, number)) for number in numbers]
     rows = np.unique(np.concatenate([getattr(subsample, name) for subsample in subsamples for name in SETS]))
     texts = [dataset.inputs[row] for row in rows.tolist()]
-    counts = class_counts(dataset)
     return {
         "num_train": num_train,
         "num_test": num_test,
         "num_subsamples": len(subsamples),
         "num_texts": len(texts),
-        "classes": {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)},
+        "train": design.train,
+        "classes": _count_classes(dataset),
+        "splits": {split: _count_classes(dataset, split) for split in dict.fromkeys(dataset.splits)},
         "characters": _percentiles([len(text) for text in texts]),
         "tokens": {
             method.name: _describe_tokens(spec, method, task, texts)
@@ -66,6 +69,11 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
             for likeness in get_args(Likeness)
         },
     }
+
+
+def _count_classes(dataset: Dataset, split: Split | None = None) -> dict[str, int]:
+    counts = class_counts(dataset, split)
+    return {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)}
 
 
 def is_described(spec: ExperimentSpec, description: Mapping[str, Any] | None) -> bool:

@@ -14,6 +14,7 @@ from .data import Inputs as Inputs
 from .data import IntArray as IntArray
 from .data import Labeled as Labeled
 from .data import SourceRef as SourceRef
+from .data import Split as Split
 from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind

@@ -20,6 +20,8 @@ else:  # plugins import these names at run time, when annotations are not evalua
 
 
 TaskKind: TypeAlias = Literal["classification", "regression"]
+Split: TypeAlias = Literal["train", "test"]
+"""Part of a data set that its authors set aside for training or for testing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,9 @@ class Dataset:
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further facts for readers of the run, JSON-serializable. Reports show `dropped`, the number of dropped rows by
     reason, and `version`, or otherwise `revision`, a commit."""
+    splits: Sequence[Split] = ()
+    """'train' or 'test' for each row, length n, to keep official splits: train rows are then drawn from 'train', extra
+    and test rows from 'test'. If it is empty, all sets are drawn from all rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from peekbench.spec.base import Count, Counts, SpecModel, freeze, sort_sizes
 
+TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
 _ONE_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 _BY_NUM_TEST: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
@@ -26,11 +27,14 @@ class Design(SpecModel):
     """
 
     num_train: Annotated[Counts, Field(min_length=1)]
-    """Number of labeled train texts, one number or several. Of each class, floor(num_train / classes) are drawn."""
+    """Number of labeled train texts, one number or several."""
     num_test: Annotated[Counts, Field(min_length=1)]
     """Number of test texts and of extra texts, one number or several."""
     num_subsamples: Repeats
     """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}."""
+    train: TrainShares = "balanced"
+    """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
+    texts, but at least one of each class. Regression tasks are always drawn at random."""
 
     @field_validator("num_train", "num_test")
     @classmethod

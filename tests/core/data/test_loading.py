@@ -15,7 +15,7 @@ from peekbench.data.loading import class_counts, fingerprint, hash_rows, load_da
 from peekbench.errors import ContractError, DataError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
-from peekbench.records.data import Dataset, SourceRef
+from peekbench.records.data import Dataset, SourceRef, Split
 
 TEXTS = ["one", "two", "three", "four"]
 
@@ -58,6 +58,8 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not distinct"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details are not JSON-serializable"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train", "test"]), r"splits are .* of 4 rows; give 'train'"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train"] * 4), r"splits are .*both at least once"),
         (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 class; classification needs two or more"),
     ],
 )
@@ -102,6 +104,8 @@ def test_fingerprints_depend_on_every_part_of_the_rows() -> None:
     assert len(hashes) == 7
     assert hash_rows(*base) == fingerprint(Dataset(*base))
     assert fingerprint(replace(Dataset(*base), fingerprint="own")) == "own"
+    splits: list[list[Split]] = [["train", "test", "test", "test"], ["train", "train", "test", "test"]]
+    assert len({fingerprint(replace(Dataset(*base), splits=places)) for places in splits} | hashes) == 9
 
 
 def test_classes_are_counted_in_lists_and_arrays() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from peekbench.data.preflight import check_sizes
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.errors import DataError
-from peekbench.records.data import Dataset
+from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw
 from peekbench.spec.design import Design
 
@@ -27,6 +28,12 @@ def make_dataset(num_rows: int = 1000) -> Dataset:
 
 def design(**parts: Any) -> Design:
     return Design.model_validate({"num_train": [20, 40], "num_test": [50, 200], "num_subsamples": 3, **parts})
+
+
+def with_splits(num_train: int = 300, num_rows: int = 1000) -> Dataset:
+    """The same rows; the first ones are the train split."""
+    splits: list[Split] = ["train" if row < num_train else "test" for row in range(num_rows)]
+    return replace(make_dataset(num_rows), splits=splits)
 
 
 def make_sampler(seed: int = 1, task: str = "task", **parts: Any) -> Sampler:
@@ -50,6 +57,52 @@ def test_train_rows_are_stratified_and_test_rows_are_not() -> None:
     drawn = sampler.draw(Draw("task", 40, 200, 0))
     assert Counter(labels[drawn.train].tolist()) == dict.fromkeys(range(4), 10)
     assert Counter(labels[drawn.test].tolist())[0] > 80
+
+
+def test_balanced_draws_are_those_of_earlier_versions() -> None:
+    drawn = make_sampler().draw(Draw("task", 20, 50, 1))
+    assert drawn.train[:8].tolist() == [458, 347, 877, 790, 757, 963, 763, 910]
+    assert drawn.extra[:4].tolist() == [712, 979, 983, 48]
+    assert drawn.test[:4].tolist() == [223, 918, 329, 391]
+
+
+def test_natural_train_sets_have_the_shares_of_the_data() -> None:
+    sampler = make_sampler(train="natural")
+    labels = np.concatenate([sampler.labels[sampler.draw(Draw("task", 40, 50, number)).train] for number in range(100)])
+    shares = np.bincount(sampler.labels, minlength=4) / 1000
+    assert len(labels) == 4000
+    assert np.abs(np.bincount(labels, minlength=4) / 4000 - shares).max() < 4 * np.sqrt(0.25 / 4000)
+
+
+def test_natural_train_sets_are_the_first_rows_unless_a_class_is_absent() -> None:
+    dataset = Dataset([str(row) for row in range(105)], [0] * 100 + [1] * 5, ("common", "rare"))
+    sampler = Sampler(dataset, design(num_train=[10, 20], num_test=20, train="natural"), 0, "rare")
+    num_without_rare = 0
+    for subsample in range(40):
+        small, large = (sampler.draw(Draw("rare", size, 20, subsample)) for size in (10, 20))
+        assert large.train[:10].tolist() == small.train.tolist()
+        assert len({*large.train.tolist(), *large.extra.tolist(), *large.test.tolist()}) == 60
+        order = np.random.default_rng(derive_seed(0, "rare", subsample, bits=128)).permutation(105)
+        expected = set(order[:10].tolist())
+        if max(expected) < 100:
+            num_without_rare += 1
+            (rare,) = set(small.train.tolist()) - expected
+            assert rare == next(row for row in order.tolist() if row >= 100)
+        else:
+            assert set(small.train.tolist()) == expected
+    assert 10 < num_without_rare < 38, "both cases occur"
+
+
+def test_official_splits_are_kept_apart() -> None:
+    for train in ("balanced", "natural"):
+        sampler = Sampler(with_splits(), design(train=train), 1, "task")
+        for subsample in range(10):
+            drawn = sampler.draw(Draw("task", 40, 200, subsample))
+            assert drawn.train.max() < 300 <= min(drawn.extra.min(), drawn.test.min())
+            assert len({*drawn.train.tolist(), *drawn.extra.tolist(), *drawn.test.tolist()}) == 440
+            small = sampler.draw(Draw("task", 20, 50, subsample))
+            assert small.train.tolist() == drawn.train[:20].tolist()
+            assert small.test.tolist() == drawn.test[:50].tolist()
 
 
 def test_the_number_of_train_rows_per_class_is_rounded_down() -> None:
@@ -146,12 +199,28 @@ def test_a_rare_class_may_have_exactly_enough_rows() -> None:
             r"task tiny: 105 rows, but num_train 10 \+ 2 x num_test 48 = 106 are needed",
         ),
         ({"num_train": 1}, "task tiny: num_train 1 is below the number of classes, 2"),
+        ({"num_train": 1, "train": "natural"}, "task tiny: num_train 1 is below the number of classes, 2"),
+        ({"num_train": 86, "train": "natural"}, r"task tiny: 105 rows, but num_train 86 \+ 2 x num_test 10 = 106"),
     ],
 )
 def test_errors_about_too_few_rows_name_task_class_and_count(parts: dict[str, Any], message: str) -> None:
     dataset = Dataset([str(row) for row in range(105)], [0] * 100 + [1] * 5, ("common", "rare"))
     with pytest.raises(DataError, match=message):
         check_sizes(dataset, design(**{"num_test": 10, **parts}), "tiny")
+
+
+@pytest.mark.parametrize(
+    ("num_train_rows", "parts", "message"),
+    [
+        (10, {"num_train": 20}, "class 'a': 4 rows in its train split, but num_train 20 needs 5"),
+        (30, {"num_train": 40, "train": "natural"}, "30 rows in its train split, but num_train is 40; lower"),
+        (2, {"num_train": 20, "train": "natural"}, "class 'c': 0 rows in its train split, but train sets need a row"),
+        (700, {"num_test": 151}, "300 rows in its test split, but 2 x num_test 151 = 302 are needed"),
+    ],
+)
+def test_errors_about_too_few_rows_name_the_split(num_train_rows: int, parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=f"task news.* {message}"):
+        check_sizes(with_splits(num_train_rows), design(**{"num_train": [20], "num_test": 10, **parts}), "news")
 
 
 def test_seeds_of_different_parts_differ() -> None:

@@ -284,7 +284,12 @@ def test_the_part_of_a_method_contains_only_its_rows(report: Report) -> None:
 def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     spec = {
         "tasks": [{"name": "a"}, {"name": "b"}],
-        "design": {"num_train": [50], "num_test": [200, 500], "num_subsamples": {"200": 10, "500": 5}},
+        "design": {
+            "num_train": [50],
+            "num_test": [200, 500],
+            "num_subsamples": {"200": 10, "500": 5},
+            "train": "natural",
+        },
         "arms": ["base", "extra", "test", {"mix": 0.25}],
         "seed": 7,
     }
@@ -296,6 +301,7 @@ def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     card = render_cards(report)["m.md"]
     for line in (
         "- tasks: a, b",
+        "- training texts at most, at natural class shares: 50",
         "- subsamples per task: 10 at 200 test texts, 5 at 500 test texts",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",

@@ -248,6 +248,10 @@ def test_an_option_that_is_nan_is_not_a_change(make_spec: MakeSpec) -> None:
             {"design": {"num_train": [12, 24], "num_test": 30, "num_subsamples": 3}},
             "design.num_train: [12] before, [12, 24] now",
         ),
+        (
+            {"design": {"num_train": 12, "num_test": 30, "num_subsamples": 3, "train": "natural"}},
+            'design.train: "balanced" before, "natural" now',
+        ),
     ],
 )
 def test_other_changes_are_an_error_that_lists_them(parts: dict[str, Any], line: str, make_spec: MakeSpec) -> None:
@@ -313,7 +317,7 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for access in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 5"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 6"):
             access()
 
 

@@ -202,5 +202,6 @@ def _experiment_in_words(spec: ExperimentSpec) -> str:
         f"{', '.join(map(str, getattr(design, f'num_{part}')))} {noun} rows"
         for part, noun in (("train", "training"), ("test", "test"))
     )
+    shares = "" if design.train == "balanced" else "; training rows at natural class shares"
     methods = _methods_in_words(len(spec.methods) - num_controls, num_controls)
-    return f"{methods} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}"
+    return f"{methods} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from peekbench.data.preflight import majority_share
 from peekbench.records.analysis import Cell, Column, Table
+from peekbench.records.data import Split
 from peekbench.report.document import MethodFacts
 
 if TYPE_CHECKING:
@@ -23,25 +25,24 @@ def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     tasks
         Task name to the description that the store keeps of the task's data.
     """
+    splits = [split for split in get_args(Split) if any(data["splits"] for data in tasks.values())]
     rows = [
-        (name, data["rows"], len(data["class_names"]) or None, min(data["class_counts"], default=None),
-         max(data["class_counts"], default=None), _majority_share(data["class_counts"]),
+        (name, data["rows"], *(data["splits"].get(split, {}).get("rows") for split in splits),
+         len(data["class_names"]) or None, min(data["class_counts"], default=None),
+         max(data["class_counts"], default=None), majority_share(data),
          _dropped_rows(data["details"]), _version(data["details"]), data["fingerprint"][:12])
         for name, data in tasks.items()
     ]  # fmt: skip
-    counts = [Column(name, "count") for name in ("rows", "classes", "smallest class", "largest class")]
+    names = ("rows", *(f"{split} split" for split in splits), "classes", "smallest class", "largest class")
+    counts = [Column(name, "count") for name in names]
     texts = [Column(name) for name in ("dropped rows", "version", "fingerprint")]
+    note = "Majority: accuracy of always predicting the largest class" + " of the test split" * bool(splits)
     return Table(
         "Tasks",
         (Column("task"), *counts, Column("majority", "fraction"), *texts),
         tuple(rows),
-        "Majority: accuracy of always predicting the largest class. The JSON report describes each task and the "
-        "source of its data.",
+        f"{note}. The JSON report describes each task and the source of its data.",
     )
-
-
-def _majority_share(class_counts: Sequence[int]) -> float | None:
-    return max(class_counts) / sum(class_counts) if class_counts else None
 
 
 def _dropped_rows(details: Mapping[str, Any]) -> str:

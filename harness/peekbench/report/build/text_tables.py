@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from peekbench.data.duplicates import SIMILARITY
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
+from peekbench.records.data import Split
 
 PERCENTILES = ("5", "25", "50", "75", "95")
 PAIRS = {
@@ -48,13 +49,25 @@ def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
 
 
 def _class_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
+    splits = [split for split in get_args(Split) if any(texts["splits"] for texts in described.values())]
     rows = [
-        (task, name, count, count / sum(texts["classes"].values()))
+        (task, name, count, count / sum(texts["classes"].values()),
+         *(texts["splits"].get(split, {}).get(name) for split in splits))
         for task, texts in described.items()
         for name, count in texts["classes"].items()
-    ]
-    columns = (Column("task"), Column("class"), Column("rows", "count"), Column("share", "fraction"))
-    note = "In the whole data set. Training sets are balanced over classes; extra and test sets are sampled at random."
+    ]  # fmt: skip
+    columns = (
+        Column("task"),
+        Column("class"),
+        Column("rows", "count"),
+        Column("share", "fraction"),
+        *(Column(f"{split} split", "count") for split in splits),
+    )
+    is_balanced = next(iter(described.values()))["train"] == "balanced"
+    train = "Training sets are balanced over classes; extra" if is_balanced else "Training, extra"
+    note = f"In the whole data set. {train} and test sets are sampled at random."
+    if splits:
+        note += " With official splits, training sets come from the train split, the others from the test split."
     return Table("Classes", columns, tuple(rows), note)
 
 
