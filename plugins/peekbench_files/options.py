@@ -59,6 +59,9 @@ class FileOptions(Options):
 
     path: Path
     """Path of the file; a relative path starts at the spec's folder."""
+    test_path: Path | None = None
+    """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
+    the file at `path`, extra and test texts from this file."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined."""
     label: str = "label"
@@ -100,6 +103,13 @@ class FileOptions(Options):
     def _check_together(self) -> FileOptions:
         if self.format is None and self.path.suffix.lower() not in SUFFIXES:
             raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, jsonl or parquet")
+        if self.format is None and self.test_path and self.test_path.suffix.lower() != self.path.suffix.lower():
+            raise ValueError(
+                f"path {str(self.path)!r} and test_path {str(self.test_path)!r} have different suffixes; convert one "
+                "of the files, or set `format` if both have the same one"
+            )
+        if self.test_path == self.path:
+            raise ValueError(f"path and test_path are both {str(self.path)!r}; give two files, or remove test_path")
         columns = [*self.text, self.label]
         if len(set(columns)) < len(columns):
             raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Literal
+from typing import Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
 from peekbench.formatting import pluralize
+from peekbench.records import Split
 from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import read
@@ -22,54 +23,72 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(*, options: FileOptions, folders: Folders) -> Dataset:
-    """Load the file.
+    """Load the file, or the files of the official splits.
 
     Parameters
     ----------
     options
-        File, columns and classes.
+        Files, columns and classes.
     folders
         Folders of the spec and the cache.
 
     Raises
     ------
     DataError
-        If the file cannot be read or is malformed, a text or a label is missing or has the wrong type, a label has no
-        class, or the rows have fewer than two classes.
+        If a file cannot be read or is malformed, a text or a label is missing or has the wrong type, a label has no
+        class, the rows have fewer than two classes, or a split has no rows.
     """
-    try:
-        path = folders.spec / options.path.expanduser()
-    except RuntimeError as error:
-        raise DataError(f"cannot read {options.path}: {error}; write the path of the folder") from error
-    rows = read(path, [*options.text, options.label], options)
-    examples = list(_check_rows(rows, options, path))
-    texts = [example.text for example in examples]
+    paths = [_resolve(path, folders) for path in (options.path, options.test_path) if path is not None]
+    contents = [read(path, [*options.text, options.label], options) for path in paths]
+    examples = [
+        example
+        for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
+        for example in _check_rows(rows, options, path, split)
+    ]
     class_names, labels = assign_classes(
         [example.key for example in examples], [example.location for example in examples], options.class_names
     )
-    dropped = {"missing": len(rows) - len(texts), "duplicate": 0}
+    num_read = sum(map(len, contents))
+    dropped = {"missing": num_read - len(examples), "duplicate": 0}
     if options.drop_duplicates != "none":
-        texts, labels = _drop_duplicates(texts, labels, options.drop_duplicates)
-        dropped["duplicate"] = len(rows) - dropped["missing"] - len(texts)
-    details = {
-        "file": options.path.name,
-        "rows_read": len(rows),
-        "dropped": dropped,
-        "drop_duplicates": options.drop_duplicates,
-    }
-    if len(set(labels)) < 2:
-        raise DataError(
-            f"{path}: {pluralize(len(labels), 'row')} of {pluralize(len(set(labels)), 'class', 'classes')} in column "
-            f"{options.label!r}; classification needs rows of at least two classes, name another column as `label`"
-        )
+        kept = _find_distinct([example.text for example in examples], labels, options.drop_duplicates)
+        dropped["duplicate"] = len(examples) - len(kept)
+        examples, labels = [examples[row] for row in kept], [labels[row] for row in kept]
+    _check_content(options, paths, [example.split for example in examples], labels)
+    texts = tuple(example.text for example in examples)
     return Dataset(
-        inputs=tuple(texts),
+        inputs=texts,
         labels=tuple(labels),
         class_names=class_names,
         instruction=options.instruction,
         fingerprint=hash_rows(texts, labels, class_names),
-        details=details,
+        details={
+            "file": ", ".join(path.name for path in paths),
+            "rows_read": num_read,
+            "dropped": dropped,
+            "drop_duplicates": options.drop_duplicates,
+        },
+        splits=tuple(example.split for example in examples) if options.test_path else (),
     )
+
+
+def _resolve(path: Path, folders: Folders) -> Path:
+    try:
+        return folders.spec / path.expanduser()
+    except RuntimeError as error:
+        raise DataError(f"cannot read {path}: {error}; write the path of the folder") from error
+
+
+def _check_content(options: FileOptions, paths: Sequence[Path], splits: Sequence[Split], labels: Sequence[int]) -> None:
+    for path, split in zip(paths, get_args(Split), strict=False):
+        if split not in splits and labels:
+            raise DataError(f"{path}: no row is left for the {split} split; add rows, or give another file")
+    if len(set(labels)) < 2:
+        raise DataError(
+            f"{' and '.join(map(str, paths))}: {pluralize(len(labels), 'row')} of "
+            f"{pluralize(len(set(labels)), 'class', 'classes')} in column {options.label!r}; classification needs rows "
+            "of at least two classes, name another column as `label`"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +100,11 @@ class Example:
     text: str
     key: str
     """Label, as `label_key` returns it."""
+    split: Split
+    """Split of the row's file."""
 
 
-def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path) -> Iterator[Example]:
+def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Split) -> Iterator[Example]:
     """Yield the rows as examples; rows without a value are dropped on request."""
     columns = [*options.text, options.label]
     for row in rows:
@@ -118,20 +139,18 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path) -> Iterat
                 f"{location}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label "
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
-        yield Example(location, options.joined_by.join(texts), key)
+        yield Example(location, options.joined_by.join(texts), key, split)
 
 
 def _is_missing(value: object) -> bool:
     return value is None or value != value or (isinstance(value, str) and not value.strip())  # NaN differs from itself
 
 
-def _drop_duplicates(
-    texts: list[str], labels: list[int], likeness: Literal["exact", "near"]
-) -> tuple[list[str], list[int]]:
-    """Keep the first row of each text; if the labels of a text differ, keep none."""
+def _find_distinct(texts: Sequence[str], labels: Sequence[int], likeness: Literal["exact", "near"]) -> list[int]:
+    """Return the first row of each text, and none of a text whose labels differ."""
     import numpy as np  # noqa: PLC0415 - files load without numpy unless duplicates are dropped
 
     from peekbench.data import group_duplicates, keep_first  # noqa: PLC0415 - they import numpy
 
-    rows = np.flatnonzero(keep_first(group_duplicates(texts, likeness), np.asarray(labels))).tolist()
-    return [texts[row] for row in rows], [labels[row] for row in rows]
+    rows: list[int] = np.flatnonzero(keep_first(group_duplicates(texts, likeness), np.asarray(labels))).tolist()
+    return rows

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
 CONVERSION = "refs/convert/parquet"
 """Branch with the Hub's own Parquet copy of a dataset; its files are named CONFIG/SPLIT/NNNN.parquet."""
+TRAIN = re.compile(r"(?<![a-z])train(?![a-z])")
+"""The name of the train split in the names of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,13 @@ class HubFiles:
     """Full SHA of the commit. If empty, the newest commit of the branch is looked up once."""
     label: str = ""
     """Name of the label column in these files, if it differs from that of the task."""
+    test_files: str = ""
+    """Patterns of the files of the official test split. Default: `files` with `train` replaced by `test`."""
+
+    def test_split(self) -> HubFiles | None:
+        """Return the location of the official test split; None if its files have no known names."""
+        files = self.test_files or TRAIN.sub("test", self.files)
+        return None if files == self.files else replace(self, files=files, test_files="")
 
     def __str__(self) -> str:
         """Return the location as shown in messages."""
@@ -51,6 +61,12 @@ class WebFile:
     url: str
     label: str = ""
     """Name of the label column in this file, if it differs from that of the task."""
+
+    def test_split(self) -> WebFile | None:
+        """Return the location of the official test split; None if the file's name does not contain `train`."""
+        folder, _, name = self.url.rpartition("/")
+        test_name = TRAIN.sub("test", name)
+        return None if test_name == name else replace(self, url=f"{folder}/{test_name}")
 
     def __str__(self) -> str:
         """Return the location as shown in messages."""

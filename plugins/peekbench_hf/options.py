@@ -23,6 +23,9 @@ class HubOptions(Options):
     data_dir: Path | None = None
     """Folder of a local mirror, with files at datasets/NAMESPACE/NAME/BRANCH/ (slashes in BRANCH are written as @).
     Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""
+    splits: Literal["pooled", "official"] = "pooled"
+    """pooled: train, extra and test texts are drawn from the same rows, those of the train split. official: train texts
+    are drawn from the dataset's train split, extra and test texts from its test split."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
@@ -57,7 +60,9 @@ class HubDatasetOptions(HubOptions):
     config: str = "default"
     """Configuration of the dataset."""
     split: str = "train"
-    """Split of the dataset."""
+    """Split of the dataset; with official splits, the one that train texts are drawn from."""
+    test_split: str = "test"
+    """Split that extra and test texts are drawn from; has an effect only with official splits."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"
@@ -70,6 +75,8 @@ class HubDatasetOptions(HubOptions):
     files: str = ""
     """Glob pattern of the split's files in the repository. Default: the files of the Hub's Parquet copy, or else files
     named after the split."""
+    test_files: str = ""
+    """The same for `test_split`."""
     max_characters: int | None = Field(default=None, ge=1)
     """Drop texts with more characters."""
     drop_missing: bool = False
@@ -80,21 +87,31 @@ class HubDatasetOptions(HubOptions):
         columns = [*self.text, self.label]
         if len(set(columns)) < len(columns):
             raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")
-        if self.files and not self.files.endswith(FORMATS):
-            raise ValueError(f"files: {self.files!r} must end with one of {', '.join(FORMATS)}")
+        for option, pattern in (("files", self.files), ("test_files", self.test_files)):
+            if pattern and not pattern.endswith(FORMATS):
+                raise ValueError(f"{option}: {pattern!r} must end with one of {', '.join(FORMATS)}")
+        if self.splits == "official" and self.split == self.test_split:
+            raise ValueError(f"split and test_split are both {self.split!r}; name two splits, or set splits to pooled")
+        if self.splits == "official" and bool(self.files) != bool(self.test_files):
+            raise ValueError("official splits need both `files` and `test_files`, or neither; add the other one")
         return self
 
     def locations(self) -> tuple[Location, ...]:
-        """Return the possible locations of the split, in order of preference."""
+        """Return the possible locations of the splits, in order of preference."""
         if self.files:
-            return (HubFiles(self.id, self.files),)
-        folders = ("data/", "") if self.config == "default" else (f"{self.config}/",)
-        patterns = (
-            f"{folder}{self.split}{rest}{suffix}" for folder in folders for rest in ("-*", "") for suffix in FORMATS
-        )
+            return (HubFiles(self.id, self.files, test_files=self.test_files),)
+        copy, test_copy = (f"{self.config}/{split}/*.parquet" for split in (self.split, self.test_split))
+        files, test_files = (self._file_patterns(split) for split in (self.split, self.test_split))
         return (
-            HubFiles(self.id, f"{self.config}/{self.split}/*.parquet", CONVERSION),
-            HubFiles(self.id, " | ".join(patterns)),
+            HubFiles(self.id, copy, CONVERSION, test_files=test_copy),
+            HubFiles(self.id, files, test_files=test_files),
+        )
+
+    def _file_patterns(self, split: str) -> str:
+        """Return the patterns of files that are named after a split."""
+        folders = ("data/", "") if self.config == "default" else (f"{self.config}/",)
+        return " | ".join(
+            f"{folder}{split}{rest}{suffix}" for folder in folders for rest in ("-*", "") for suffix in FORMATS
         )
 
     def task(self) -> HubTask:

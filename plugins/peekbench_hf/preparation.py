@@ -16,19 +16,24 @@ import pyarrow as pa
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench_hf.definition import HubTask
 from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
-from peekbench_hf.reading import read
+from peekbench_hf.reading import read_splits
 from peekbench_hf.rows import Rows, make_rows, measure
 
 
 def prepare_files(
-    files: Sequence[Path], task: HubTask, label: str, drop_duplicates: str, details: Mapping[str, Any], path: Path
+    splits: Sequence[Sequence[Path]],
+    task: HubTask,
+    label: str,
+    drop_duplicates: str,
+    details: Mapping[str, Any],
+    path: Path,
 ) -> PreparedTask:
     """Read files and store the task's rows.
 
     Parameters
     ----------
-    files
-        Files of the split, in order.
+    splits
+        Files of the train split, in order, and those of the test split if train and test rows are kept apart.
     task
         Definition of the task.
     label
@@ -45,7 +50,7 @@ def prepare_files(
     DataError
         If a file is damaged, a column is missing, or rows do not match the definition.
     """
-    return prepare_rows(make_rows(read(files, task.text, label), task, label, drop_duplicates), details, path)
+    return prepare_rows(make_rows(read_splits(splits, task.text, label), task, label, drop_duplicates), details, path)
 
 
 def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> PreparedTask:
@@ -68,10 +73,16 @@ def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared
         all_details = {**details, **rows.details, **measured.result()}
         file = written.result()
     if file is not None:
-        metadata = {"fingerprint": fingerprint, "class_names": rows.class_names, "details": all_details, "file": file}
+        metadata = {
+            "fingerprint": fingerprint,
+            "class_names": rows.class_names,
+            "details": all_details,
+            "num_test": rows.num_test,
+            "file": file,
+        }
         write_cached(metadata_path(path), metadata)
     return find_prepared(path) or PreparedTask(
-        table["text"].to_pylist(), table["label"].to_numpy(), fingerprint, rows.class_names, all_details
+        table["text"].to_pylist(), table["label"].to_numpy(), fingerprint, rows.class_names, all_details, rows.num_test
     )
 
 

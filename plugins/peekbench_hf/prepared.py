@@ -70,6 +70,8 @@ class PreparedTask:
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
     """Facts for reports, such as the origin and the number of dropped rows."""
+    num_test: int
+    """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
 
 
 def metadata_path(path: Path) -> Path:
@@ -98,4 +100,5 @@ def find_prepared(path: Path) -> PreparedTask | None:
         metadata["fingerprint"],
         tuple(metadata["class_names"]),
         metadata["details"],
+        metadata["num_test"],
     )

@@ -21,12 +21,44 @@ BLOCK_SIZE = 64 * 2**20  # bytes; pyarrow requires that every line fits into a b
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a split."""
+    """The columns of a split, or of the train split followed by the test split."""
 
     table: pa.Table
     """The requested columns, in the requested order."""
     class_names: tuple[str, ...] | None
     """Names of the labels 0, 1, and so on, if the label column is a ClassLabel."""
+    num_test: int = 0
+    """Number of rows of the test split, which are the last ones."""
+
+
+def read_splits(splits: Sequence[Sequence[Path]], text: Sequence[str], label: str) -> Columns:
+    """Read the text and label columns of one or two splits.
+
+    Parameters
+    ----------
+    splits
+        Files of the train split, and those of the test split if train and test rows are kept apart.
+    text
+        Columns of the text.
+    label
+        Column of the label.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or lacks a column, or the splits have different columns or classes.
+    """
+    columns = [read(paths, text, label) for paths in splits]
+    if len(columns) == 1:
+        return columns[0]
+    train, test = columns
+    if train.class_names != test.class_names:
+        raise DataError(
+            f"column {label!r} has the classes {train.class_names} in the train split, but {test.class_names} in the "
+            "test split; set `splits` to pooled"
+        )
+    table = _concatenate([train.table, test.table], "the splits have")
+    return Columns(table, train.class_names, test.table.num_rows)
 
 
 def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
@@ -60,12 +92,15 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
             ) from error
         metadata = metadata or dict(table.schema.metadata or {})
         tables.append(_select(table, columns, path))
+    return Columns(_concatenate(tables, f"{paths[0].parent}: its files have"), _class_names(metadata, label))
+
+
+def _concatenate(tables: Sequence[pa.Table], subject: str) -> pa.Table:
     try:
-        return Columns(pa.concat_tables(tables, promote_options="permissive"), _class_names(metadata, label))
+        return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise DataError(
-            f"{paths[0].parent}: its files have different column types: {error}; set `files` in hf.dataset to files "
-            "with the same types"
+            f"{subject} different column types: {error}; set `files` in hf.dataset to files with the same types"
         ) from error
 
 

@@ -29,6 +29,8 @@ class Rows:
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
     """Number of rows that were read, and of rows that were dropped by reason."""
+    num_test: int = 0
+    """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
 
 
 def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str) -> Rows:
@@ -52,7 +54,8 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     """
     num_read = columns.table.num_rows
     texts = _join([_as_texts(columns.table.column(name), name) for name in task.text])
-    table = pa.table({"text": texts, "label": columns.table.column(label)})
+    is_test = np.arange(num_read) >= num_read - columns.num_test
+    table = pa.table({"text": texts, "label": columns.table.column(label), "is_test": is_test})
     dropped = {"missing": 0, "long": 0, "duplicate": 0}
     is_blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
     is_missing = pc.fill_null(pc.or_(is_blank, table["label"].is_null()), True)
@@ -66,13 +69,20 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
         dropped["long"] = num_before - table.num_rows
     codes, names = _assign_classes(table["label"], columns.class_names, task, label)
-    table = pa.table({"text": table["text"], "label": codes})
+    table = pa.table({"text": table["text"], "label": codes, "is_test": table["is_test"]})
     if drop_duplicates != "none":
         is_kept = keep_first(_group_texts(table["text"], drop_duplicates), table["label"].to_numpy())
         dropped["duplicate"] = table.num_rows - int(is_kept.sum())
         table = table.filter(pa.array(is_kept))
     _check_classes(table["label"].to_numpy(), names, task)
-    return Rows(table, names, {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates})
+    num_test = pc.sum(table["is_test"]).as_py() if columns.num_test else 0
+    if columns.num_test and not 0 < num_test < table.num_rows:
+        raise DataError(
+            f"no rows of the {'train' if num_test else 'test'} split are left; check max_characters, or set "
+            "`drop_duplicates` to none"
+        )
+    details = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
+    return Rows(table.drop_columns("is_test"), names, details, num_test)
 
 
 def measure(texts: pa.ChunkedArray) -> dict[str, Any]:

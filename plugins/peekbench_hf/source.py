@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.errors import UnavailableError
+from peekbench.records import Split
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.facts import record_facts
 from peekbench_hf.hub import LocatedFiles, locate, locate_in_mirror
@@ -20,7 +21,7 @@ from peekbench_hf.prepared import PreparedTask, find_prepared
 from peekbench_hub.client import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
-CACHE_VERSION = 2  # increase it if the same definition and files would give other rows
+CACHE_VERSION = 3  # increase it if the same definition and files would give other rows
 ROW_FIELDS = ("text", "label", "max_characters", "drop_missing")
 """Fields of a task's definition that determine its rows, besides classes and files."""
 
@@ -31,7 +32,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     Parameters
     ----------
     options
-        Revision, mirror and duplicates.
+        Revision, mirror, splits and duplicates.
     folders
         Folders of the spec and the cache.
     task
@@ -42,12 +43,15 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     DataError
         If the files are unavailable or do not match the definition.
     """
-    located = _locate(task, options, folders)
+    located = [_locate(task, options, folders)]
+    if options.splits == "official":
+        located.append(_locate_test_split(task, located[0], options, folders))
     path = _cache_path(task, located, options, folders)
     prepared = find_prepared(path)
     if prepared is None:
         prepared = _prepare(task, located, options, path)
-        if not isinstance(options, HubDatasetOptions) and options.drop_duplicates == "none":
+        is_default = options.drop_duplicates == "none" and options.splits == "pooled"
+        if is_default and not isinstance(options, HubDatasetOptions):
             record_facts(task, folders, len(prepared.class_names), len(prepared.labels), prepared.details)
     return Dataset(
         inputs=prepared.texts,
@@ -56,7 +60,15 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         instruction=task.instruction,
         fingerprint=prepared.fingerprint,
         details=prepared.details,
+        splits=_list_splits(len(prepared.labels), prepared.num_test) if options.splits == "official" else (),
     )
+
+
+def _list_splits(num_rows: int, num_test: int) -> tuple[Split, ...]:
+    """Return the split of each row; the rows of the test split are the last ones."""
+    train: tuple[Split, ...] = ("train",)
+    test: tuple[Split, ...] = ("test",)
+    return train * (num_rows - num_test) + test * num_test
 
 
 def load_dataset(*, options: HubDatasetOptions, folders: Folders) -> Dataset:
@@ -132,6 +144,24 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> LocatedFile
     )
 
 
+def _locate_test_split(task: HubTask, train: LocatedFiles, options: HubOptions, folders: Folders) -> LocatedFiles:
+    """Return the files of the test split at the same location and commit as those of the train split."""
+    location = train.location.test_split()
+    mirror = _mirror(options, folders)
+    try:
+        if location is None:
+            raise NotFoundError(f"{train.origin}: no known name of a test split")
+        if mirror is not None:
+            return locate_in_mirror(location, mirror, options.revision)
+        return locate(location, train.revision, folders.cache)
+    except NotFoundError as error:
+        raise DataError(f"{_full_name(task)} has no official test split: {error}; set `splits` to pooled") from error
+    except UnavailableError as error:
+        raise UnavailableError(f"{_full_name(task)}: {error.resource}", error.reason) from error
+    except DataError as error:
+        raise DataError(f"{_full_name(task)}: {error}") from error
+
+
 def _suggest_files(task: HubTask) -> str:
     """Return the line of a spec that loads a local file as this task."""
     options: dict[str, Any] = {"path": "FILE", "text": list(task.text), "label": task.label}
@@ -145,32 +175,35 @@ def _full_name(task: HubTask) -> str:
     return f"hf.{task.name}"
 
 
-def _cache_path(task: HubTask, located: LocatedFiles, options: HubOptions, folders: Folders) -> Path:
+def _cache_path(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions, folders: Folders) -> Path:
     definition = {key: value for key, value in asdict(task).items() if key in ROW_FIELDS}
     classes = list((task.classes or {}).items())
-    key = repr((CACHE_VERSION, definition, classes, located.identity, options.drop_duplicates))
+    identities = [split.identity for split in located]
+    key = repr((CACHE_VERSION, definition, classes, identities, options.drop_duplicates))
     return folders.cache / "hf" / f"{task.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.arrow"
 
 
-def _prepare(task: HubTask, located: LocatedFiles, options: HubOptions, path: Path) -> PreparedTask:
+def _prepare(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions, path: Path) -> PreparedTask:
     """Download the task's files if necessary, and store its rows in the cache."""
     from peekbench_hf.limits import check_unpacked_sizes  # noqa: PLC0415 - as below
     from peekbench_hf.preparation import prepare_files  # noqa: PLC0415 - slow to import, and unused if rows are cached
 
-    location = located.location
+    location = located[0].location
     details = {
-        "from": located.origin,
+        "from": located[0].origin,
+        **({"test split from": located[1].origin} if len(located) > 1 else {}),
         "repository": location.repository if isinstance(location, HubFiles) else "",
-        "revision": located.revision,
+        "revision": located[0].revision,
         "license": task.license,
         "citation": task.citation,
         "note": task.note,
     }
     try:
         label = location.label or task.label
-        files = located.fetch()
-        check_unpacked_sizes(files, options.max_gigabytes)
-        return prepare_files(files, task, label, options.drop_duplicates, details, path)
+        splits = [split.fetch() for split in located]
+        for files in splits:
+            check_unpacked_sizes(files, options.max_gigabytes)
+        return prepare_files(splits, task, label, options.drop_duplicates, details, path)
     except NotFoundError as error:
         raise DataError(f"{_full_name(task)}: {error}; try again, or set `revision` to a commit that has it") from error
     except UnavailableError as error:

@@ -328,3 +328,29 @@ def test_the_fingerprint_depends_on_the_content(read: Callable[..., Dataset]) ->
     assert read(CSV.replace("joy", "Joy")).fingerprint != first
     assert read(CSV, class_names=["pos", "neg"]).fingerprint != first
     assert read(CSV, "elsewhere.csv").fingerprint == first
+
+
+def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text(CSV)
+    (tmp_path / "test.csv").write_text('text,label\nSo so.,mixed\nGood fun.,pos\n"  ",pos\n')
+    folders = Folders(tmp_path, tmp_path / "cache")
+
+    def load_splits(**options: Any) -> Dataset:
+        return load(options=FileOptions.model_validate({"path": "train.csv", **options}), folders=folders)
+
+    dataset = load_splits(test_path="test.csv", drop_missing=True)
+    assert dataset.splits == ("train", "train", "train", "test", "test")
+    assert dataset.inputs[3:] == ("So so.", "Good fun.")
+    assert dataset.class_names == ("mixed", "neg", "pos")
+    assert (dataset.details["file"], dataset.details["rows_read"]) == ("train.csv, test.csv", 6)
+    assert dataset.details["dropped"]["missing"] == 1
+    distinct = load_splits(test_path="test.csv", drop_missing=True, drop_duplicates="exact")
+    assert distinct.splits == ("train", "train", "train", "test")
+    with pytest.raises(DataError, match=r"test\.csv, line 4: no value in column 'text'"):
+        load_splits(test_path="test.csv")
+    (tmp_path / "test.csv").write_text("text,label\nGood fun.,pos\n")
+    with pytest.raises(DataError, match=r"test\.csv: no row is left for the test split"):
+        load_splits(test_path="test.csv", drop_duplicates="exact")
+    for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "are both 'train.csv'")):
+        with pytest.raises(ValidationError, match=message):
+            load_splits(test_path=test_path)

@@ -402,3 +402,45 @@ def test_task_definitions_are_complete() -> None:
         assert task.classes
         assert len(set(task.classes.values())) == len(task.classes)
     assert sentence("x", 1) != LONG
+
+
+def test_official_splits_are_read_from_the_files_of_both_splits(load: Load) -> None:
+    load(rows(["b", "a", "c"], "test {}"), "test.parquet", split="test")
+    train = rows(["a", "b", "a"])
+    pooled, official = (load(train, splits=splits) if splits else load(train) for splits in ("", "official"))
+    assert (len(pooled.inputs), pooled.splits) == (3, ())
+    for _ in range(2):  # from the files, then from the cache
+        assert official.splits == ("train",) * 3 + ("test",) * 3
+        assert list(official.inputs)[3:] == ["test 0", "test 1", "test 2"]
+        assert official.class_names == ("a", "b", "c")
+        assert np.asarray(official.labels).tolist() == [0, 1, 0, 1, 0, 2]
+        official = load(train, splits="official")
+    assert official.details["rows_read"] == 6
+    assert official.details["test split from"].startswith("data/test-*.parquet")
+
+
+def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load) -> None:
+    with pytest.raises(DataError, match=r"hf\.dataset has no official test split: .*set `splits` to pooled"):
+        load(rows(["a", "b"]), splits="official")
+    load(rows([0, 1]), "test.parquet", names=("neg", "pos"), split="test")
+    with pytest.raises(DataError, match="classes None in the train split"):
+        load(rows([0, 1]), splits="official")
+    load(rows(["a", "b"]), "test.parquet", split="test")
+    with pytest.raises(DataError, match="no rows of the test split are left"):
+        load(rows(["a", "b"]), splits="official", drop_duplicates="exact")
+    with pytest.raises(ValueError, match="split and test_split are both 'train'"):
+        load(rows(["a", "b"]), splits="official", test_split="train")
+    with pytest.raises(ValueError, match="both `files` and `test_files`, or neither"):
+        load(rows(["a", "b"]), splits="official", files="train.parquet")
+
+
+def test_files_of_the_test_split_are_named_like_those_of_the_train_split() -> None:
+    """The layouts of the fixtures, which do not depend on the definitions, name the test files of 19 tasks."""
+    named = {task: [name for name in layout.stray if "test" in name] for task, layout in LAYOUTS.items()}
+    found = {task.name: task.locations[0].test_split() for task in TASKS}
+    for task, files in named.items():
+        location = found[task]
+        if files:
+            assert location is not None and location.choose(files) == tuple(files), task  # type: ignore[union-attr]
+    assert sum(map(bool, named.values())) == 19
+    assert found["climate_fever"] is None and found["hyperpartisan_news_detection"] is None
