@@ -1,4 +1,4 @@
-"""A part of the attacks of benchmarks/attack_specs.py and attack_tables.py: each input is read or refused clearly."""
+"""A part of the attacks of `benchmarks/attack.py`: each input is read or refused clearly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ SEED = 1  # the scripts use 0
 @pytest.fixture
 def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    bounds = importlib.import_module("attack_bounds")
-    monkeypatch.setattr(bounds, "MAX_SECONDS", 60)  # tests share the processor
+    monkeypatch.setattr(importlib.import_module("attack_tally"), "MAX_SECONDS", 60)  # tests share the processor
     return importlib.import_module(request.param)
 
 
@@ -25,14 +24,14 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
 @pytest.mark.parametrize(
     ("script", "attack", "number", "min_accepted"),
     [
-        ("attack_specs", "attack", 300, 10),
-        ("attack_tables", "attack_tables", 60, 10),
-        ("attack_tables", "attack_files", 60, 2),
+        ("attack_specs", "specs", 300, 10),
+        ("attack_tables", "tables", 60, 10),
+        ("attack_files", "files", 40, 2),
     ],
     indirect=["script"],
 )
 def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, number: int, min_accepted: int) -> None:
-    tally: Any = getattr(script, attack)(number, SEED)
-    assert tally.failures == []
+    tally: Any = getattr(script, attack)(script.Budget(number, SEED))  # type: ignore[attr-defined]
+    assert tally.defects == []
     assert tally.tried == number
-    assert min_accepted <= tally.accepted < number
+    assert min_accepted <= tally.survived < number
