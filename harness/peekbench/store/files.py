@@ -10,7 +10,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from peekbench.errors import StoreError
@@ -95,6 +95,17 @@ def has_log(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{log_path(path)} is not a regular file; a store's write-ahead log has this name. Remove it")
     return status.st_size > 0
+
+
+def remove_empty_log(file: Path) -> None:
+    """Remove the empty write-ahead log and its index, which SQLite creates to read a store.
+
+    SQLite itself removes them when the last connection that may write is closed, so a run that has just started keeps
+    its log.
+    """
+    if log_path(file).exists() and not has_log(file) and os.access(file.parent, os.W_OK):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
 
 def refuse_lost_log(path: Path, file: Path) -> None:

@@ -22,7 +22,15 @@ from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
-from peekbench.store.files import has_log, identify, refuse_foreign_log, refuse_hard_links, refuse_lost_log, resolve
+from peekbench.store.files import (
+    has_log,
+    identify,
+    refuse_foreign_log,
+    refuse_hard_links,
+    refuse_lost_log,
+    remove_empty_log,
+    resolve,
+)
 from peekbench.store.reader import Reader
 from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, damage_error, translate_errors
 
@@ -83,7 +91,7 @@ class Store(Reader):
                 if verified:
                     store._verify()
             except BaseException:
-                store._connection.close()
+                store.close()
                 raise
         return store
 
@@ -96,7 +104,9 @@ class Store(Reader):
         mode = "immutable=1" if not has_log(file) and not os.access(file.parent, os.W_OK) else "mode=ro"
         connection = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
         connection.execute("BEGIN")
-        return cls(path, connection)
+        store = cls(path, connection)
+        store._file = file
+        return store
 
     def _verify(self) -> None:
         """Refuse a store whose tables or checksums are wrong."""
@@ -166,12 +176,18 @@ class Store(Reader):
         return store
 
     def close(self) -> None:
-        """Copy the write-ahead log into the file, close it and release its lock."""
+        """Copy the write-ahead log into the file, close it and release its lock, or leave no trace of reading it."""
         if self._lock is not None:
             with suppress(sqlite3.Error):  # the log keeps what cannot be copied now, and the next run copies it
+                if self._connection.in_transaction:  # a signal has interrupted it
+                    self._connection.execute("ROLLBACK")
                 self._connection.execute("PRAGMA busy_timeout = 100")
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        is_reader = self._lock is None
         super().close()
+        if is_reader:
+            with translate_errors(self.path):
+                remove_empty_log(self._file)
 
     def _checkpoint(self) -> None:
         """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from peekbench.cli import main
+from peekbench.cli import run_command
 from peekbench.cli.app import app
 from peekbench.errors import StoreError
 from peekbench.execution.runner import NullProgress, run
@@ -95,6 +95,8 @@ def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], mo
     runner = CliRunner()
     assert runner.invoke(app, ["check-store", "small"]).output == f"{path}: OK: 12 trials, 36 arms\n"
     assert runner.invoke(app, ["backup", "small", "copy.sqlite"]).output == "written: copy.sqlite\n"
+    left = {entry.name for folder in (path.parent, Path()) for entry in folder.glob("*.sqlite*")}
+    assert left == {path.name, f"{path.name}.lock", "copy.sqlite"}  # reading leaves no companion files
     with closing(sqlite3.connect("copy.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE arms SET score = 7.5 WHERE draw = 1")
         connection.execute("UPDATE predictions SET numbers = x'00'")
@@ -105,7 +107,5 @@ def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], mo
     assert "the store is damaged; restore a copy" in outcome.output.splitlines()[-1]
     Path("text").write_text("a text")
     monkeypatch.setattr("sys.argv", ["peekbench", "check-store", "text"])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
+    assert run_command() == 2
     assert "file is not a database; give the path of a store" in capfd.readouterr().err
