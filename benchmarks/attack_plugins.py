@@ -1,447 +1,106 @@
-"""Run methods that behave badly, and print the result of each behavior.
+"""Run methods that behave badly, and look whether they disturb the run, other methods, the store or the report.
 
 Most behaviors run together in one run, each as a method with one trial. Those that attack the main process, the
 store or the state of their worker run alone. In every run, the method `steady` must give the results of an undisturbed
 run, or fail, but never other results; all trials must be stored; the report must be written; no process must be left.
-
-    python benchmarks/attack_plugins.py [--only NAME ...]
-
-This module is also the plugin that has the behaviors.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import atexit
-import gc
-import os
-import pickle
-import random
-import resource
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import time
-import warnings
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import psutil
-import yaml
+from attack_behaviors import ALONE, TOGETHER
+from attack_runs import REPORT, STORE, errors, finish, left_processes, start, workers_of, write_spec
+from attack_tally import Budget, Tally
 
-from peekbench import (
-    Analysis,
-    AnalyzerEntry,
-    Context,
-    Dataset,
-    DataSourceEntry,
-    Folders,
-    Inputs,
-    Labeled,
-    MethodEntry,
-    Options,
-    PeekbenchError,
-    Predictor,
-    Task,
-    hookimpl,
-)
 from peekbench.results import load_results
 from peekbench.store.writer import Store
 
-TIME_LIMIT = 180.0  # seconds of one run
-MARKER = "PEEKBENCH_ATTACK"
-LONG = 5_000_000  # characters of long texts
+TIME_LIMIT = 300.0  # seconds of one run
 MAX_STORED_TEXT = 30_000  # characters of a failure
-
-UNIFORM = Predictor(lambda inputs: np.full((len(inputs), 2), 0.5))
-Behavior = Callable[[], object]
-TOGETHER: dict[str, Behavior] = {}
-ALONE: dict[str, Behavior] = {}
-
-
-def together(behavior: Behavior) -> Behavior:
-    """Register a behavior that runs with others."""
-    TOGETHER[behavior.__name__] = behavior
-    return behavior
-
-
-def alone(behavior: Behavior) -> Behavior:
-    """Register a behavior that may disturb later fits of its worker, or the main process."""
-    ALONE[behavior.__name__] = behavior
-    return behavior
-
-
-def raising(name: str, make: Callable[[], BaseException]) -> None:
-    """Register a behavior that raises an exception."""
-
-    def behavior() -> object:
-        raise make()
-
-    behavior.__name__ = name
-    together(behavior)
-
-
-def acting(name: str, action: Callable[[], object], register: Callable[[Behavior], Behavior] = together) -> None:
-    """Register a behavior that does something and returns a valid predictor."""
-
-    def behavior() -> object:
-        action()
-        return UNIFORM
-
-    behavior.__name__ = name
-    register(behavior)
-
-
-def returning(name: str, make: Callable[[], object]) -> None:
-    """Register a behavior that returns something."""
-    make.__name__ = name
-    together(make)
-
-
-def predicting(name: str, predict: Callable[[Any], Any]) -> None:
-    """Register a behavior of a predictor."""
-    returning(name, lambda: Predictor(predict))
-
-
-class NoTextError(Exception):
-    """An exception whose text cannot be formatted."""
-
-    def __str__(self) -> str:
-        """Raise an error."""
-        raise RuntimeError("no text")
-
-
-class NotAnError(BaseException):
-    """An exception that is not an Exception."""
-
-
-class UnpicklableError(Exception):
-    """An exception that cannot be pickled."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: None)
-
-
-class RaisesWhenDeleted:
-    """An object whose deletion raises an error."""
-
-    def __del__(self) -> None:
-        """Raise an error."""
-        raise RuntimeError("deleted")
-
-
-def with_bad_notes() -> BaseException:
-    """Return an exception whose notes are no list."""
-    error = ValueError("unusual")
-    error.__notes__ = 7  # type: ignore[assignment]
-    return error
-
-
-def chained() -> BaseException:
-    """Return an exception with many causes."""
-    error: BaseException = ValueError("first")
-    for number in range(300):
-        following = ValueError(f"link {number}")
-        following.__cause__ = error
-        error = following
-    return error
-
-
-def recurse(depth: int = 0) -> int:
-    """Recurse without end."""
-    return recurse(depth + 1) + 1
-
-
-def fork_and(child: Callable[[], object]) -> None:
-    """Fork, and run a function in the child process, which then returns from the fit."""
-    process = os.fork()
-    if process == 0:
-        child()
-    elif child is not sleep_long:
-        os.waitpid(process, 0)
-
-
-def sleep_long() -> None:
-    """Sleep for longer than the attack takes."""
-    time.sleep(600)
-
-
-def fail() -> None:
-    """Raise an error."""
-    raise RuntimeError("raised")
-
-
-def kill_parent() -> None:
-    """Kill the main process in the middle of a fit."""
-    os.kill(os.getppid(), signal.SIGKILL)
-    sleep_long()
-
-
-def stop_parent() -> None:
-    """Stop the main process and let it continue."""
-    os.kill(os.getppid(), signal.SIGSTOP)
-    os.kill(os.getppid(), signal.SIGCONT)
-
-
-def fork_pool() -> None:
-    """Use processes as methods usually do."""
-    with get_context("fork").Pool(2) as pool:
-        pool.map(abs, [-1, -2])
-
-
-def write_everywhere() -> None:
-    """Write to every open file except the standard ones."""
-    for descriptor in range(3, 64):
-        try:
-            os.write(descriptor, b"\0\0\0\4junk")
-        except OSError:
-            continue
-
-
-def redirect_everywhere() -> None:
-    """Replace every open file except the standard ones."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3, 64):
-        if descriptor != null:
-            os.dup2(null, descriptor)
-
-
-def exhaust_descriptors() -> None:
-    """Open files until no more can be opened."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    KEPT.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(100))
-
-
-def delete_working_directory() -> None:
-    """Change to a directory and delete it."""
-    folder = tempfile.mkdtemp()
-    os.chdir(folder)
-    Path(folder).rmdir()
-
-
-def start_thread(target: Callable[[], object], *, daemon: bool) -> None:
-    """Start a thread that the fit leaves behind."""
-    threading.Thread(target=target, daemon=daemon).start()
-
-
-def patch(module: Any, name: str) -> None:
-    """Replace a function by one that fails."""
-    setattr(module, name, lambda *arguments, **keywords: fail())
-
-
-KEPT: list[Any] = []
-SIGNALS = (
-    signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV, signal.SIGABRT, signal.SIGHUP, signal.SIGALRM,
-    signal.SIGBUS, signal.SIGPIPE,
-)  # fmt: skip
-
-raising("raise SystemExit(0)", lambda: SystemExit(0))
-raising("raise SystemExit with a text", lambda: SystemExit("text"))
-raising("raise KeyboardInterrupt", KeyboardInterrupt)
-raising("raise GeneratorExit", GeneratorExit)
-raising("raise StopIteration", StopIteration)
-raising("raise CancelledError", asyncio.CancelledError)
-raising("raise a BaseException", NotAnError)
-raising("raise MemoryError", MemoryError)
-raising("raise BrokenPipeError", BrokenPipeError)
-raising("raise EOFError", EOFError)
-raising("raise an error of peekbench", lambda: PeekbenchError("of a plugin"))
-raising("raise a long text", lambda: ValueError("x" * LONG))
-raising("raise a long text with lines", lambda: ValueError("x\n" * (LONG // 2)))
-raising("raise an error without text", NoTextError)
-raising("raise an error with bad notes", with_bad_notes)
-raising("raise an error that cannot be pickled", UnpicklableError)
-raising("raise a chain of errors", chained)
-raising("raise a group of errors", lambda: ExceptionGroup("group", [ValueError(str(n)) for n in range(1000)]))
-raising("raise a lone surrogate", lambda: ValueError("\ud83d"))
-raising("raise escape sequences", lambda: ValueError("\x1b]0;title\x07\x1b[2J\u202e"))
-raising("raise a null character", lambda: ValueError("a\0b"))
-raising("raise an error with an odd name", lambda: type("A\nB\x1b[31m", (Exception,), {})("odd"))
-acting("recurse without end", recurse)
-acting("os._exit(0)", lambda: os._exit(0))
-acting("os._exit(7)", lambda: os._exit(7))
-acting("os.abort", os.abort)
-for number in SIGNALS:
-    acting(f"{number.name} to itself", lambda number=number: os.kill(os.getpid(), number))  # type: ignore[misc]
-acting("SIGKILL to its group", lambda: os.killpg(os.getpgid(0), signal.SIGKILL))
-acting("close all files but standard ones", lambda: os.closerange(3, 64))
-acting("close all files", lambda: os.closerange(0, 64))
-acting("write to all files", write_everywhere)
-acting("redirect all files", redirect_everywhere)
-acting("fork, the copy returns", lambda: fork_and(lambda: None))
-acting("fork, the copy raises", lambda: fork_and(fail))
-acting("fork, the copy exits", lambda: fork_and(lambda: sys.exit(0)))
-acting("fork, the copy writes to all files", lambda: fork_and(write_everywhere))
-acting("fork, the copy sleeps", lambda: fork_and(sleep_long))
-acting("fork a pool", fork_pool)
-acting("leave a process", lambda: subprocess.Popen(["sleep", "600"]))
-acting("leave a daemon thread", lambda: start_thread(sleep_long, daemon=True))
-acting("leave a thread", lambda: start_thread(sleep_long, daemon=False))
-acting("leave a thread that raises", lambda: start_thread(fail, daemon=False))
-acting("exit handler that raises", lambda: atexit.register(fail))
-acting("change the working directory", lambda: os.chdir("/"))
-acting("delete the working directory", delete_working_directory)
-acting("clear the environment", os.environ.clear)
-acting("change the number of threads", lambda: os.environ.update(OMP_NUM_THREADS="64", PEEKBENCH_THREADS="x"))
-acting("turn numpy's warnings into errors", lambda: np.seterr(all="raise"))
-acting("seed the global generators", lambda: (random.seed(1), np.random.seed(1)))
-acting("print 5 MB", lambda: print("x" * LONG))
-acting("print escape sequences", lambda: print("\x1b]0;title\x07\x1b[2J"))
-acting("write to standard output", lambda: os.write(1, b"raw\xff\n"))
-acting("read standard input", input)
-acting("disable garbage collection", gc.disable)
-acting("file mode mask", lambda: os.umask(0o777))
-acting("object that fails when deleted", lambda: RaisesWhenDeleted())
-acting("use 200 MB", lambda: np.ones(25_000_000))
-returning("return None", lambda: None)
-returning("return a class", lambda: Predictor)
-returning("return a generator", lambda: (number for number in range(3)))
-returning("metrics that are text", lambda: Predictor(UNIFORM.predict, {"a": "text"}))  # type: ignore[dict-item]
-returning("metrics that are not finite", lambda: Predictor(UNIFORM.predict, {"a": float("nan")}))
-returning("metrics with odd names", lambda: Predictor(UNIFORM.predict, {"\x1b[31m<b>\ud83d": 1.0}))
-returning("10,000 metrics", lambda: Predictor(UNIFORM.predict, {str(n): 1.0 for n in range(10_000)}))
-predicting("predict NaN", lambda inputs: np.full((len(inputs), 2), np.nan))
-predicting("predict the wrong shape", lambda inputs: np.full((len(inputs), 3), 1 / 3))
-predicting("predict too few rows", lambda inputs: np.full((1, 2), 0.5))
-predicting("predict None", lambda inputs: None)
-predicting("predict text", lambda inputs: np.full((len(inputs), 2), "0.5"))
-predicting("predict objects", lambda inputs: np.full((len(inputs), 2), None))
-predicting("predict ragged lists", lambda inputs: [[0.5], [0.5, 0.5]])
-predicting("predict complex numbers", lambda inputs: np.full((len(inputs), 2), 0.5j))
-predicting("predict huge numbers", lambda inputs: np.full((len(inputs), 2), 1e308))
-predicting("predict negative numbers", lambda inputs: np.tile([-1.0, 2.0], (len(inputs), 1)))
-predicting("predict half precision", lambda inputs: np.full((len(inputs), 2), 0.5, dtype=np.float16))
-predicting("predict a masked array", lambda inputs: np.ma.array(np.full((len(inputs), 2), 0.5), mask=True))
-predicting("predict and exit", lambda inputs: os._exit(3))
-acting("use up the descriptors", exhaust_descriptors, alone)
-acting("SIGTERM to the main process", lambda: os.kill(os.getppid(), signal.SIGTERM), alone)
-acting("SIGINT to the main process", lambda: os.kill(os.getppid(), signal.SIGINT), alone)
-acting("SIGKILL to the main process", kill_parent, alone)
-acting("harmless signals to the main process", lambda: os.kill(os.getppid(), signal.SIGWINCH), alone)
-acting("stop and continue the main process", stop_parent, alone)
-acting("ignore SIGTERM", lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN), alone)
-acting("limit of file sizes", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), alone)
-acting("limit of recursion", lambda: sys.setrecursionlimit(60), alone)
-acting("warnings are errors", lambda: warnings.simplefilter("error"), alone)
-acting("clear sys.path", sys.path.clear, alone)
-acting("remove numpy from sys.modules", lambda: sys.modules.pop("numpy"), alone)
-acting("no standard output", lambda: setattr(sys, "stdout", None), alone)
-acting("patch pickle", lambda: patch(pickle, "dumps"), alone)
-acting("patch the connection", lambda: patch(connection.Connection, "send"), alone)
-acting("patch os.getpid", lambda: patch(os, "getpid"), alone)
-acting("patch time", lambda: patch(time, "monotonic"), alone)
-acting("trace every call", lambda: sys.settrace(lambda *arguments: None), alone)
-acting("exit handler that sleeps", lambda: atexit.register(sleep_long), alone)
-acting("thread that prints", lambda: start_thread(lambda: [print("x") for _ in range(10_000)], daemon=True), alone)
-acting("delete the reports folder", lambda: shutil.rmtree("reports", ignore_errors=True), alone)
-
-
-class Behave(Options):
-    """Options of the method `behave`."""
-
-    behavior: str
-
-
-def behave(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Behave, context: Context) -> Any:
-    """Behave as the option says."""
-    return {**TOGETHER, **ALONE}[options.behavior]()
-
-
-def steady(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
-    """Predict random numbers that depend on the seed and on nothing else, with some floating-point work."""
-    shares = np.random.default_rng(context.seed).dirichlet(np.ones(2), size=100)
-    return Predictor(lambda inputs: np.stack([shares[len(text) % 100] for text in inputs]))
-
-
-def texts(*, options: Options, folders: Folders) -> Dataset:
-    """Return short texts in two classes."""
-    return Dataset([f"text {'x' * row} {row}" for row in range(120)], [row % 2 for row in range(120)], ("a", "b"))
-
-
-@hookimpl
-def peekbench_data_sources() -> list[DataSourceEntry]:
-    """Register the data source."""
-    return [DataSourceEntry(name="texts", load=texts, summary="short texts")]
-
-
-@hookimpl
-def peekbench_methods() -> list[MethodEntry]:
-    """Register the methods."""
-    return [
-        MethodEntry(name="behave", options=Behave, method=behave, summary="behaves badly"),
-        MethodEntry(name="steady", method=steady, summary="behaves well"),
-    ]
-
-
-@hookimpl
-def peekbench_analyzers() -> list[AnalyzerEntry]:
-    """Register the analysis."""
-    return [AnalyzerEntry(name="none", analyze=lambda results, options: Analysis("none"), summary="no tables")]
+HEARTBEAT = "still running"
+"""Part of the line that a log gets every two minutes while no trial finishes."""
+ENDS_THE_RUN = {
+    "SIGTERM to the main process": 143,
+    "SIGINT to the main process": 130,
+    "SIGHUP to the main process": 129,
+    "SIGKILL to the main process": -signal.SIGKILL,
+    "delete the store": 2,
+}
+"""Exit statuses of the behaviors that end a run; another run completes it."""
+STOPS = "stop itself"
 
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
     """State of a run after an attack."""
 
-    status: int
+    status: int | None
     results: dict[str, str]
-    """`survived`, or the first line of the first failure, by behavior."""
+    """`survived`, or the first line of the failure, by behavior."""
     problems: list[str]
     steady: dict[int, float]
 
 
 def attack(folder: Path, behaviors: list[str]) -> Attacked:
     """Run behaviors in one run in a folder, and examine what is left."""
-    folder.mkdir(parents=True)
     methods = [{"use": "attack.behave", "name": f"b{n}", "options": {"behavior": b}} for n, b in enumerate(behaviors)]
-    spec = {
-        "name": "attack",
-        "tasks": ["attack.texts"],
-        "methods": ["attack.steady", *methods],
-        "design": {"num_train": 10, "num_test": 20, "num_subsamples": 1},
-        "analyses": ["attack.none"],
-        "report": {"formats": ["text"]},
-        "executor": {"use": "local", "options": {"retries": 1}},
-    }
-    (folder / "attack.yaml").write_text(yaml.safe_dump(spec))
-    entry_points = folder / "plugin" / "peekbench_attack-1.0.dist-info"
-    entry_points.mkdir(parents=True)
-    (entry_points / "METADATA").write_text("Metadata-Version: 2.1\nName: peekbench-attack\nVersion: 1.0\n")
-    (entry_points / "entry_points.txt").write_text("[peekbench]\nattack = attack_plugins\n")
-    path = [str(entry_points.parent), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), MARKER: str(folder)}
-    with (folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "peekbench", "run", "attack.yaml"],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-        )  # fmt: skip
-        try:
-            status = process.wait(TIME_LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            status = process.wait()
-            return Attacked(status, {}, [f"took over {TIME_LIMIT:.0f} s"], {})
+    executor = {"use": "local", "options": {"retries": 1}}
+    write_spec(folder, methods=["attack.steady", *methods], executor=executor)
+    process = start(folder)
+    if STOPS in behaviors:
+        _continue_after_heartbeat(folder, process)
+    status = finish(process, TIME_LIMIT)
+    if status is None:
+        return Attacked(status, {}, [f"took over {TIME_LIMIT:.0f} s"], {})
     return _examine(folder, behaviors, status)
 
 
-def _last_lines(folder: Path) -> str:
-    return (folder / "err.txt").read_text(errors="replace")[-300:]
+def _continue_after_heartbeat(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the log says that the run waits for a worker, and let the worker continue."""
+    end = time.monotonic() + TIME_LIMIT
+    while process.poll() is None and HEARTBEAT not in (folder / "out.txt").read_text() and time.monotonic() < end:
+        time.sleep(0.2)
+    for worker in workers_of(folder, process.pid):
+        with suppress(psutil.Error):
+            worker.resume()
 
 
 def _examine(folder: Path, behaviors: list[str], status: int) -> Attacked:
+    problems = [f"left the process {process.pid}" for process in left_processes(folder)]
+    ending = next((ENDS_THE_RUN[behavior] for behavior in behaviors if behavior in ENDS_THE_RUN), None)
+    results: dict[str, str] = {}
+    steady: dict[int, float] = {}
+    if (folder / STORE).exists():
+        more, results, steady = _examine_store(folder, behaviors, is_complete=status in (0, 3))
+        problems += more
+    elif ending is None:
+        problems.append("no store")
+    if status not in ((0, 3) if ending is None else (ending,)):
+        problems.append(f"exit status {status}: {errors(folder)[-300:]}")
+    if "Traceback" in errors(folder) and ending is not None:
+        problems.append(f"a traceback: {errors(folder)[-300:]}")
+    if status in (0, 3) and not (folder / REPORT / "report.txt").exists():
+        problems.append("no report")
+    if STOPS in behaviors and HEARTBEAT not in (folder / "out.txt").read_text():
+        problems.append("no heartbeat")
+    return Attacked(status, results, problems, steady)
+
+
+def _examine_store(
+    folder: Path, behaviors: list[str], *, is_complete: bool
+) -> tuple[list[str], dict[str, str], dict[int, float]]:
+    """Return problems, the result of each behavior, and the scores of the method `steady`."""
     problems = []
-    if not (folder / "runs" / "attack.sqlite").exists():
-        return Attacked(status, {}, [f"no store: {_last_lines(folder)}"], {})
     names = {f"b{number}": behavior for number, behavior in enumerate(behaviors)}
-    with Store.open(folder / "runs" / "attack.sqlite") as store:
+    with Store.open(folder / STORE) as store:
         failures = store.failures()
         done = store.done()
     results = {names[trial.method]: "survived" for trial in done if trial.method in names}
@@ -450,66 +109,34 @@ def _examine(folder: Path, behaviors: list[str], status: int) -> Attacked:
             problems.append(f"{len(failure.error) + len(failure.traceback):,} characters of a failure are stored")
         if failure.trial.method in names:
             results[names[failure.trial.method]] = f"failed: {failure.error.splitlines()[0][:70]!r}"
-    if status in (0, 3):
-        if len(done) + len(failures) != 1 + len(names):
-            problems.append("trials are missing")
-        if not (folder / "reports" / "attack" / "report.txt").exists():
-            problems.append("no report")
-    elif status not in (130, -signal.SIGKILL):
-        problems.append(f"exit status {status}: {_last_lines(folder)}")
-    time.sleep(0.05)
-    for process in _left_processes(folder):
-        problems.append(f"left the process {process.pid}")
-        process.kill()
-    steady_scores = {}
-    if done:
-        table = load_results(folder / "runs" / "attack.sqlite")
-        table = table[(table["method"] == "attack.steady") & (table["arm"] == "test")]
-        steady_scores = dict(zip(table["subsample"].tolist(), table["score"].tolist(), strict=True))
-    return Attacked(status, results, problems, steady_scores)
+    if is_complete and len(done) + len(failures) != 1 + len(names):
+        problems.append("trials are missing")
+    if not done:
+        return problems, results, {}
+    table = load_results(folder / STORE)
+    table = table[(table["method"] == "attack.steady") & (table["arm"] == "test")]
+    return problems, results, dict(zip(table["subsample"].tolist(), table["score"].tolist(), strict=True))
 
 
-def _left_processes(folder: Path) -> list[psutil.Process]:
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARKER) == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                left.append(process)
-        except psutil.Error:
-            continue
-    return left
+def plugins(budget: Budget, behaviors: tuple[str, ...] = (*TOGETHER, *ALONE)) -> Tally:
+    """Run behaviors, those of `TOGETHER` in one run.
 
-
-def attack_all(folder: Path, behaviors: list[str]) -> dict[str, tuple[str, list[str]]]:
-    """Run behaviors, those of `TOGETHER` in one run; return the result and the problems of each."""
-    expected = attack(folder / "undisturbed", []).steady
-    grouped = [behavior for behavior in behaviors if behavior in TOGETHER]
-    runs = [grouped, *([behavior] for behavior in behaviors if behavior in ALONE)]
-    outcomes = {}
-    for number, group in enumerate(run for run in runs if run):
-        attacked = attack(folder / f"run{number}", group)
-        problems = list(attacked.problems)
-        if not attacked.steady.items() <= expected.items():
-            problems.append("the results of another method have changed")
-        if group == grouped and attacked.steady != expected:
-            problems.append("another method has failed")
-        for behavior in group:
-            outcomes[behavior] = attacked.results.get(behavior, f"run ended with status {attacked.status}"), problems
-    return outcomes
-
-
-def main() -> None:
-    """Run the behaviors and print the results."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=[*TOGETHER, *ALONE])
-    with tempfile.TemporaryDirectory() as folder:
-        outcomes = attack_all(Path(folder), parser.parse_args().only)
-    for behavior, (result, problems) in outcomes.items():
-        print(f"{behavior:<45} {'PROBLEM: ' + '; '.join(problems) if problems else result}")
-    num_problems = sum(bool(problems) for _, problems in outcomes.values())
-    num_survived = sum(result == "survived" for result, _ in outcomes.values())
-    print(f"{len(outcomes)} behaviors: {num_survived} survived, {num_problems} with problems")
-
-
-if __name__ == "__main__":
-    main()
+    A trial that fails with an error that names it counts as refused.
+    """
+    tally = Tally("plugins")
+    with tempfile.TemporaryDirectory() as name:
+        expected = attack(Path(name, "undisturbed"), []).steady
+        chosen = behaviors[: budget.number]
+        grouped = [behavior for behavior in chosen if behavior in TOGETHER]
+        runs = [group for group in (grouped, *([behavior] for behavior in chosen if behavior in ALONE)) if group]
+        for position in Budget(len(runs), seconds=budget.seconds):
+            attacked = attack(Path(name, str(position)), runs[position])
+            problems = list(attacked.problems)
+            if not attacked.steady.items() <= expected.items():
+                problems.append("the results of another method have changed")
+            if runs[position] == grouped and attacked.steady != expected:
+                problems.append("another method has failed")
+            for behavior in runs[position]:
+                result = attacked.results.get(behavior, f"exit status {attacked.status}")
+                tally.add(f"{behavior}: {result}", problems, refused=result != "survived")
+    return tally

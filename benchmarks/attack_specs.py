@@ -1,22 +1,16 @@
-"""Mutates the repository's specs at random and reads them. Each must give a spec or a clear error, in bounded time.
-
-python benchmarks/attack_specs.py [--number 10000] [--seed 0]
-"""
+"""Mutate the repository's specs at random and read them. Each must give a spec or a clear error, in bounded time."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import random
-import sys
 import tempfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from attack_bounds import Tally, limit_memory
+from attack_tally import Budget, Tally
 
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import load_spec, make_spec
@@ -98,43 +92,20 @@ def mutate_text(text: str, rng: random.Random) -> str:
     return text
 
 
-def attacks(number: int, seed: int) -> Iterator[tuple[str, Any]]:
-    """Yield mutated specs as texts and as plain values, each with a label."""
-    rng = random.Random(seed)
+def specs(budget: Budget) -> Tally:
+    """Read mutated specs, as texts and as plain values."""
+    tally = Tally("specs")
+    rng = random.Random(budget.seed)
     texts = {path.stem: path.read_text("utf-8") for path in sorted(SPECS.rglob("*.yaml"))}
     values = {name: yaml.safe_load(text) for name, text in texts.items()}
-    for position in range(number):
-        name = rng.choice(sorted(texts))
-        label = f"{name}, number {position} of seed {seed}"
-        yield label, mutate_text(texts[name], rng) if position % 2 else mutate_values(values[name], rng)
-
-
-def attack(number: int, seed: int) -> Tally:
-    """Read mutated specs."""
-    tally = Tally("specs")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spec.yaml"
-        for label, spec in attacks(number, seed):
-            if isinstance(spec, str):
-                path.write_bytes(spec.encode("utf-8", "surrogatepass"))
+        for position in budget:
+            name = rng.choice(sorted(texts))
+            label = f"{name}, number {position} of seed {budget.seed}"
+            if position % 2:
+                path.write_bytes(mutate_text(texts[name], rng).encode("utf-8", "surrogatepass"))
                 tally.attempt(label, lambda: load_analysis_only(path) if is_analysis_only(path) else load_spec(path))
             else:
-                tally.attempt(label, partial(make_spec, spec, folder=Path(folder)))
+                tally.attempt(label, partial(make_spec, mutate_values(values[name], rng), folder=Path(folder)))
     return tally
-
-
-def main() -> None:
-    """Print how many specs were accepted and refused; end with status 1 after any other outcome."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--number", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    attack(20, arguments.seed)  # imports plugins before the memory is limited
-    limit_memory()
-    tally = attack(arguments.number, arguments.seed)
-    print(tally)
-    sys.exit(bool(tally.failures))
-
-
-if __name__ == "__main__":
-    main()

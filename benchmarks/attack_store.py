@@ -1,24 +1,24 @@
-"""Damages small stores at random and looks whether any damage is accepted.
+"""Damage small stores at random and look whether any damage is accepted.
 
-Prints how many damages of each kind were refused, changed nothing that is read, or lost trials at the end of the
-write-ahead log, which the report of the run refuses as incomplete and the next run computes again.
+A damage is refused, changes nothing that is read, or loses trials at the end of the write-ahead log, which the report
+of the run refuses as incomplete and the next run computes again.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import sqlite3
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attack_contents import read_all, without_times
+from attack_damages import FINAL, HALF, KILLED, KINDS, OTHER_NAME, OTHER_SEED
+from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.execution.runner import NullProgress, run
@@ -26,13 +26,9 @@ from peekbench.plugins.protocols import Outcome
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store import writer
-from peekbench.store.writer import Store
 
-SEED, NUMBER = 22, 240
 DEFECTS = ("accepted", "traceback")
 """Results that must not occur."""
-FINAL, KILLED, HALF, OTHER_NAME, OTHER_SEED = "final", "killed", "half", "other_name", "other_seed"
-PAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +90,11 @@ def make_stores(spec: ExperimentSpec, folder: Path) -> int:
     return num_trials
 
 
-def read_all(path: Path) -> dict[str, Any]:
-    """Return everything that reports read from a store, and all predictions."""
-    with Store.open(path) as store:
-        done = sorted(store.done(), key=str)
-        return {
-            "spec": store.spec(), "tasks": store.tasks(), "texts": store.texts(), "sessions": len(store.sessions()),
-            "failures": store.failures(), "columns": store.result_columns(), "majorities": store.majorities(),
-            "metrics": store.metrics(),
-            "predictions": {
-                (str(trial), arm): numbers.tobytes()
-                for trial in done for arm, numbers in store.predictions(trial).items()
-            },
-        }  # fmt: skip
-
-
 def judge(path: Path, expected: dict[str, Any]) -> tuple[str, str]:
     """Read a damaged store. Return the result and the error, if there is one."""
     try:
         found = read_all(path)
-        if _without_times(found) == _without_times(expected):
+        if without_times(found) == without_times(expected):
             return "equal", ""
         if not _is_earlier(found, expected):
             return "accepted", "other contents were read"
@@ -129,14 +110,9 @@ def judge(path: Path, expected: dict[str, Any]) -> tuple[str, str]:
     return "accepted", "a report without trials that were stored"
 
 
-def _without_times(contents: dict[str, Any]) -> dict[str, Any]:
-    columns = {name: values for name, values in contents["columns"].items() if not name.endswith("seconds")}
-    return {**contents, "columns": columns}
-
-
 def _is_earlier(found: dict[str, Any], expected: dict[str, Any]) -> bool:
     """Return whether a store has some of the expected trials, and nothing else."""
-    rows = [set(zip(*_without_times(each)["columns"].values(), strict=True)) for each in (found, expected)]
+    rows = [set(zip(*without_times(each)["columns"].values(), strict=True)) for each in (found, expected)]
     return (
         rows[0] < rows[1]
         and found["spec"] == expected["spec"]
@@ -145,132 +121,7 @@ def _is_earlier(found: dict[str, Any], expected: dict[str, Any]) -> bool:
     )
 
 
-Damage = Callable[[Path, Path, np.random.Generator], None]
-"""Damages a copy of a store, given its path and the folder of all stores."""
-
-
-def _edit(path: Path, edit: Callable[[bytearray], None]) -> None:
-    content = bytearray(path.read_bytes())
-    edit(content)
-    path.write_bytes(content)
-
-
-def _flip_bits(number: int, suffix: str = "") -> Damage:
-    def damage(path: Path, _: Path, rng: np.random.Generator) -> None:
-        def flip(content: bytearray) -> None:
-            for place in rng.integers(len(content), size=number):
-                content[place] ^= 1 << int(rng.integers(8))
-
-        _edit(Path(f"{path}{suffix}"), flip)
-
-    return damage
-
-
-def _truncate(suffix: str = "") -> Damage:
-    def damage(path: Path, _: Path, rng: np.random.Generator) -> None:
-        file = Path(f"{path}{suffix}")
-        _edit(file, lambda content: content.__delitem__(slice(int(rng.integers(len(content))), None)))
-
-    return damage
-
-
-def _replace_page(fill: str) -> Damage:
-    def damage(path: Path, _: Path, rng: np.random.Generator) -> None:
-        def replace(content: bytearray) -> None:
-            target, source = (PAGE * int(page) for page in rng.choice(len(content) // PAGE, 2, replace=False))
-            pages = {
-                "zero": bytes(PAGE),
-                "random": rng.bytes(PAGE),
-                "other": bytes(content[source : source + PAGE]),
-                "removed": b"",
-            }
-            content[target : target + PAGE] = pages[fill]
-
-        _edit(path, replace)
-
-    return damage
-
-
-def _execute(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
-def _drop_table(path: Path, _: Path, rng: np.random.Generator) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    _execute(path, f"DROP TABLE {rng.choice(names)}")
-
-
-def _drop_rows(path: Path, _: Path, rng: np.random.Generator) -> None:
-    table = rng.choice(["arms", "trials", "draws", "predictions", "tasks", "methods", "sessions", "run", "seal"])
-    query = f"SELECT * FROM {table} ORDER BY random() LIMIT 1"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        cursor = connection.execute(query)
-        row = cursor.fetchone()
-        columns = [name for name, *_ in cursor.description]
-        condition = " AND ".join(f"{name} IS ?" for name in columns)
-        connection.execute(f"DELETE FROM {table} WHERE {condition}", row)
-
-
-def _change_value(path: Path, _: Path, rng: np.random.Generator) -> None:
-    changes = [
-        "arms SET score = 7.5", "arms SET num_correct = num_correct + 1", "arms SET metrics = '{'",
-        "arms SET log_loss = NULL", "arms SET draw = draw + 1000", "draws SET test_labels = zeroblob(8)",
-        "draws SET num_test = num_test + 1", "tasks SET data = '[]'", "methods SET control = 'positive'",
-        "trials SET error = 'ValueError'", "run SET value = ''", "sessions SET provenance = 'null'",
-        "predictions SET numbers = zeroblob(length(numbers))",
-    ]  # fmt: skip
-    change = str(rng.choice(changes))
-    _execute(path, f"UPDATE {change}")
-
-
-def _take(file: str, log: str) -> Damage:
-    """Put the file of one store and the log of another together."""
-
-    def damage(path: Path, stores: Path, rng: np.random.Generator) -> None:
-        shutil.copy(stores / file, path)
-        shutil.copy(stores / f"{log}-wal", f"{path}-wal")
-        if rng.integers(2):  # only a part of the log was copied
-            _truncate("-wal")(path, stores, rng)
-
-    return damage
-
-
-def _delete_log(path: Path, _: Path, __: np.random.Generator) -> None:
-    Path(f"{path}-wal").unlink()
-
-
-def _delete_file(path: Path, _: Path, __: np.random.Generator) -> None:
-    path.unlink()
-
-
-KINDS: tuple[tuple[str, str, Damage], ...] = (
-    ("one bit", FINAL, _flip_bits(1)),
-    ("40 bits", FINAL, _flip_bits(40)),
-    ("truncated", FINAL, _truncate()),
-    ("page of zeros", FINAL, _replace_page("zero")),
-    ("page of random bytes", FINAL, _replace_page("random")),
-    ("page replaced by another", FINAL, _replace_page("other")),
-    ("page removed", FINAL, _replace_page("removed")),
-    ("row dropped", FINAL, _drop_rows),
-    ("table dropped", FINAL, _drop_table),
-    ("values changed", FINAL, _change_value),
-    ("log: one bit", KILLED, _flip_bits(1, "-wal")),
-    ("log: truncated", KILLED, _truncate("-wal")),
-    ("log: deleted", KILLED, _delete_log),
-    ("log: file deleted", KILLED, _delete_file),
-    ("log: file has one bit changed", KILLED, _flip_bits(1)),
-    ("log: an earlier one is left", FINAL, _take(FINAL, HALF)),
-    ("log: a later one is left", HALF, _take(HALF, KILLED)),
-    ("log: of a run with another name", FINAL, _take(FINAL, OTHER_NAME)),
-    ("log: of a run with another seed", FINAL, _take(FINAL, OTHER_SEED)),
-    ("log: of half a run with another seed", KILLED, _take(KILLED, f"{HALF}.{OTHER_SEED}")),
-)
-
-
-def attack(spec: ExperimentSpec, folder: Path, *, number: int = NUMBER, seed: int = SEED) -> list[Attempt]:
+def attack(spec: ExperimentSpec, folder: Path, budget: Budget) -> list[Attempt]:
     """Damage stores of a spec, each kind of damage equally often.
 
     Parameters
@@ -279,22 +130,20 @@ def attack(spec: ExperimentSpec, folder: Path, *, number: int = NUMBER, seed: in
         A small spec without failing trials.
     folder
         Folder to create for the stores.
-    number
-        Number of damages.
-    seed
-        Seed of the damages.
+    budget
+        Number and seed of the damages.
 
     Returns
     -------
     list of Attempt
         One for each damage.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(budget.seed)
     stores = folder / "stores"
     make_stores(spec, stores)
     expected = read_all(stores / FINAL)
     attempts = []
-    for position in range(number):
+    for position in budget:
         kind, base, damage = KINDS[position % len(KINDS)]
         work = folder / str(position)
         work.mkdir()
@@ -323,27 +172,14 @@ def small_spec(folder: Path) -> ExperimentSpec:
     return make_spec(raw, folder=folder)
 
 
-def main() -> None:
-    """Attack stores and print a table; exit with 1 if anything was accepted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--number", type=int, default=NUMBER)
-    parser.add_argument("--seed", type=int, default=SEED)
-    arguments = parser.parse_args()
+def stores(budget: Budget) -> Tally:
+    """Damage stores of a small run."""
+    tally = Tally("stores")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        attempts = attack(small_spec(folder), folder / "attack", number=arguments.number, seed=arguments.seed)
-    results = ("refused", "equal", "incomplete", *DEFECTS)
-    counts = Counter((attempt.kind, attempt.result) for attempt in attempts)
-    print(f"{'damage':38}" + "".join(f"{result:>12}" for result in results))
-    for kind in dict.fromkeys(attempt.kind for attempt in attempts):
-        print(f"{kind:38}" + "".join(f"{counts[kind, result]:12}" for result in results))
-    totals = Counter(attempt.result for attempt in attempts)
-    print(f"{f'{len(attempts)} stores':38}" + "".join(f"{totals[result]:12}" for result in results))
-    defects = [attempt for attempt in attempts if attempt.result in DEFECTS]
-    for attempt in defects:
-        print(f"{attempt.kind}: {attempt.result}: {attempt.message}")
-    sys.exit(bool(defects))
-
-
-if __name__ == "__main__":
-    main()
+        attempts = attack(small_spec(Path(name)), Path(name, "attack"), budget)
+    for attempt in attempts:
+        problems = [f"{attempt.result}: {attempt.message}"] if attempt.result in DEFECTS else []
+        tally.add(attempt.kind, problems, refused=attempt.result == "refused")
+    results = Counter(attempt.result for attempt in attempts)
+    tally.note = f"survived: {results['equal']} equal, {results['incomplete']} reported as incomplete"
+    return tally

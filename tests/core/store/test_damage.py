@@ -23,6 +23,7 @@ from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
+PAGE = 4096
 TRIAL = r"task a, num_train 12, num_test 30, subsample 0"
 
 
@@ -174,12 +175,12 @@ def test_a_kill_during_a_checkpoint_loses_nothing(
     attack_store.make_stores(spec, stores)
     path = tmp_path / "small.sqlite"
     old, new = ((stores / name).read_bytes() for name in (attack_store.KILLED, attack_store.FINAL))
-    num_pages = len(new) // attack_store.PAGE
+    num_pages = len(new) // PAGE
     rng = np.random.default_rng(0)
     for _ in range(20):
         content = bytearray(old.ljust(len(new), b"\0"))
         for page in rng.choice(num_pages, int(rng.integers(1, num_pages)), replace=False):
-            place = slice(page * attack_store.PAGE, (page + 1) * attack_store.PAGE)
+            place = slice(page * PAGE, (page + 1) * PAGE)
             content[place] = new[place]
         path.write_bytes(content)
         shutil.copy(stores / f"{attack_store.KILLED}-wal", f"{path}-wal")
@@ -190,8 +191,8 @@ def test_a_kill_during_a_checkpoint_loses_nothing(
 
 @pytest.mark.slow
 def test_random_damage_is_never_accepted(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
-    """`python benchmarks/attack_store.py` tries 240."""
-    attempts = attack_store.attack(make_spec(), tmp_path / "attack", number=20, seed=1)
+    """`python benchmarks/attack.py stores` tries 240."""
+    attempts = attack_store.attack(make_spec(), tmp_path / "attack", attack_store.Budget(20, seed=1))
     assert len(attempts) == 20
     assert [attempt for attempt in attempts if attempt.result in attack_store.DEFECTS] == []
     assert sum(attempt.result == "refused" for attempt in attempts) >= 8
