@@ -108,4 +108,4 @@ def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], mo
     Path("text").write_text("a text")
     monkeypatch.setattr("sys.argv", ["peekbench", "check-store", "text"])
     assert run_command() == 2
-    assert "file is not a database; give the path of a store" in capfd.readouterr().err
+    assert "text is a text file, not a run" in capfd.readouterr().err
