@@ -1,4 +1,4 @@
-"""The commands, each as its own process."""
+"""The commands: their output, files and exit statuses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import run_command
 
 import peekbench
 
@@ -22,7 +23,7 @@ COMMANDS = [
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([sys.executable, "-m", "peekbench", *arguments], capture_output=True, text=True)
+    done = run_command(*arguments)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done
 
