@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,25 @@ SUBJECTS = Dataset(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", ["finetune.tapt", "finetune.overtrain"])
-@pytest.mark.parametrize("more", [{}, {"precision": "bf16", "lora": {"rank": 4}}])
-def test_methods_pass_the_contract_checks(use: str, more: dict[str, Any], folder: Path) -> None:
-    options = {"model": str(folder), **QUICK, **more}
+@pytest.mark.parametrize(
+    ("use", "name", "reduced"),
+    [
+        ("finetune.tapt", "bert", False),
+        ("finetune.tapt", "gpt2", True),
+        ("finetune.overtrain", "bert", True),
+        ("finetune.overtrain", "gpt2", False),
+    ],
+)
+def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tmp_path: Path) -> None:
+    """Check about 30 fits of each method and model; each method also with weights of lower precision and rank."""
+    options = {
+        "model": str(save_model(name, tmp_path / name)),
+        "context_length": 32,
+        "precision": "bf16" if reduced else "fp32",
+        "lora": {"rank": 4} if reduced else None,
+        "pretraining": {"epochs": 1, "learning_rate": 3e-3},
+        "classification": {"epochs": 1, "learning_rate": 1e-2, "pooling": "mean"},
+    }
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
 
 
@@ -139,7 +155,7 @@ def test_pooling_takes_the_first_token_the_last_token_or_the_mean() -> None:
 
 
 @pytest.mark.slow
-def test_reduced_micro_batch_size_is_a_metric(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reduced_micro_batch_size_is_a_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path)
     expected = case.predict(case.unlabeled)
     original = LanguageModel.hidden
@@ -155,39 +171,44 @@ def test_reduced_micro_batch_size_is_a_metric(folder: Path, tmp_path: Path, monk
     assert np.allclose(predictor.predict(case.test), expected, atol=1e-4)
 
 
-def spec_of(folder: Path, workers: int, name: str) -> ExperimentSpec:
-    options = {"model": str(folder), **QUICK}
+def spec_of(folders: Sequence[Path], workers: int, name: str) -> ExperimentSpec:
     exceptions = {"toy.words": {"classification": {"epochs": 1}}}
     return make_spec(
         {
             "name": name,
             "tasks": ["toy.words", {"use": "toy.words", "name": "again"}],
             "methods": [
-                {"use": "finetune.tapt", "options": options, "by_task": exceptions},
-                {"use": "finetune.overtrain", "options": options, "by_task": exceptions},
+                {
+                    "use": f"finetune.{use}",
+                    "name": f"{folder.name}-{use}",
+                    "options": {"model": str(folder), **QUICK},
+                    "by_task": exceptions,
+                }
+                for folder in folders
+                for use in ("tapt", "overtrain")
             ],
             "design": {"num_train": 12, "num_test": 10, "num_subsamples": 2},
             "executor": {"use": "local", "options": {"workers": workers}},
         },
-        folder=folder.parent,
+        folder=folders[0].parent,
     )
 
 
 @pytest.mark.slow
-def test_runs_give_the_same_results_for_any_number_of_workers(folder: Path, tmp_path: Path) -> None:
+def test_runs_give_the_same_results_for_any_number_of_workers(tmp_path: Path) -> None:
+    folders = [save_model(name, tmp_path / name) for name in ("bert", "gpt2")]
     tables = []
     for workers in (1, 2):
-        spec = spec_of(folder, workers, f"run{workers}")
-        summary = run(spec)
-        assert (summary.finished, summary.failed) == (8, 0)
+        summary = run(spec_of(folders, workers, f"run{workers}"))
+        assert (summary.finished, summary.failed) == (16, 0)
         with sqlite3.connect(summary.store) as store:
             arms = dict(store.execute("SELECT arm, count(*) FROM arms GROUP BY arm").fetchall())
             (session,) = store.execute("SELECT provenance FROM sessions").fetchone()
             (metrics,) = store.execute(
                 "SELECT metrics FROM arms JOIN draws ON arms.draw = draws.id WHERE arm = 'extra' AND task = 'toy.words'"
             ).fetchone()
-        assert arms == {"base": 4, "extra": 8, "test": 8}, "the base arm is shared"
-        assert json.loads(session)["methods"]["finetune.tapt"]["sha256"]
+        assert arms == {"base": 8, "extra": 16, "test": 16}, "the methods of a model share the base arm"
+        assert json.loads(session)["methods"]["bert-tapt"]["sha256"]
         assert "classification_loss" in json.loads(metrics)
         tables.append(load_results(summary.store)[["task", "method", "subsample", "arm", "num_correct", "log_loss"]])
     assert tables[0].equals(tables[1])
@@ -196,7 +217,7 @@ def test_runs_give_the_same_results_for_any_number_of_workers(folder: Path, tmp_
 def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
-        run(spec_of(folder, 1, "bare"))
+        run(spec_of([folder], 1, "bare"))
 
 
 def test_errors_about_options_name_the_option() -> None:
