@@ -3,6 +3,8 @@
 A library beside the core: it registers nothing, and importing it imports numpy and scipy.
 """
 
+from peekbench_stats.alpha_spending import group_sequential_levels, obrien_fleming_spending
+from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
 from peekbench_stats.multiple_testing import holm
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design
@@ -11,10 +13,14 @@ from peekbench_stats.t_tests import t_test
 
 __all__ = [
     "NominalAlpha",
+    "confidence_sequence_level",
     "fixed_design",
+    "group_sequential_levels",
     "holm",
+    "obrien_fleming_spending",
     "sign_flip_test",
     "sign_flip_test_of_counts",
+    "sign_symmetry_e_values",
     "t_test",
     "welch_satterthwaite",
 ]

@@ -1,0 +1,61 @@
+"""Group-sequential levels, confidence sequences and e-values: published values, and errors under repeated looks."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from peekbench_stats import confidence_sequence_level, group_sequential_levels, sign_symmetry_e_values
+
+
+@pytest.mark.parametrize(
+    ("num_looks", "bounds"),
+    [
+        # Lan-DeMets boundaries of the O'Brien-Fleming type, 5% two-sided: package ldbounds 2.0 for R.
+        (2, [2.963, 1.969]),
+        (5, [4.877, 3.357, 2.680, 2.290, 2.031]),
+    ],
+)
+def test_boundaries_are_the_published_ones(num_looks: int, bounds: list[float]) -> None:
+    levels = group_sequential_levels(np.arange(1, num_looks + 1) / num_looks, 0.05)
+    assert norm.isf(levels / 2) == pytest.approx(bounds, abs=1e-3)
+
+
+def test_unequal_and_left_out_looks_spend_what_is_left() -> None:
+    assert group_sequential_levels([1.0], 0.05) == pytest.approx([0.05], abs=1e-8)
+    late = group_sequential_levels([0.9, 1.0], 0.05)
+    even = group_sequential_levels([0.5, 1.0], 0.05)
+    assert late[0] > even[0]
+    assert late[1] < even[1] < 0.05
+
+
+def test_repeated_looks_keep_the_level() -> None:
+    """Of 20,000 random walks, 5% cross a group-sequential boundary, and at most 5% leave a confidence sequence."""
+    fractions = np.arange(1, 21) / 20
+    steps = np.random.default_rng(1).normal(size=(20_000, 20))
+    p_values = 2 * norm.sf(np.abs(steps.cumsum(axis=1)) / np.sqrt(np.arange(1, 21)))
+    crossed = (p_values <= group_sequential_levels(fractions, 0.05)).any(axis=1).mean()
+    assert crossed == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 20_000))
+    open_ended = np.array([confidence_sequence_level(fraction, 0.05) for fraction in fractions])
+    assert 0.005 < (p_values <= open_ended).any(axis=1).mean() < 0.05
+
+
+def test_confidence_sequence_is_narrowest_at_its_target() -> None:
+    """The mixture boundary of package ville 0.1.0, tuned to the same target, is 3.03 standard errors there."""
+    levels = [confidence_sequence_level(fraction, 0.05) for fraction in (0.2, 1.0, 5.0)]
+    assert norm.isf(levels[1] / 2) == pytest.approx(3.035, abs=0.01)
+    widths = norm.isf(np.array(levels) / 2) / np.sqrt([0.2, 1.0, 5.0])
+    assert list(widths) == sorted(widths, reverse=True)
+
+
+def test_e_values_have_mean_one_over_all_signs_and_grow_with_a_bias() -> None:
+    sizes = np.array([[0.0, 0.5], [0.1, 3.0], [0.2, 0.2], [0.0, 0.0]])  # ties, and one far larger than the others
+    patterns = np.array(list(product([-1.0, 1.0], repeat=sizes.size))).reshape(-1, *sizes.shape)
+    e_values = np.array([sign_symmetry_e_values(signs * sizes, target=4) for signs in patterns])
+    assert e_values.mean(axis=0) == pytest.approx([1.0, 1.0, 1.0, 1.0])
+    assert sign_symmetry_e_values([[0.0], [0.0]], target=2) == pytest.approx([1.0, 1.0])
+    biased = sign_symmetry_e_values(np.random.default_rng(2).normal(0.5, 1, size=(100, 3)), target=100)
+    assert biased[-1] > 1000
