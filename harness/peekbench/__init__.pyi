@@ -5,7 +5,6 @@ from . import testing as testing
 from .data.loading import load_dataset as load_dataset
 from .errors import DataError as DataError
 from .errors import PeekbenchError as PeekbenchError
-from .execution.runner import run as run
 from .plugins.entries import AnalyzerEntry as AnalyzerEntry
 from .plugins.entries import DataSourceEntry as DataSourceEntry
 from .plugins.entries import MethodEntry as MethodEntry
@@ -23,6 +22,7 @@ from .records.data import Task as Task
 from .records.trials import Context as Context
 from .records.trials import Predictor as Predictor
 from .results.analyze import analyze as analyze
+from .results.sequential import run as run
 from .results.table import load_results as load_results
 from .spec.experiment import ExperimentSpec as ExperimentSpec
 from .spec.experiment import load_spec as load_spec

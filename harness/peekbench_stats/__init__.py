@@ -6,6 +6,7 @@ A library beside the core: it registers nothing, and importing it imports numpy 
 from peekbench_stats.alpha_spending import group_sequential_levels, obrien_fleming_spending
 from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
+from peekbench_stats.look_levels import level_at, valid_level
 from peekbench_stats.multiple_testing import holm
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design
 from peekbench_stats.sign_flips import sign_flip_test, sign_flip_test_of_counts
@@ -17,10 +18,12 @@ __all__ = [
     "fixed_design",
     "group_sequential_levels",
     "holm",
+    "level_at",
     "obrien_fleming_spending",
     "sign_flip_test",
     "sign_flip_test_of_counts",
     "sign_symmetry_e_values",
     "t_test",
+    "valid_level",
     "welch_satterthwaite",
 ]

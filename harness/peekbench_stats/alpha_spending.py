@@ -86,7 +86,8 @@ def group_sequential_levels(fractions: Sequence[float], alpha: float) -> FloatAr
 def _levels(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]:
     levels: list[float] = []
     spent = before = 0.0
-    scores, masses = np.zeros(1), np.ones(1)  # nodes of the score statistic, and the probability at each of them
+    scores: FloatArray = np.zeros(1)  # nodes of the score statistic
+    masses: FloatArray = np.ones(1)  # probability at each node
     for fraction in fractions:
         sd = math.sqrt(fraction - before)
         # What earlier looks did not spend is spent now: nothing is lost to `MIN_LEVEL` or to looks left out.

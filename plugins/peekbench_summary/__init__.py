@@ -29,6 +29,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Summary,
             analyze="peekbench_summary.summary:summarize",
             sees_controls=True,
+            sees_looks=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
         ),
         AnalyzerEntry(

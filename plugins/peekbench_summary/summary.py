@@ -10,9 +10,9 @@ import pandas as pd
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
 from peekbench.formatting import difference_unit, score_unit, spread_unit
-from peekbench.records import Cell
+from peekbench.records import Cell, Looks
 from peekbench.results import Configurations, configurations
-from peekbench_stats import sign_flip_test, t_test
+from peekbench_stats import level_at, sign_flip_test, t_test
 from peekbench_summary import Summary
 from peekbench_summary.columns import effect_columns, interval_columns
 from peekbench_summary.controls import controls_table, find_unexpected
@@ -25,6 +25,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
+from peekbench_summary.looks import looks_table, mention_looks
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.significance_tests import describe_other_tasks
 from peekbench_summary.verdict import judge_all
@@ -38,9 +39,10 @@ OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
 )
+NO_LOOKS = Looks()
 
 
-def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
+def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
     """Compute means, standard errors and intervals, and a verdict on the bias of each configuration.
 
     Parameters
@@ -49,6 +51,8 @@ def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
         The results table, controls included.
     options
         Level and region.
+    looks
+        Looks at the run that the results are from.
 
     Returns
     -------
@@ -58,7 +62,8 @@ def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
     everything = configurations(results)
     methods, controls = everything.without_controls(), everything.controls()
     probabilistic = probabilistic_scores(results, methods)
-    verdicts = judge_all(everything, options, probabilistic)
+    judged = judge_all(everything, options, probabilistic, lambda _: level_at(looks))
+    verdicts = mention_looks(judged, everything, looks, options.level)
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
@@ -67,6 +72,7 @@ def summarize(results: pd.DataFrame, *, options: Summary) -> Analysis:
         tables=(
             *_method_tables(methods, method_verdicts, level),
             _task_table(everything, level),
+            *looks_table(methods, method_verdicts, looks, level),
             *score_tables(probabilistic, level),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),

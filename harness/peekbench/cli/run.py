@@ -52,8 +52,8 @@ def run(
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
     from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import run as execute  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
     experiment = load(spec, workers)
@@ -65,7 +65,10 @@ def run(
     except KeyboardInterrupt:
         fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
     if not summary.finished and not summary.failed:
-        console.print(f"nothing to do: all {summary.planned:,} trials are in {path}", highlight=False, markup=False)
+        kept = (
+            "the trials up to the look at which it stopped" if summary.is_settled else f"all {summary.planned:,} trials"
+        )
+        console.print(f"nothing to do: {kept} are in {path}", highlight=False, markup=False)
     for plugin in summary.changed_code:
         echo(
             f"warning: the code of the plugin {plugin} changed after trials were stored in {path}; stored trials are "

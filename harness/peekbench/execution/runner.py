@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
@@ -18,11 +18,16 @@ from peekbench.execution.provenance import code_hashes, describe_session
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.execution.worker import Worker
 from peekbench.plugins.protocols import Outcome
+from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.spec.compatibility import differences
+from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS
 from peekbench.store.writer import Store
+
+TakeLook: TypeAlias = Callable[[Path, ExperimentSpec, int], PlannedLook]
+"""Function that analyzes the trials of a store up to a planned look of its spec, and decides whether the run stops."""
 
 
 class Progress(Protocol):
@@ -80,6 +85,13 @@ class RunSummary:
     """Method plugins whose source files have changed since stored trials were made."""
     stopped: Mapping[str, int] = field(default_factory=dict)
     """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
+    look: PlannedLook | None = None
+    """The last planned look before the maximum; None if there is none."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the run stopped at a planned look, because all verdicts were settled."""
+        return self.look is not None and self.look.stops
 
 
 def store_path(spec: ExperimentSpec) -> Path:
@@ -93,8 +105,9 @@ def run(
     store: str | Path | None = None,
     progress: Progress | None = None,
     keep_going: bool = False,
+    take_look: TakeLook | None = None,
 ) -> RunSummary:
-    r'''Run the trials of a spec that its store does not have yet.
+    """Run the trials of a spec that its store does not have yet.
 
     Parameters
     ----------
@@ -106,6 +119,8 @@ def run(
         Receives the progress of the run.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
+    take_look
+        Analyzes the results at planned looks; `peekbench.run` passes it. Without it, the run goes on to its maximum.
 
     Returns
     -------
@@ -122,27 +137,7 @@ def run(
         Before any trial, if the store belongs to another experiment. Also if the store cannot be written later.
     KeyboardInterrupt
         On Ctrl-C. Finished trials are stored.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from peekbench import load_spec
-    >>> spec = """
-    ... name: tickets
-    ... seed: 1
-    ... tasks: [{use: files, options: {path: tickets.csv}}]
-    ... methods: [controls.null]
-    ... design: {num_train: 4, num_test: 10, num_subsamples: 2}
-    ... executor: {use: local, options: {workers: 1}}
-    ... """
-    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "tickets.csv").write_text("\n".join(["text,label", *rows]))
-    ...     _ = Path(folder, "tickets.yaml").write_text(spec)
-    ...     summary = run(load_spec(Path(folder, "tickets.yaml")), store=Path(folder, "tickets.sqlite"))
-    >>> summary.finished
-    2
-    '''
+    """
     progress = progress or NullProgress()
     forget()
     tasks = describe_tasks(spec)
@@ -151,35 +146,81 @@ def run(
     facts = _prepare_same_files(path, spec, trials, progress)
     with Store.for_run(path, spec, tasks) as opened, preserve_global_generators(), one_thread_pools():
         done = opened.done()
-        pending = [trial for trial in trials if trial not in done]
+        num_done = len(done.intersection(trials))
         code = code_hashes(method.use for method in spec.methods)
         changed_code = _find_changed_code(opened, code)
-        progress.start(spec, pending, len(trials) - len(pending))
-        finished = failed = 0
-        stopped: Mapping[str, int] = {}
-        if pending:
-            facts = _prepare(spec, progress) if facts is None else facts
-            opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
-            _describe_texts(spec, opened)
-            worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
-            queue = _make_queue(spec, pending, opened, keep_going=keep_going)
-            with closing(_execute(spec, queue, worker)) as batches:
-                for batch in batches:
-                    if not batch:
-                        progress.wait()
-                        continue
-                    opened.save(*batch)
-                    stopped_before = queue.stopped
-                    for outcome in batch:
-                        queue.record(outcome)
-                        progress.advance(outcome)
-                        failed += isinstance(outcome, TrialFailure)
-                        finished += not isinstance(outcome, TrialFailure)
-                    for method, num_trials in queue.stopped.items():
-                        if method not in stopped_before:
-                            progress.stop(method, num_trials)
-            stopped = queue.stopped
-    return RunSummary(path, len(trials), len(trials) - len(pending), finished, failed, changed_code, stopped)
+        progress.start(spec, [trial for trial in trials if trial not in done], num_done)
+        work = _Work(spec, opened, progress, keep_going=keep_going)
+        worker: Worker | None = None
+        look: PlannedLook | None = None
+        for number in _remaining_looks(spec.design, opened) if take_look else [spec.design.num_looks]:
+            pending = [trial for trial in make_trials(spec.at_look(number)) if trial not in done]
+            if pending:
+                if worker is None:
+                    facts = _prepare(spec, progress) if facts is None else facts
+                    opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
+                    _describe_texts(spec, opened)
+                    worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
+                work.do(pending, worker)
+                done.update(pending)
+            if number == spec.design.num_looks or (work.failed and not spec.report.allow_incomplete):
+                break
+            assert take_look is not None
+            look = _look(opened, spec, number, take_look, is_unchanged=not pending)
+            if look.stops:
+                break
+    return RunSummary(path, len(trials), num_done, work.finished, work.failed, changed_code, work.stopped, look)
+
+
+class _Work:
+    """Sends trials to the executor, stores their outcomes and counts them."""
+
+    def __init__(self, spec: ExperimentSpec, store: Store, progress: Progress, *, keep_going: bool) -> None:
+        self._spec = spec
+        self._store = store
+        self._progress = progress
+        self._keep_going = keep_going
+        self.finished = self.failed = 0
+        self.stopped: dict[str, int] = {}
+
+    def do(self, pending: list[Trial], worker: Worker) -> None:
+        """Try all pending trials, except those of methods whose first trials all fail in the same way."""
+        queue = _make_queue(self._spec, pending, self._store, keep_going=self._keep_going)
+        with closing(_execute(self._spec, queue, worker)) as batches:
+            for batch in batches:
+                if not batch:
+                    self._progress.wait()
+                    continue
+                self._store.save(*batch)
+                stopped_before = queue.stopped
+                for outcome in batch:
+                    queue.record(outcome)
+                    self._progress.advance(outcome)
+                    self.failed += isinstance(outcome, TrialFailure)
+                    self.finished += not isinstance(outcome, TrialFailure)
+                for method, num_trials in queue.stopped.items():
+                    if method not in stopped_before:
+                        self._progress.stop(method, num_trials)
+        self.stopped = queue.stopped
+
+
+def _remaining_looks(design: Design, store: Store) -> range:
+    """Return the numbers of the planned looks from the last one that a stored run has reached."""
+    reached = [look.subsamples for look in store.planned_looks()]
+    sizes = design.look_sizes_of_largest()
+    first = max((number for number, size in enumerate(sizes, start=1) if size <= max(reached, default=0)), default=1)
+    return range(first, len(sizes) + 1)
+
+
+def _look(store: Store, spec: ExperimentSpec, number: int, take_look: TakeLook, *, is_unchanged: bool) -> PlannedLook:
+    """Take and store a planned look, unless the store has it already and no trial was added."""
+    size = spec.design.look_sizes_of_largest()[number - 1]
+    stored = [look for look in store.planned_looks() if look.subsamples == size]
+    if stored and is_unchanged:
+        return stored[-1]
+    look = take_look(store.path, spec, number)
+    store.add_look(look)
+    return look
 
 
 def _find_changed_code(store: Store, code: Mapping[str, str]) -> tuple[str, ...]:

@@ -142,6 +142,9 @@ class AnalyzerEntry:
     """Function that analyzes a design before a run, for `peekbench plan SPEC --power`."""
     sees_controls: bool = False
     """Whether the results table includes the rows of controls."""
+    sees_looks: bool = False
+    """Whether `analyze` takes the looks at the run, as the keyword `looks`, and its verdicts account for them. The
+    first such analysis of a spec with `design.stop` decides at which look the run stops."""
     role: AnalyzerRole = ""
     """Command that asks for this analysis; empty for analyses that only specs name."""
 

@@ -174,6 +174,8 @@ class Analyzer(Protocol[O_contra]):
         Results table, whose columns `peekbench.results` documents. It must not be changed.
     options
         Options from the spec.
+    looks
+        Looks at the run, as `peekbench.records.Looks`, only if the entry declares `sees_looks`.
 
     Returns
     -------

@@ -19,6 +19,9 @@ from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind
 from .data import TokenCounts as TokenCounts
+from .looks import LookMethod as LookMethod
+from .looks import Looks as Looks
+from .looks import PlannedLook as PlannedLook
 from .trials import ArmResult as ArmResult
 from .trials import Context as Context
 from .trials import Control as Control

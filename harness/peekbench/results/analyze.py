@@ -16,8 +16,10 @@ from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.records.analysis import Analysis
+from peekbench.records.looks import Looks
 from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.columns import COLUMN_NAMES
+from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.table import load_results
 from peekbench.results.tidying import CONFIGURATION, TRIAL
@@ -37,6 +39,7 @@ def analyze(
     *,
     allow_incomplete: bool = False,
     planned: Sequence[Trial] = (),
+    looks: Looks | None = None,
 ) -> tuple[Analysis, ...]:
     """Analyze scores.
 
@@ -50,6 +53,9 @@ def analyze(
         Analyze the complete trials of a design with missing trials. Each analysis then has a warning.
     planned
         Trials that the table should contain. If `source` is a store, its spec determines them.
+    looks
+        Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
+        recorded there.
 
     Returns
     -------
@@ -83,11 +89,13 @@ def analyze(
             "peekbench.results.tidy, which fills in missing columns"
         )
     results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
+    if looks is None and not isinstance(source, pd.DataFrame):
+        looks = look_at(Path(source), results)
     chosen = [
         make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
         for analysis in analyses or DEFAULT_ANALYSES
     ]
-    return tuple(_run_analysis(analysis, results, warnings) for analysis in chosen)
+    return tuple(run_analysis(analysis, results, warnings, looks or Looks()) for analysis in chosen)
 
 
 def only_complete(
@@ -143,7 +151,7 @@ def find_analysis(role: AnalyzerRole) -> str:
 
 def ask(use: str, results: pd.DataFrame) -> Analysis:
     """Run one analysis with its default options on a table of any form."""
-    return _run_analysis(make_component(AnalysisSpec, use), results, ())
+    return run_analysis(make_component(AnalysisSpec, use), results, ())
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:
@@ -167,22 +175,51 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
 
 
 def planned_trials(path: str | Path) -> list[Trial]:
-    """Return the trials that a store's spec plans; an empty list if the path is not a store."""
+    """Return the trials that a store's spec plans, up to the look at which its run stopped.
+
+    Returns
+    -------
+    list of Trial
+        Empty if the path is not a store.
+    """
     if not is_store(Path(path)):
         return []
     with Store.open(path) as store:
-        spec = store.spec()
+        spec, stopped_at = store.spec(), store.stopped_at()
     design = Design.model_validate(spec["design"])
+    if stopped_at is not None and (number := design.look_number(stopped_at)):
+        design = design.at_look(number)
     designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
     return list(list_trials(designs, [method["name"] for method in spec["methods"]]))
 
 
-def _run_analysis(analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...]) -> Analysis:
+def run_analysis(
+    analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...], looks: Looks | None = None
+) -> Analysis:
+    """Run one analysis.
+
+    Parameters
+    ----------
+    analysis
+        The analysis, with its options.
+    results
+        The results table without incomplete trials.
+    warnings
+        Warnings to add to its own.
+    looks
+        Looks at the run, which only some analyses take.
+
+    Raises
+    ------
+    ContractError
+        If the analysis does not return an `Analysis`.
+    """
     visible = results if analysis.entry.sees_controls else without_controls(results)
     if visible.empty:
         return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} did not run: all methods are controls"))
     try:
-        outcome = analysis.entry.analyze(visible, options=analysis.options)
+        extra = {"looks": looks or Looks()} if analysis.entry.sees_looks else {}
+        outcome = analysis.entry.analyze(visible, options=analysis.options, **extra)
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise

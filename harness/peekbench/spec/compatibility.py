@@ -10,7 +10,8 @@ from typing import Any
 def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the changes that would mix the numbers of two experiments, each with its place.
 
-    New tasks, new methods and more subsamples are extensions and are allowed.
+    New tasks, new methods and more subsamples are extensions and are allowed. The maximum of a group-sequential design
+    is fixed, because the levels of its looks depend on it.
 
     Parameters
     ----------
@@ -28,8 +29,9 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
                 changes += _describe(f"{group}[{before['name']}]", before, after[before["name"]])
     for num_test in old["design"]["num_test"]:
         before, now = _repeats(old, num_test), _repeats(new, num_test)
-        if now < before:
-            changes.append(f"design.num_subsamples for num_test {num_test}: {before} before, {now} now")
+        if now < before or (now > before and _has_fixed_maximum(old)):
+            reason = "; the levels of its planned looks depend on this maximum" if now > before else ""
+            changes.append(f"design.num_subsamples for num_test {num_test}: {before} before, {now} now{reason}")
     old_design, new_design = (
         {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
     )
@@ -50,6 +52,11 @@ def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[s
 def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
     repeats = spec["design"]["num_subsamples"]
     return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
+
+
+def _has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
+    stop = spec["design"].get("stop")
+    return stop is not None and stop["method"] == "group_sequential"
 
 
 def _describe(place: str, old: Any, new: Any) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from peekbench.spec.base import Count, Counts, SpecModel, freeze, sort_sizes
+from peekbench.spec.stopping import Stop
 
 TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
@@ -31,10 +32,12 @@ class Design(SpecModel):
     num_test: Annotated[Counts, Field(min_length=1)]
     """Number of test texts and of extra texts, one number or several."""
     num_subsamples: Repeats
-    """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}."""
+    """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}. With `stop`, it is a maximum."""
     train: TrainShares = "balanced"
     """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
     texts, but at least one of each class. Regression tasks are always drawn at random."""
+    stop: Stop | None = None
+    """Planned looks at the results, at which the run may stop early; by default there are none."""
 
     @field_validator("num_train", "num_test")
     @classmethod
@@ -66,9 +69,58 @@ class Design(SpecModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_looks(self) -> Design:
+        if self.stop is not None:
+            for num_test in self.num_test:
+                try:
+                    self.look_sizes(num_test)
+                except ValueError as error:
+                    raise ValueError(f"stop.looks, num_test {num_test}: {error}") from error
+            listed = () if isinstance(self.stop.looks, int) else self.stop.looks
+            if listed and listed[-1] > self.largest:
+                raise ValueError(
+                    f"stop.looks: {listed[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
+                )
+        return self
+
     def repeats(self, num_test: int) -> int:
         """Return the number of subsamples at a test size."""
         return self.num_subsamples[num_test] if isinstance(self.num_subsamples, dict) else self.num_subsamples
+
+    @property
+    def largest(self) -> int:
+        """Largest number of subsamples of a test size."""
+        return max(map(self.repeats, self.num_test))
+
+    def look_fractions(self) -> tuple[float, ...]:
+        """Return the share of the subsamples at each planned look; (1.0,) if none is planned."""
+        return self.stop.fractions(self.largest) if self.stop else (1.0,)
+
+    def look_sizes(self, num_test: int) -> tuple[int, ...]:
+        """Return the number of subsamples of a test size at each planned look, of which the last has all."""
+        repeats = self.repeats(num_test)
+        return self.stop.sizes(repeats, self.largest) if self.stop else (repeats,)
+
+    def at_look(self, number: int) -> Design:
+        """Return the design as far as a look, counted from 1."""
+        sizes = {num_test: self.look_sizes(num_test)[number - 1] for num_test in self.num_test}
+        one_size = next(iter(sizes.values())) if len(set(sizes.values())) == 1 else freeze(sizes)
+        return self.model_copy(update={"num_subsamples": one_size})
+
+    @property
+    def num_looks(self) -> int:
+        """Number of planned looks, of which the last is at all subsamples; 1 if none is planned."""
+        return len(self.look_fractions())
+
+    def look_sizes_of_largest(self) -> tuple[int, ...]:
+        """Return the subsamples at each look at the test size with the most, by which a store knows a look."""
+        return self.stop.sizes(self.largest) if self.stop else (self.largest,)
+
+    def look_number(self, subsamples: int) -> int | None:
+        """Return the number of the look after a number of subsamples at the largest size, from 1; None if none is."""
+        sizes = self.look_sizes_of_largest()
+        return sizes.index(subsamples) + 1 if subsamples in sizes else None
 
     def points(self) -> Iterator[tuple[int, int]]:
         """Iterate over the design points, pairs (num_train, num_test)."""

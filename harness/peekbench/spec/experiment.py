@@ -128,6 +128,14 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
+    def _check_some_analysis_sees_looks(self) -> ExperimentSpec:
+        if self.design.stop is not None and not any(analysis.entry.sees_looks for analysis in self.analyses):
+            raise ValueError(
+                "design.stop: no analysis of this spec accounts for repeated looks; add summary to `analyses`"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_sizes_of_tasks(self) -> ExperimentSpec:
         for position, task in enumerate(self.tasks):
             for size in sorted(set(task.num_test) - set(self.design.num_test)):
@@ -161,6 +169,10 @@ class ExperimentSpec(SpecModel):
     def design_of(self, task: TaskSpec) -> Design:
         """Return the design at the test sizes of a task."""
         return self.design.only(task.num_test)
+
+    def at_look(self, number: int) -> ExperimentSpec:
+        """Return the experiment as far as a planned look, counted from 1."""
+        return self.model_copy(update={"design": self.design.at_look(number)})
 
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from peekbench.records.data import FloatArray
+from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.store.checksums import hash_bytes
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
@@ -82,6 +84,22 @@ class Reader(Database):
                 "GROUP BY sessions.id ORDER BY sessions.id"
             )
             return [int(size) for (size,) in self._connection.execute(query)]
+
+    def looks(self) -> list[dict[str, Any]]:
+        """Return the looks at the results, oldest first, as `add_look` stored them."""
+        with translate_errors(self.path):
+            rows = self._connection.execute("SELECT look FROM looks ORDER BY id").fetchall()
+        return [json.loads(row[0]) for row in rows]
+
+    def planned_looks(self) -> list[PlannedLook]:
+        """Return the planned looks, oldest first."""
+        names = [field.name for field in fields(PlannedLook)]
+        return [PlannedLook(**{name: look[name] for name in names}) for look in self.looks() if look["is_planned"]]
+
+    def stopped_at(self) -> int | None:
+        """Return the subsamples of the planned look at which the run stopped; None if it did not."""
+        planned = self.planned_looks()
+        return planned[-1].subsamples if planned and planned[-1].stops else None
 
     def done(self) -> set[Trial]:
         """Return the finished trials."""

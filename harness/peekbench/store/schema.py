@@ -40,6 +40,8 @@ CHECKSUM = f"checksum BLOB NOT NULL DEFAULT x'{NONE.hex()}'"
 SCHEMA = f"""
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, {CHECKSUM});
+-- Each analysis of the results that could have influenced how many trials the run has, as JSON.
+CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL, {CHECKSUM});
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE methods (

@@ -10,7 +10,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import ExperimentSpec, canonical
@@ -278,6 +281,38 @@ class Store(Reader):
         """Store the description of a task's texts."""
         with translate_errors(self.path), self._transaction():
             self._replace("texts", task=task, description=json.dumps(dict(description), sort_keys=True))
+
+    def add_look(self, look: PlannedLook) -> None:
+        """Store a planned look."""
+        with translate_errors(self.path), self._transaction():
+            self._insert_look({"is_planned": True, **asdict(look)})
+
+    def _insert_look(self, look: Mapping[str, Any]) -> None:
+        timed = {**look, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        self._connection.execute("INSERT INTO looks (look) VALUES (?)", (json.dumps(timed, sort_keys=True),))
+
+    @classmethod
+    def append_look(cls, path: Path, look: Mapping[str, Any]) -> bool:
+        """Store a look that is not planned, at the results of a store that is not open here, also during its run.
+
+        SQLite itself serializes this with the transactions of a run, so the lock of the run is not needed.
+
+        Returns
+        -------
+        bool
+            False if the store cannot be written. Then no run can extend it either.
+        """
+        with translate_errors(path):
+            file = resolve(path)
+            if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
+                return False
+            connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
+            with closing(connection):
+                store = cls(path, connection)
+                with store._transaction():
+                    add_triggers(connection)
+                    store._insert_look({"is_planned": False, **look})
+        return True
 
     def add_session(self, provenance: Mapping[str, Any]) -> None:
         """Start a session: store the provenance of the trials that follow."""

@@ -17,11 +17,13 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.report.build.analysis_results import add_analyses
+from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import analyze, only_complete
+from peekbench.results.looks import look_at
 from peekbench.results.table import load_results
 from peekbench.spec.experiment import canonical, make_spec
 from peekbench.store.writer import Store
@@ -146,11 +148,16 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}", stored=True)
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
+        planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
     results = load_results(path)
-    planned = list(make_trials(spec))
-    analyses = () if results.empty else analyze(
-        results, spec.analyses, allow_incomplete=allow_incomplete or spec.report.allow_incomplete, planned=planned
-    )  # fmt: skip
+    number = None if stopped_at is None else spec.design.look_number(stopped_at)
+    planned = list(make_trials(spec if number is None else spec.at_look(number)))
+    allow_incomplete = allow_incomplete or spec.report.allow_incomplete
+    analyses: tuple[Analysis, ...] = ()
+    if not results.empty:
+        complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
+        looks = look_at(path, complete)
+        analyses = analyze(results, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
     methods = describe_methods(spec)
@@ -158,11 +165,13 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     recorded_sessions = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
     report = Report(
         name=spec.name,
-        headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}",
+        headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
+        + ("" if number is None else f". {describe_stop(spec, results, number)}"),
         warnings=(*warn_of_code_changes(recorded_sessions), *_warn_of_missing_renderer(spec.report.renderer)),
         tables=(
             *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
             *(replace(table, topic="methods") for table in method_tables),
+            *look_tables(planned_looks),
         ),
         failures=tuple(failures),
         provenance=describe_provenance(spec, sessions, sizes),

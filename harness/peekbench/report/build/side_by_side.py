@@ -11,6 +11,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.results.analyze import only_complete, planned_trials
+from peekbench.results.looks import look_at
 from peekbench.results.table import load_results
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
@@ -67,6 +68,7 @@ def _open(path: Path, allow_incomplete: bool) -> Run:
     if results.empty:
         raise ResultsError(f"{path}: no trial is finished; run its spec first")
     complete, warnings = only_complete(results, planned_trials(path), allow_incomplete=allow_incomplete)
+    look_at(path, complete)
     if not is_store(path):
         return Run(path.stem, path, complete, warnings)
     with Store.open(path) as store:

@@ -1,0 +1,121 @@
+"""Runs a spec whose design plans looks: analyzes the results at each of them, and stops if all verdicts are settled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import Progress, RunSummary
+from peekbench.execution.runner import run as run_trials
+from peekbench.records.looks import Looks, PlannedLook
+from peekbench.results.analyze import only_complete, run_analysis
+from peekbench.results.looks import first_maximum, fractions_until
+from peekbench.results.table import load_results
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.writer import Store
+
+
+def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+    """Analyze the trials up to a planned look, and decide whether the run stops there.
+
+    The look depends only on these trials and on earlier looks, so it does not depend on workers or interruptions.
+
+    Parameters
+    ----------
+    path
+        Store of the run.
+    spec
+        Its spec, whose design plans looks.
+    number
+        Number of the look, from 1.
+
+    Returns
+    -------
+    PlannedLook
+        Its decisions are those of the spec's first analysis that sees looks.
+
+    Raises
+    ------
+    ResultsError
+        If trials before this look are missing, and the spec does not allow that.
+    """
+    stop = spec.design.stop
+    assert stop is not None
+    stage = spec.at_look(number)
+    with Store.open(path, verified=False) as store:
+        recorded = store.looks()
+    maximum = first_maximum(recorded, spec.design)
+    fraction = spec.design.look_fractions()[number - 1] * spec.design.largest / maximum
+    results = load_results(path)
+    results = results[results["subsample"] < results["num_test"].map(stage.design.repeats)].reset_index(drop=True)
+    results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
+    looks = Looks(stop.method, fractions_until(recorded, fraction), maximum)
+    analysis = run_analysis(next(each for each in spec.analyses if each.entry.sees_looks), results, warnings, looks)
+    decisions = {
+        verdict.method: verdict.decision
+        for verdict in analysis.verdicts
+        if verdict.effect == "bias" and not verdict.control
+    }
+    stops = bool(decisions) and all(decision.startswith(stop.at) for decision in decisions.values())
+    return PlannedLook(stage.design.largest, maximum, fraction, decisions, stops)
+
+
+def run(
+    spec: ExperimentSpec,
+    *,
+    store: str | Path | None = None,
+    progress: Progress | None = None,
+    keep_going: bool = False,
+) -> RunSummary:
+    r'''Run the trials of a spec that its store does not have yet.
+
+    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled.
+
+    Parameters
+    ----------
+    spec
+        The spec, for example from `peekbench.load_spec`.
+    store
+        The SQLite file; `runs/<name>.sqlite` by default.
+    progress
+        Receives the progress of the run.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
+
+    Returns
+    -------
+    RunSummary
+        The store, the numbers of trials, and the last planned look.
+
+    Raises
+    ------
+    DataError
+        Before any trial, if data are unavailable or too small. Also if data change during the run.
+    PluginError
+        Before any trial, if a method does not support a task.
+    StoreError
+        Before any trial, if the store belongs to another experiment. Also if the store cannot be written later.
+    KeyboardInterrupt
+        On Ctrl-C. Finished trials are stored.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from peekbench import load_spec
+    >>> spec = """
+    ... name: tickets
+    ... seed: 1
+    ... tasks: [{use: files, options: {path: tickets.csv}}]
+    ... methods: [controls.null]
+    ... design: {num_train: 4, num_test: 10, num_subsamples: 2}
+    ... executor: {use: local, options: {workers: 1}}
+    ... """
+    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tickets.csv").write_text("\n".join(["text,label", *rows]))
+    ...     _ = Path(folder, "tickets.yaml").write_text(spec)
+    ...     summary = run(load_spec(Path(folder, "tickets.yaml")), store=Path(folder, "tickets.sqlite"))
+    >>> summary.finished
+    2
+    '''
+    return run_trials(spec, store=store, progress=progress, keep_going=keep_going, take_look=take_planned_look)

@@ -1,0 +1,147 @@
+"""Looks at a run: planned ones, at which it stops, and reports after which it was extended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from peekbench import ExperimentSpec, PeekbenchError, analyze, run
+from peekbench.execution.runner import NullProgress
+from peekbench.plugins.protocols import Outcome
+from peekbench.records import Looks
+from peekbench.report import report_of_ranking, report_of_run
+from peekbench.results import load_results
+from peekbench.results.looks import look_at
+from peekbench.store.writer import Store
+
+MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
+
+
+def sequential(make_spec: MakeSpec, *, maximum: int = 12, methods: Any = ("toy.constant",), **stop: Any) -> Any:
+    """Return a spec with planned looks; `toy.constant` is equivalent at once, and `toy.vote` is undecided for long."""
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": maximum, "stop": {"looks": 4, **stop}}
+    return make_spec(design=design, methods=methods)
+
+
+def design_of(num_subsamples: int) -> dict[str, Any]:
+    return {"design": {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}}
+
+
+@pytest.mark.slow
+def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spec: MakeSpec) -> None:
+    spec = sequential(make_spec)
+    summary = run(spec)
+    assert summary.look is not None
+    assert (summary.is_settled, summary.finished, summary.planned) == (True, 6, 24)
+    assert (summary.look.subsamples, summary.look.maximum, summary.look.decisions) == (
+        3,
+        12,
+        {"toy.constant": "equivalent"},
+    )
+    report = report_of_run(summary.store)
+    assert "6 of 6 trials done. Stopped at look 1 of 4, at 3 of at most 12 subsamples" in report.headline
+    assert "saved 18 trials, 54 fits" in report.headline
+    assert report.verdicts[0].looks == (
+        "This is look 1, at 25% of at most 12 subsamples; the interval accounts for all looks."
+    )
+    assert next(table for table in report.tables if table.title == "Planned looks").rows == (
+        (1, 3, 0.25, "equivalent", "stopped"),
+    )
+    assert report_of_ranking([summary.store]).warnings == ()
+    assert analyze(summary.store)[0].verdicts == report.verdicts[:1]
+    assert run(spec).finished == 0
+
+    more = run(sequential(make_spec, methods=("toy.constant", "toy.vote")))
+    assert more.finished == 42  # 18 of the first method and 24 of the second, which nothing settles
+    assert not more.is_settled
+    with Store.open(summary.store) as store:
+        assert [look.subsamples for look in store.planned_looks()] == [3, 3, 6, 9]
+        assert store.stopped_at() is None
+
+
+class InterruptAfter(NullProgress):
+    def __init__(self, trials: int) -> None:
+        self.left = trials
+
+    def advance(self, outcome: Outcome) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
+    spec = sequential(make_spec, methods=("toy.constant", "toy.vote"))
+    whole = run(spec, store="whole.sqlite")
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, store="parts.sqlite", progress=InterruptAfter(15))  # in the second stage
+    parts = run(spec, store="parts.sqlite")
+    assert 0 < parts.resumed < 48
+    with Store.open(whole.store) as first, Store.open(parts.store) as second:
+        assert first.done() == second.done()
+        assert first.planned_looks() == second.planned_looks()
+    reports = [report_of_run(each.store) for each in (whole, parts)]
+    assert reports[0].verdicts == reports[1].verdicts
+    assert reports[0].verdicts[0].looks.startswith("This is look 4, at 100%")
+
+
+def test_no_look_is_taken_while_trials_are_missing(make_spec: MakeSpec) -> None:
+    faulty = {"use": "toy.faulty", "options": {"error": "raise"}}
+    summary = run(sequential(make_spec, methods=("toy.constant", faulty)))
+    assert (summary.failed, summary.look) == (6, None)
+
+
+def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpec) -> None:
+    with pytest.raises(PeekbenchError, match=r"num_test 30: 12 before, 16 now; the levels of its planned looks depend"):
+        for maximum in (12, 16):
+            run(sequential(make_spec, maximum=maximum))
+    open_ended = {"methods": ["toy.vote"], "method": "confidence_sequence", "at": ["equivalent"]}
+    for maximum in (4, 8):
+        store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
+        looks = look_at(store, load_results(store))
+    assert looks == Looks("confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
+
+
+def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> None:
+    store = run(make_spec(**design_of(4))).store
+    before = report_of_run(store).verdicts[0]
+    assert report_of_run(store).verdicts[0] == before
+    assert (before.looks, before.valid_low) == ("", None)
+    analyze(store)
+    with Store.open(store) as opened:
+        assert len(opened.looks()) == 1
+    run(make_spec(**design_of(6)))
+    (summary,) = analyze(store, ["summary"])
+    verdict = summary.verdicts[0]
+    assert "extended to 12 trials after reports on 8, for which the verdict" in verdict.looks
+    assert verdict.sentence.endswith(verdict.looks)
+    assert verdict.low is not None and verdict.valid_low is not None and verdict.valid_high is not None
+    assert verdict.valid_low < verdict.low < verdict.valid_high
+    (table,) = [table for table in summary.tables if table.title.startswith("Repeated looks")]
+    assert [row[0] for row in table.rows] == ["toy.vote", "toy.constant"]
+
+
+def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planned(make_spec: MakeSpec) -> None:
+    store = run(make_spec(**design_of(4))).store
+    results = load_results(store)
+    look_at(store, results[results["subsample"] < 2])
+    assert look_at(store, results) == Looks()
+    run(make_spec(**design_of(5)))
+    assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
+
+
+def test_looks_at_a_store_that_cannot_be_written_are_not_recorded(make_spec: MakeSpec) -> None:
+    store = run(make_spec()).store
+    Path("link.sqlite").hardlink_to(store)
+    content = store.read_bytes()
+    assert report_of_run(store).verdicts
+    assert store.read_bytes() == content
+
+
+def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> None:
+    design = {**design_of(4)["design"], "stop": {"looks": 2}}
+    with pytest.raises(PeekbenchError, match=r"design.stop: no analysis of this spec accounts for repeated looks"):
+        make_spec(design=design, analyses=["permutation"])
