@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from peekbench import DataError
 
 MAX_LISTED = 30  # columns that a message lists
+MAX_NAME = 100  # characters of a name that is compared with those of columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
         available = ", ".join(map(short_repr, header[:MAX_LISTED])) or "none"
         if len(header) > MAX_LISTED:
             available += f" and {len(header) - MAX_LISTED} more"
+        close = get_close_matches(column[:MAX_NAME], header, n=1) if column not in header else []
+        hint = f"did you mean {close[0]}? A" if close else "a"
         raise DataError(
-            f"{path}: {problem} {column!r}; available columns: {available}. Set `text` and `label` to two of them"
+            f"{path}: {problem} {column!r}; {hint}vailable columns: {available}. Set `text` and `label` to two of them"
         )
     return header.index(column)

@@ -14,6 +14,7 @@ from peekbench.data import hash_rows
 from peekbench.formatting import pluralize
 from peekbench.records import Split
 from peekbench_files.labels import assign_classes, label_key
+from peekbench_files.nearest import suggest_file
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import read
 from peekbench_files.row import Row
@@ -39,6 +40,12 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         class, the rows have fewer than two classes, or a split has no rows.
     """
     paths = [_resolve(path, folders) for path in (options.path, options.test_path) if path is not None]
+    for path in paths:
+        if not path.exists():
+            remedy = suggest_file(path, folders.spec) or "check the path."
+            raise DataError(
+                f"cannot read {path}: No such file or directory; {remedy} Relative paths start at the spec's folder"
+            )
     contents = [read(path, [*options.text, options.label], options) for path in paths]
     examples = [
         example

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
@@ -46,7 +47,9 @@ def list_lines(heading: str) -> Iterator[str]:
     if heading == "plugins":
         return _plugin_lines()
     if heading not in kinds:
-        raise PluginError(f"cannot list {heading!r}; choose from: all, plugins, {', '.join(kinds)}")
+        close = get_close_matches(heading.lower(), [*kinds, "plugins"], n=1)
+        remedy = f"did you mean {close[0]}?" if close else f"choose from: all, plugins, {', '.join(kinds)}"
+        raise PluginError(f"cannot list {heading!r}; {remedy}")
     kind = kinds[heading]
     return _task_lines() if kind == kind_of(DataSourceEntry) else _kind_lines(kind)
 
@@ -130,12 +133,15 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         known facts instead.
     """
     plugin_name, entry_name = registry.split_name(use)
+    if plugin_name not in registry.installed() and (nearest := registry.suggest(use)):
+        raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
     use = registry.join_name(plugin_name, entry_name)
     if not entries:
         offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
-        raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; it offers: {', '.join(offered)}")
+        remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
+        raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
     for kind, entry in entries:
         yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):

@@ -7,9 +7,9 @@ affects only the specs that name it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -21,7 +21,10 @@ from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import hookspecs
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
+from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
+
+MAX_LISTED = 12  # entries of a plugin that a message lists
 
 DISTRIBUTION = "peekbench"
 """Distribution of the core, whose own plugins are the defaults."""
@@ -99,8 +102,9 @@ def load(name: str) -> Plugin:
 
 def _only_entry_point(name: str) -> EntryPoint:
     if name not in installed():
+        nearest = find_nearest(name, installed())
         raise PluginError(
-            f"no plugin {name!r} is installed{_suggestion(name, installed())}; "
+            f"no plugin {name!r} is installed{f' (did you mean {nearest!r}?)' if nearest else ''}; "
             f"installed: {', '.join(installed()) or 'none'}. Install the plugin with `pip install`"
         )
     point, *others = installed()[name]
@@ -201,6 +205,8 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """
     kind = kind_of(entry_type)
     plugin_name, entry_name = split_name(use)
+    if plugin_name not in installed() and (nearest := suggest(use, kind)):
+        raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = load(plugin_name)
     offers = plugin.offers[kind.name]
     entry = offers.get(entry_name)
@@ -208,10 +214,50 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
         return entry
     if entry is not None:
         raise PluginError(f"{use!r} is a group of {kind.plural} and is not allowed here; name one of its members")
-    others = [other for other in KINDS if entry_name in plugin.offers[other.name]]
-    hint = f" ({use!r} is among the {others[0].plural})" if others else _suggestion(entry_name, offers)
-    names = f"{plugin_name} offers: {', '.join(sorted(offers))}" if offers else f"{plugin_name} offers none"
-    raise PluginError(f"no {kind.name} {use!r}{hint}; {names}")
+    for other in KINDS:
+        if entry_name in plugin.offers[other.name]:
+            raise PluginError(f"no {kind.name} {use!r}; it is one of the {other.plural}: move it to {other.heading}")
+    names = [join_name(plugin_name, name) for name in sorted(offers)]
+    if use == plugin_name and names:
+        raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_shorten(names)}")
+    nearest = suggest(use, kind)
+    raise PluginError(f"no {kind.name} {use!r}; {nearest or f'{plugin_name} offers: {_shorten(names)}'}")
+
+
+def suggest(use: str, kind: PluginKind | None = None) -> str:
+    """Return a question that names the installed entry with the most similar name; empty if there is none.
+
+    Parameters
+    ----------
+    use
+        Name that no entry has, such as 'lsa' or 'clasic.lsa'.
+    kind
+        Kind of the entry. Entries of other kinds are named only if nothing but the plugin differs.
+
+    Examples
+    --------
+    >>> suggest("lsa")
+    'did you mean classic.lsa?'
+    """
+    names = {each: _names(each, tuple(installed())) for each in KINDS}
+    others = [name for each in KINDS for name in names[each]]
+    nearest = find_nearest(use, others if kind is None else names[kind]) or find_nearest(use, others, exact=True)
+    return f"did you mean {nearest}?" if nearest else ""
+
+
+@cache
+def _names(kind: PluginKind, plugins: Sequence[str]) -> list[str]:
+    """Return the names of all entries of a kind that plugins have; broken plugins are left out."""
+    names = []
+    for plugin in plugins:
+        with suppress(PluginError):
+            names += [join_name(plugin, name) for name in sorted(load(plugin).offers[kind.name])]
+    return names
+
+
+def _shorten(names: Sequence[str]) -> str:
+    others = f" and {len(names) - MAX_LISTED} others" if len(names) > MAX_LISTED else ""
+    return (", ".join(names[:MAX_LISTED]) or "none") + others
 
 
 def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
@@ -256,8 +302,3 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
         if names:
             raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
     raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
-
-
-def _suggestion(name: str, among: Mapping[str, object]) -> str:
-    close = get_close_matches(name, among, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -12,7 +12,7 @@ from peekbench.errors import ResultsError, SpecError
 from peekbench.records.trials import Trial
 from peekbench.spec.base import Counts, Name, SpecModel
 from peekbench.spec.components import AnalysisSpec
-from peekbench.spec.error_messages import describe, shorten
+from peekbench.spec.error_messages import Written, describe, shorten
 from peekbench.spec.report import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -113,10 +113,11 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
+    raw = read_yaml(text, str(path))
     try:
-        return AnalysisOnlySpec.model_validate(read_yaml(text, str(path)))
+        return AnalysisOnlySpec.model_validate(raw)
     except ValidationError as error:
         raise SpecError(
-            f"{path} is invalid:\n{describe(error, AnalysisOnlySpec)}\n"
+            f"{path} is invalid:\n{describe(error, Written(AnalysisOnlySpec, raw))}\n"
             "A spec of analyses has the keys name and analyses, and optionally only and report"
         ) from error

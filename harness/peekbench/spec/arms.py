@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
@@ -46,12 +47,18 @@ def _read_arm(value: Any) -> Any:
         share = value["mix"]
         if isinstance(share, float) and 0 < share < 1:
             if round(share, DOSE_DIGITS) != share:
-                raise ValueError(f"mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
+                raise ValueError(f".mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
             return Arm(kind="mix", mix=share)
-        raise ValueError(f"mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test)")
+        percent = isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100
+        remedy = f"; write {share / 100:g}" if percent else ""
+        raise ValueError(f".mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}")
     if isinstance(value, Arm):
         return value
-    raise ValueError(f"{reprlib.repr(value)} is not an arm; arms are base, extra, test, and doses such as `mix: 0.25`")
+    names = [BASE.name, EXTRA.name, TEST.name]
+    close = get_close_matches(value[:10].lower(), names, n=1) if isinstance(value, str) else []
+    dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
+    remedy = f"did you mean {close[0]}?" if close else f"arms are base, extra, test, and doses such as `mix: {dose}`"
+    raise ValueError(f"{reprlib.repr(value)} is not an arm; {remedy}")
 
 
 ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]

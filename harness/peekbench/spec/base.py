@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
 
 
 def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return value
+    raise PydanticCustomError("counts_type", "Input should be a whole number or a list of them")
 
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]

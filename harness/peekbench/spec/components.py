@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
@@ -15,7 +17,7 @@ from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry
 from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
-from peekbench.spec.error_messages import OptionsError, describe, shorten
+from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
@@ -79,6 +81,11 @@ class Component(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_name(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and len(value) == 1 and not value.keys() & cls.model_fields.keys():
+            ((use, options),) = value.items()
+            if isinstance(options, Mapping | None) and "." in str(use):
+                inner = ", ".join(f"{name}: {shorten(str(option), 40)}" for name, option in (options or {}).items())
+                raise ValueError(f"an entry names its plugin with `use`: write {{use: {use}, options: {{{inner}}}}}")
         return {"use": value} if isinstance(value, str) else value
 
     @field_validator("use")
@@ -126,6 +133,18 @@ class NamedComponent(Component):
         return info.data.get("use", "unnamed") if name == "" else name
 
 
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
+
+
+def _find_readers() -> Iterator[str]:
+    """Iterate over the data sources that have the option `path`; broken plugins are left out."""
+    for plugin in registry.installed():
+        with suppress(PluginError):
+            for name, entry in registry.load(plugin).entries(DataSourceEntry).items():
+                if "path" in entry.options.model_fields:
+                    yield registry.join_name(plugin, name)
+
+
 class TaskSpec(NamedComponent):
     """A task of an experiment."""
 
@@ -133,6 +152,15 @@ class TaskSpec(NamedComponent):
 
     num_test: Counts = ()
     """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
+
+    @field_validator("use", mode="before")
+    @classmethod
+    def _check_is_no_file(cls, use: Any) -> Any:
+        if isinstance(use, str) and use.lower().endswith(DATA_SUFFIXES):
+            reader = next(_find_readers(), "PLUGIN")
+            remedy = f"write {{use: {reader}, options: {{path: {use}}}}}"
+            raise ValueError(f"{shorten(repr(use), 100)} is a file, not a data source; {remedy}")
+        return use
 
     @field_validator("num_test")
     @classmethod
@@ -165,7 +193,9 @@ class MethodSpec(NamedComponent):
                 try:
                     merge(options, differing)
                 except ValidationError as error:
-                    raise ValueError(f"[{task}] is invalid:\n{describe(error, type(options))}") from error
+                    raise ValueError(
+                        f"[{task}] is invalid:\n{describe(error, Written(type(options), differing))}"
+                    ) from error
         frozen: dict[str, dict[str, Any]] = freeze(by_task)
         return frozen
 
@@ -281,7 +311,9 @@ def parse_options(text: str) -> dict[str, Any]:
     """
     raw = read_yaml(text, "options")
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{name: value}}'")
+        pairs = re.findall(r"(\w+) *[=:] *([^\s,]+)", shorten(text, 200))
+        example = ", ".join(f"{name}: {value}" for name, value in pairs or [("name", "value")])
+        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{{example}}}'")
     return raw
 
 
@@ -305,4 +337,6 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
     try:
         return model.model_validate({"use": use, "options": options})
     except ValidationError as error:
-        raise SpecError(f"{use} is invalid:\n{describe(error, model)}") from error
+        raise SpecError(
+            f"{use} is invalid:\n{describe(error, Written(model, {'use': use, 'options': options}))}"
+        ) from error

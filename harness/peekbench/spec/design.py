@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from peekbench.spec.base import Count, Counts, SpecModel, freeze, sort_sizes
 from peekbench.spec.stopping import Stop
@@ -46,8 +47,13 @@ class Design(SpecModel):
 
     @field_validator("num_subsamples", mode="before")
     @classmethod
-    def _validate_one_form(cls, repeats: Any) -> Any:
+    def _validate_one_form(cls, repeats: Any, info: ValidationInfo) -> Any:
         """Validate the form that was written, so that an error message describes that form only."""
+        if isinstance(repeats, list | tuple):
+            sizes = info.data.get("num_test", ())
+            pairs = [f"{size}: {number}" for size, number in zip(sizes, repeats, strict=False)]
+            example = f"{{{', '.join(pairs)}}}" if len(sizes) == len(repeats) else "{50: 100, 500: 20}"
+            raise ValueError(f"{reprlib.repr(repeats)} is a list; give one number, or one by num_test: {example}")
         if not isinstance(repeats, Mapping):
             return _ONE_NUMBER.validate_python(repeats)
         by_num_test = _BY_NUM_TEST.validate_python(repeats)
@@ -64,8 +70,8 @@ class Design(SpecModel):
     def _check_each_size_has_repeats(self) -> Design:
         if isinstance(self.num_subsamples, dict) and set(self.num_subsamples) != set(self.num_test):
             raise ValueError(
-                f"num_subsamples has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; "
-                "give one entry for each num_test, or one number for all"
+                f".num_subsamples: has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; "
+                f"give one entry for each num_test, {list(self.num_test)}, or one number for all"
             )
         return self
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from itertools import islice
-from types import MappingProxyType
-from typing import Any, get_args, get_origin
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-PLACED = re.compile(r"(\w*)\[(\d+)\]\.(\w+): ")
+from peekbench.spec.suggestions import suggest_option
+from peekbench.spec.value_errors import describe_value
+
+PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.(\w+): ")
 MAX_LISTED = 20  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
-MAX_DEPTH = 3  # levels of nested options that suggestions name
-NO_POSITIONS: Mapping[str, Sequence[int]] = MappingProxyType({})
+EXAMPLES = {
+    "name": "name: my_experiment",
+    "design": "design: {num_train: 50, num_test: 200, num_subsamples: 20}",
+    "num_train": "num_train: 50",
+    "num_test": "num_test: 200",
+    "num_subsamples": "num_subsamples: 20",
+    "tasks": "tasks: [PLUGIN.TASK]",
+    "methods": "methods: [PLUGIN.METHOD]",
+    "use": "use: PLUGIN.NAME",
+    "executor.use": "use: local",
+}
 
 
 class OptionsError(ValueError):
@@ -29,56 +38,87 @@ class OptionsError(ValueError):
         self.error = error
 
 
-def describe(
-    error: ValidationError,
-    model: type[BaseModel],
-    at: tuple[int | str, ...] = (),
-    positions: Mapping[str, Sequence[int]] = NO_POSITIONS,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a user wrote: the validated value, its place in the spec, and where its parts came from."""
+
+    model: type[BaseModel]
+    """Model that was validated; its fields are suggested for misspelled options."""
+    value: Any = None
+    """Value that was validated, as plain values; None if it is unknown."""
+    at: tuple[int | str, ...] = ()
+    """Place of the value in the spec."""
+    positions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """For lists in which a group was replaced by its members: position in the user's own list of each item."""
+
+    def place(self, loc: Sequence[int | str]) -> tuple[int | str, ...]:
+        """Return the place of an error as it was written: without the position in a list that is a single value."""
+        match loc:
+            case (str(group), int(position), *rest) if group in self.positions:
+                loc = (group, self.positions[group][position], *rest)
+        value, steps = self.value, []
+        for step in loc:
+            if step == "[key]" or (isinstance(step, int) and value is not None and not isinstance(value, list | tuple)):
+                continue  # '[key]' is pydantic's mark of an error in a mapping's key
+            steps.append(step)
+            value = _get(value, step)
+        return tuple(steps)
+
+
+def describe(error: ValidationError, written: Written) -> str:
     """Return one line for each error: place, problem and remedy.
 
     Parameters
     ----------
     error
         Errors that pydantic found.
-    model
-        Model that was validated; its fields are suggested for misspelled options.
-    at
-        Place of the validated value in the spec.
-    positions
-        For lists in which a group was replaced by its members: position in the user's own list of each item.
+    written
+        What was validated.
     """
-    lines = dict.fromkeys(_describe_each(error, model, at, positions))  # the members of a group have the same errors
-    listed = list(islice(lines, MAX_LISTED))
-    return "\n".join(listed + ([f"  and {len(lines) - MAX_LISTED:,} more errors"] if len(lines) > MAX_LISTED else []))
+    lines: dict[str, None] = {}  # the members of a group have the same errors
+    for num_described, line in enumerate(_describe_each(error, written, ()), start=1):
+        lines[line] = None
+        if len(lines) == MAX_LISTED and (num_left := _count(error) - num_described):  # suggestions take time
+            return "\n".join([*lines, f"  and {num_left:,} more errors"])
+    return "\n".join(lines)
 
 
-def _describe_each(
-    error: ValidationError, model: type[BaseModel], at: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]
-) -> Iterator[str]:
+def _count(error: ValidationError) -> int:
+    details = [detail for detail in error.errors(include_url=False) if not _is_implied(detail)]
+    causes = (detail.get("ctx", {}).get("error") for detail in details)
+    return sum(_count(cause.error) if isinstance(cause, OptionsError) else 1 for cause in causes)
+
+
+def _is_implied(detail: Any) -> bool:
+    """Return whether the items of a list that is too short have errors of their own."""
+    return detail["type"] == "too_short" and bool(detail["input"])
+
+
+def _describe_each(error: ValidationError, written: Written, outer: tuple[int | str, ...]) -> Iterator[str]:
     for detail in error.errors(include_url=False):
-        loc = (*at, *detail["loc"])
+        loc = (*outer, *detail["loc"])
         cause = detail.get("ctx", {}).get("error")
-        if detail["type"] == "too_short" and detail["input"]:  # the items have errors of their own
+        if _is_implied(detail):
             continue
         if isinstance(cause, OptionsError):
-            yield from _describe_each(cause.error, cause.model, loc, positions)
+            yield from _describe_each(cause.error, written, loc)
             continue
         message = detail["msg"].removeprefix("Value error, ")
         if placed := PLACED.match(message):  # from a validator of the whole list, or of the whole spec
             group, position, name = placed.groups()
-            loc = (*loc, *filter(None, [group]), int(position), name)
+            loc = (*loc, *filter(None, [group]), *([int(position)] if position else ()), name)
             message = message[placed.end() :]
+        place = written.place(loc)
         if detail["type"] == "extra_forbidden":
-            message = _unknown_option(model, detail["loc"])
+            message = suggest_option(written.model, written.value, place)
         elif detail["type"] == "too_short":
             message = "is empty; name at least one"
         elif detail["type"] == "missing":
-            message = "is missing; add it"
+            example = EXAMPLES.get(_format_place(loc[-2:]), EXAMPLES.get(str(loc[-1]), ""))
+            message = f"is missing; add it{f', for example `{example}`' if example else ''}"
         elif detail["type"] != "value_error":
-            # YAML has lists, not tuples.
-            message = f"{message.replace('valid tuple', 'valid list')}; got {reprlib.repr(detail['input'])}"
-        yield f"  {_place(loc, positions) or 'spec'}: {shorten(message)}"
+            message = describe_value(detail)
+        yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message)}"
 
 
 def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
@@ -95,48 +135,13 @@ def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
     return f"{text[:part]} ... {text[-part:]}"
 
 
-def _place(loc: tuple[int | str, ...], positions: Mapping[str, Sequence[int]]) -> str:
+def _format_place(place: Sequence[int | str]) -> str:
     """Return a place as users write it: methods[1].options.num_components."""
-    match loc:
-        case (str(group), int(position), *rest) if group in positions:
-            loc = (group, positions[group][position], *rest)
-    # '[key]' is pydantic's mark of an error in a mapping's key.
-    steps = (shorten(step, MAX_NAME) if isinstance(step, str) else step for step in loc if step != "[key]")
+    steps = (shorten(step, MAX_NAME) if isinstance(step, str) else step for step in place)
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
-def _unknown_option(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    """Return a message that names the nearest valid option."""
-    *parents, name = loc
-    for step in parents:
-        if isinstance(step, str) and step in model.model_fields:
-            nested = _nested_models(model.model_fields[step].annotation)
-            if len(nested) != 1:
-                return "no such option; remove it or correct its name"
-            (model,) = nested
-    names = list(_option_names(model))
-    if not names:
-        return "no such option; remove it: there are no options here"
-    by_last_name = {option.rpartition(".")[2]: option for option in reversed(names)}
-    close = get_close_matches(str(name)[:MAX_NAME], [*names, *by_last_name], n=1)
-    if close:
-        return f"no such option; did you mean {by_last_name.get(close[0], close[0])}?"
-    return f"no such option; choose from: {', '.join(name for name in names if '.' not in name)}"
-
-
-def _option_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Iterate over the names of options, with those of nested models as 'outer.inner'."""
-    for name, field in model.model_fields.items():
-        if field.exclude:  # no user writes it
-            continue
-        yield prefix + name
-        nested = [] if get_origin(field.annotation) in (tuple, list, dict) else _nested_models(field.annotation)
-        if prefix.count(".") < MAX_DEPTH and len(nested) == 1:
-            yield from _option_names(nested[0], f"{prefix}{name}.")
-
-
-def _nested_models(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that a type such as `tuple[TaskSpec, ...]` contains."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for argument in get_args(annotation) for model in _nested_models(argument)]
+def _get(value: Any, step: int | str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(step)
+    return value[step] if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value) else None

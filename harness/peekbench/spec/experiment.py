@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +33,7 @@ from peekbench.spec.components import (
     make_component,
 )
 from peekbench.spec.design import Design
-from peekbench.spec.error_messages import describe
+from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.groups import expand_groups, written_positions
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.report import STORED, ReportSpec
@@ -42,6 +43,7 @@ from peekbench.spec.yaml_loader import read_yaml
 # which other plugins are installed. Written as in YAML: a spec looks them up and validates them with its other parts.
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
 DEFAULT_EXECUTOR: Any = "local"
+MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 
 
 def _refuse_unwritten(value: Any) -> Any:
@@ -124,7 +126,10 @@ class ExperimentSpec(SpecModel):
         names = {task.name for task in self.tasks}
         for position, method in enumerate(self.methods):
             for task in sorted(method.by_task.keys() - names):
-                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; correct its name")
+                close = [name for name in sorted(names) if name.endswith(f".{task}")]
+                close += get_close_matches(task[:MAX_NAME], names, n=1)
+                remedy = f"did you mean {close[0]}?" if close else f"the tasks are {', '.join(sorted(names)[:10])}"
+                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; {remedy}")
         return self
 
     @model_validator(mode="after")
@@ -324,7 +329,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
-        message = describe(error, ExperimentSpec, positions=written_positions(raw))
+        message = describe(error, Written(ExperimentSpec, raw, positions=written_positions(raw)))
         raise SpecError(f"{origin} is invalid:\n{message}") from error
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error

@@ -15,7 +15,7 @@ from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
-from peekbench.spec.error_messages import describe
+from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.yaml_loader import read_yaml
 
 SUFFIX = ".lock"
@@ -139,7 +139,7 @@ def pinned_options(lock: Mapping[str, Mapping[str, Any]], group: str, component:
         return model.model_validate({**component.options.model_dump(), **entry["pinned"]})
     except ValidationError as error:
         place = (group, component.name, "pinned")
-        raise SpecError(f"{path} is invalid:\n{describe(error, model, place)}") from error
+        raise SpecError(f"{path} is invalid:\n{describe(error, Written(model, at=place))}") from error
 
 
 def _written_options(component: PinnableSpec) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from peekbench.errors import SpecError
+from peekbench.spec.yaml_errors import describe_yaml_error
 
 MAX_DEPTH = 100  # levels; much deeper ones overflow the stack of the C parser, which ends the process
 MAX_VALUES = 20_000  # numbers, words and collections, counted again for each alias
@@ -45,7 +46,10 @@ def read_yaml(text: str, origin: str) -> Any:
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
     except Exception as error:  # the library raises many types: for `!!bool x` a KeyError
-        message = str(error) if isinstance(error, yaml.YAMLError | ValueError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, yaml.YAMLError):
+            message = describe_yaml_error(error, text)
+        else:
+            message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise SpecError(f"{origin} is not valid YAML: {message[:MAX_MESSAGE]}") from error
 
 

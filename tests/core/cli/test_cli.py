@@ -215,7 +215,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     ("arguments", "message"),
     [
         (["run", "none.yaml"], "cannot read the spec none.yaml: No such file"),
-        (["validate", "bad.yaml"], "methods[0].use: no method 'toy.voet' (did you mean 'vote'?)"),
+        (["validate", "bad.yaml"], "methods[0].use: no method 'toy.voet'; did you mean toy.vote?"),
         (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
         (
             ["validate", "kinds.yaml"],

@@ -59,7 +59,7 @@ def test_errors_of_an_audit_name_it(make_spec: MakeSpec) -> None:
 def test_names_of_audits_are_unique(make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match=r"audits\[1\].name: 'toy.sizes' is taken"):
         make_spec(audits=["toy.sizes", "toy.sizes"])
-    with pytest.raises(SpecError, match=r"audits\[0\].use: no audit 'toy.vote' \('toy.vote' is among the methods\)"):
+    with pytest.raises(SpecError, match=r"audits\[0\].use: no audit 'toy.vote'; it is one of the methods"):
         make_spec(audits=["toy.vote"])
 
 

@@ -213,7 +213,7 @@ def test_name_of_a_plugin_alone_means_its_thing_of_that_name() -> None:
 
 
 def test_error_says_that_a_thing_is_of_another_kind() -> None:
-    with pytest.raises(PluginError, match=r"'toy\.vote' is among the methods"):
+    with pytest.raises(PluginError, match=r"it is one of the methods: move it to methods"):
         registry.find("toy.vote", DataSourceEntry)
     with pytest.raises(PluginError, match="is a group of data sources"):
         registry.find("toy.all", DataSourceEntry)
@@ -276,7 +276,7 @@ def test_show_describes_options_with_type_default_and_meaning() -> None:
     assert "share: float (>= 0, <= 1), default 0.25" in text
     assert "hare of" in text, "the docstring of the option"
     assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
-    with pytest.raises(PluginError, match=r"plugin 'classic' offers no 'lda'; it offers: classic\.lsa"):
+    with pytest.raises(PluginError, match=r"plugin 'classic' offers no 'lda'; did you mean classic\.lsa"):
         "\n".join(describe("classic.lda"))
 
 

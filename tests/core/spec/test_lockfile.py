@@ -156,7 +156,7 @@ def test_error_names_the_place_of_an_invalid_pinned_option(write_spec: Callable[
     lock(path)
     body = lock_path(path).read_text().removeprefix(HEAD).partition("\n")[2]
     write_body(lock_path(path), body.replace("revision: 7", "revision: x"))
-    with pytest.raises(SpecError, match=r"methods\.toy\.short\.pinned\.revision: Input should be a valid integer"):
+    with pytest.raises(SpecError, match=r"methods\.toy\.short\.pinned\.revision: 'x' is not a whole number"):
         load_spec(path)
 
 

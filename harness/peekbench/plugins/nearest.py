@@ -1,0 +1,49 @@
+"""The installed name that is nearest to one that nothing has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MAX_NAME = 100  # characters of a misspelled name that are compared
+SIMILAR = 0.75  # least similarity, between 0 and 1
+
+
+def find_nearest(use: str, names: Iterable[str], *, exact: bool = False) -> str:
+    """Return the name that was probably meant; empty if none is similar.
+
+    Capital letters, hyphens, slashes and a missing or wrong plugin do not matter.
+
+    Parameters
+    ----------
+    use
+        Name as it was written.
+    names
+        Names in the form `plugin.thing`.
+    exact
+        Accept no other misspelling.
+
+    Examples
+    --------
+    >>> find_nearest("LSA", ["classic.lsa", "controls.null"]), find_nearest("controls.nul", ["controls.null"])
+    ('classic.lsa', 'controls.null')
+    """
+    written = _normalize(use[:MAX_NAME].replace("/", ".").replace(" ", "_")).removeprefix("peekbench_")
+    by_name = {_normalize(name): name for name in names}
+    by_last_name: dict[str, str] = {}
+    for key, name in by_name.items():
+        by_last_name.setdefault(key.rpartition(".")[2], name)
+    choices = ((written, by_name), (written.rpartition(".")[2], by_last_name))
+    for key, among in choices:
+        if key in among:
+            return among[key]
+    for key, among in () if exact else choices:
+        # Names of another length cannot be similar, and are many times as fast to leave out here.
+        possible = [name for name in among if 2 * min(len(name), len(key)) >= SIMILAR * (len(name) + len(key))]
+        if close := get_close_matches(key, possible, n=1, cutoff=SIMILAR):
+            return among[close[0]]
+    return ""
+
+
+def _normalize(name: str) -> str:
+    return name.lower().replace("-", "_")
