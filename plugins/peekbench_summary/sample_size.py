@@ -1,70 +1,176 @@
-"""The number of additional subsamples that would probably settle an inconclusive verdict."""
+"""The numbers of additional subsamples that would probably settle an inconclusive verdict, in either way."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import ndtr
+from scipy.stats import chi2, t
 
+from peekbench.formatting import ScoreWords
 from peekbench.records import FloatArray
 from peekbench_stats import welch_satterthwaite
-from peekbench_summary.estimates import mean_over_tasks
+from peekbench_summary.estimates import mean_over_tasks, task_means
 
 ASSURANCE = 0.8
-"""Probability with which the additional subsamples must lead to a verdict."""
+"""Probability with which the additional subsamples must lead to the verdict."""
 MAX_ADDITIONAL = 100_000
 """Largest number of additional subsamples per task that is considered."""
-NUM_CANDIDATES = 400  # numbers tried, evenly spaced on a log scale
+NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
+NUM_VARIANCES = 16  # quantiles that represent what the data leave open about the noise
 
 
-def additional_subsamples(tasks: Sequence[Sequence[float]], level: float, region: float) -> int | None:
-    """Return the fewest additional subsamples per task that lead to a verdict with probability `ASSURANCE`.
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Additional subsamples per task, and the probability of the verdict with them."""
 
-    With a flat prior on the mean bias, the mean after x additional subsamples of each task is nearly normal around
-    today's mean; its variance is the decrease of the squared standard error; each task keeps its standard deviation. A
-    verdict is reached if the later interval lies inside the region or excludes zero.
+    subsamples: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What would settle an inconclusive verdict; None where more than `MAX_ADDITIONAL` subsamples are needed."""
+
+    equivalent: Advice | None
+    """Subsamples after which the verdict is 'equivalent' if there is no bias."""
+    biased: Advice | None
+    """Subsamples after which the verdict is 'biased' in the right direction if the bias is `bias`."""
+    bias: float
+    """Edge of the region on the side observed; the observed mean if the region is empty."""
+
+
+def settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> Settling | None:
+    r"""Return the fewest additional subsamples per task that probably lead to either verdict.
+
+    Given the data so far and an assumed bias, the later mean is a weighted average of today's task means and of new
+    ones around the assumed bias. The data leave the noise open: the variances of all tasks are multiplied by
+    :math:`\nu / \chi^2_\nu`, with the Welch-Satterthwaite degrees of freedom :math:`\nu` of the average, and the
+    probability is averaged over this factor.
 
     Parameters
     ----------
     tasks
         Bias of each subsample, one sequence per task.
     level
-        Nominal coverage of the interval.
+        Coverage of the interval that decides.
     region
         Half-width of the region of practical equivalence.
 
     Returns
     -------
-    int or None
-        None if there is no interval today, or if more than `MAX_ADDITIONAL` subsamples would be needed.
+    Settling or None
+        None if there is no interval today, or no noise.
 
     References
     ----------
-    Predictive power: Spiegelhalter, Freedman and Blackburn (1986), https://doi.org/10.1016/0197-2456(86)90003-6
+    Conditional power: Lachin (2005), https://doi.org/10.1002/sim.2151
     """
     if any(len(task) < 2 for task in tasks):
         return None
-    sizes = np.array([len(task) for task in tasks], dtype="float64")
-    mean = mean_over_tasks(tasks)
-    variances = np.array([np.var(task, ddof=1) for task in tasks])
-    candidates = np.unique(np.geomspace(1, MAX_ADDITIONAL, NUM_CANDIDATES).round())
-    later_sizes = sizes + candidates[:, None]  # (n_candidates, n_tasks)
-    squared_error = (variances / sizes).sum() / len(tasks) ** 2
-    later_squared_error = (variances / later_sizes).sum(axis=1) / len(tasks) ** 2
-    if squared_error == 0:
+    later = _Later.of(tasks, level)
+    if later is None:
         return None
-    degrees = welch_satterthwaite(variances / sizes, sizes - 1)
-    later_degrees = welch_satterthwaite(variances / later_sizes, later_sizes - 1)
-    half_width = t.ppf((1 + level) / 2, later_degrees) * np.sqrt(later_squared_error)
-    spread = np.sqrt(squared_error - later_squared_error)
+    mean = mean_over_tasks(tasks)
+    bias = math.copysign(region, mean) if region else mean
+    within = np.clip(region - later.half_widths, 0, None)
+    no_bias = later.means(0.0)
+    equivalent = ndtr((within - no_bias) / later.spreads) - ndtr((-within - no_bias) / later.spreads)
+    with_bias = later.means(bias) * math.copysign(1.0, mean)
+    biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
+    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), bias)
 
-    def probability_within(bound: FloatArray) -> FloatArray:
-        """Return the probability that the later mean lies between -bound and bound."""
-        limits = np.stack([-bound - mean, bound - mean]) / spread
-        probability: FloatArray = np.diff(t.cdf(limits, degrees), axis=0)[0]
-        return probability
 
-    settled = 1 - probability_within(half_width) + probability_within(np.clip(region - half_width, 0, half_width))
-    enough = np.flatnonzero(settled >= ASSURANCE)
-    return int(candidates[enough[0]]) if len(enough) else None
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """The average bias after additional subsamples; arrays have the shape (n_candidates, n_variances) or broadcast."""
+
+    candidates: FloatArray
+    known: FloatArray
+    """Part of the later mean that today's data determine."""
+    weight: FloatArray
+    """Weight of the assumed bias in the later mean."""
+    spreads: FloatArray
+    """Standard deviation of the later mean, given today's data and the assumed bias."""
+    half_widths: FloatArray
+    """Half-width of the later interval."""
+
+    def means(self, bias: float) -> FloatArray:
+        """Return the expected later mean if this is the bias."""
+        return self.known + self.weight * bias
+
+    @classmethod
+    def of(cls, tasks: Sequence[Sequence[float]], level: float) -> _Later | None:
+        """Combine today's data with each candidate; None without noise."""
+        sizes = np.array([len(task) for task in tasks], dtype="float64")
+        variances = np.array([np.var(task, ddof=1) for task in tasks])
+        if not variances.any():
+            return None
+        degrees = float(welch_satterthwaite(variances / sizes, sizes - 1))
+        factors = degrees / _chi_squared_quantiles(round(degrees, 1))  # (n_variances,)
+        candidates = np.unique(np.geomspace(1, MAX_ADDITIONAL, NUM_CANDIDATES).round())
+        added = candidates[:, None]
+        later_sizes = sizes + added  # (n_candidates, n_tasks)
+        squared_errors = variances / later_sizes
+        later_degrees = welch_satterthwaite(squared_errors, later_sizes - 1)
+        errors = np.sqrt(squared_errors.sum(axis=1)) / len(tasks)
+        # The later estimate of the variance pools today's with that of the new subsamples.
+        new = (candidates / (candidates + sizes.mean() - 1))[:, None]
+        pooled = np.sqrt(1 - new + new * factors)
+        spreads = np.sqrt((added * variances / later_sizes**2).sum(axis=1)) / len(tasks)
+        return cls(
+            candidates,
+            known=(sizes * task_means(tasks) / later_sizes).mean(axis=1)[:, None],
+            weight=(added / later_sizes).mean(axis=1)[:, None],
+            spreads=spreads[:, None] * np.sqrt(factors),
+            half_widths=(t.ppf((1 + level) / 2, later_degrees) * errors)[:, None] * pooled,
+        )
+
+
+@lru_cache(maxsize=1000)
+def _chi_squared_quantiles(degrees: float) -> FloatArray:
+    quantiles: FloatArray = chi2.ppf((np.arange(NUM_VARIANCES) + 0.5) / NUM_VARIANCES, degrees)
+    return quantiles
+
+
+def _first(candidates: FloatArray, probabilities: FloatArray) -> Advice | None:
+    """Return the first candidate, rounded up to two digits, whose average probability is large enough."""
+    averages = probabilities.mean(axis=1)
+    enough = np.flatnonzero(averages >= ASSURANCE)
+    if not len(enough):
+        return None
+    number = int(candidates[enough[0]])
+    unit = 10 ** max(0, len(str(number)) - 2)
+    rounded = math.ceil(number / unit) * unit
+    return Advice(rounded, float(np.interp(rounded, candidates, averages)))
+
+
+def advise(tasks: Sequence[Sequence[float]], level: float, region: float, words: ScoreWords) -> str:
+    """Say what would settle an inconclusive verdict.
+
+    Parameters
+    ----------
+    tasks
+        Bias of each subsample, one sequence per task.
+    level
+        Coverage of the interval that decides.
+    region
+        Half-width of the region of practical equivalence.
+    words
+        Words of the scores.
+    """
+    settling = settle(tasks, level, region)
+    if settling is None:
+        return "draw more subsamples"
+    bias = f"if the bias is {words.format_signed(settling.bias)}{words.unit}, {_needed(settling.biased, 'biased')}"
+    return f"if there is none, {_needed(settling.equivalent, 'equivalent')}; {bias}" if region else bias
+
+
+def _needed(advice: Advice | None, verdict: str) -> str:
+    if advice is None:
+        return f"{verdict!r} takes more than {MAX_ADDITIONAL:,} more subsamples per task"
+    return f"{advice.subsamples:,} more subsamples per task give {verdict!r} with {advice.probability:.0%} probability"

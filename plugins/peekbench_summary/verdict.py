@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import Estimate, estimate_other_tasks, estimate_these_tasks, task_means
 from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD
 from peekbench_summary.region import Region, make_region
-from peekbench_summary.sample_size import MAX_ADDITIONAL, additional_subsamples
+from peekbench_summary.sample_size import advise
 from peekbench_summary.significance_tests import count_biased_tasks
 
 MIN_SUBSAMPLES = 5  # per task, from which the sentence says how many more are needed
@@ -145,7 +144,7 @@ def _state(
     limits = estimate.low, estimate.high
     text = words.state_bias(decision, estimate.mean, limits, level=level, region=half_width, scope=where)
     if decision == "inconclusive":
-        text += f"; {_advise(tasks, level, region.half_width)}"
+        text += f"; {_advise(tasks, level, region.half_width, words)}"
     elif decision != "equivalent":
         smallest = min(abs(estimate.low), abs(estimate.high))
         if smallest < region.half_width:
@@ -177,16 +176,9 @@ def mention_log_loss(verdict: Verdict, tasks: Sequence[Sequence[float]], level: 
     return replace(verdict, sentence=f"{verdict.sentence} However, the log loss {verb} by {change}.")
 
 
-def _advise(tasks: Sequence[Sequence[float]], level: float, region: float) -> str:
-    """Say how many more subsamples would settle an inconclusive verdict."""
-    if min(map(len, tasks)) < MIN_SUBSAMPLES:
-        return "draw more"
-    number = additional_subsamples(tasks, level, region)
-    if number is None:
-        return f"more than {MAX_ADDITIONAL:,} more subsamples per task would be needed to settle it"
-    digits = max(0, len(str(number)) - 2)
-    rounded = math.ceil(number / 10**digits) * 10**digits
-    return f"about {pluralize(rounded, 'more subsample')} per task would probably settle it"
+def _advise(tasks: Sequence[Sequence[float]], level: float, region: float, words: ScoreWords) -> str:
+    """Say what would settle an inconclusive verdict."""
+    return "draw more" if min(map(len, tasks)) < MIN_SUBSAMPLES else advise(tasks, level, region, words)
 
 
 def _describe_tasks(

@@ -14,12 +14,11 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
-from peekbench.results import tidy
+from peekbench.results import decide, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
 from peekbench_summary.estimates import estimate_one_task, estimate_other_tasks, estimate_these_tasks
-from peekbench_summary.sample_size import additional_subsamples
-from peekbench_summary.verdict import decide_from
+from peekbench_summary.sample_size import settle
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -94,21 +93,30 @@ def test_intervals_have_nominal_coverage() -> None:
         assert 0.87 < hits / repeats < 0.93
 
 
-def test_additional_subsamples_settle_as_often_as_predicted() -> None:
-    """Draw biases from a wide range; if the first data are inconclusive, draw the predicted number of subsamples."""
+def test_advised_subsamples_settle_with_the_stated_probability() -> None:
+    """Simulate 400 sets of later subsamples for given first ones, with no bias and with one at the edge."""
     rng = np.random.default_rng(3)
     spreads = np.array([0.02, 0.03, 0.05])
-    settled: list[bool] = []
-    while len(settled) < 250:
-        bias = rng.uniform(-0.03, 0.03)
-        tasks = [rng.normal(bias, spread, 12) for spread in spreads]
-        if decide_from(estimate_these_tasks([list(task) for task in tasks], 0.95), 0.005) != "inconclusive":
-            continue
-        number = additional_subsamples([list(task) for task in tasks], 0.95, 0.005)
-        assert number is not None
-        extended = [[*task, *rng.normal(bias, spread, number)] for task, spread in zip(tasks, spreads, strict=True)]
-        settled.append(decide_from(estimate_these_tasks(extended, 0.95), 0.005) != "inconclusive")
-    assert 0.72 < np.mean(settled) < 0.88
+    first = rng.normal(0.002, spreads[:, None], size=(3, 60))  # so many that the noise is known well
+    settling = settle(first.tolist(), 0.95, 0.005)
+    assert settling is not None
+    for bias, advice, expected in ((0.0, settling.equivalent, "equivalent"), (0.005, settling.biased, "biased up")):
+        assert advice is not None
+        settled = 0
+        for _ in range(400):
+            later = rng.normal(bias, spreads[:, None], size=(3, advice.subsamples))
+            estimate = estimate_these_tasks(np.concatenate([first, later], axis=1).tolist(), 0.95)
+            settled += decide(estimate.low, estimate.high, 0.005) == expected
+        assert advice.probability == pytest.approx(settled / 400, abs=0.07)
+        assert 0.8 <= advice.probability < 0.85
+
+
+def test_advice_is_given_only_where_noise_is_known_and_suffices() -> None:
+    assert settle([[0.1, -0.1], [0.2]], 0.95, 0.005) is None
+    assert settle([[0.1, 0.1], [0.2, 0.2]], 0.95, 0.005) is None
+    without_region = settle([[0.1, -0.1, 0.3]], 0.95, 0.0)
+    assert without_region is not None
+    assert (without_region.equivalent, without_region.bias) == (None, pytest.approx(0.1))
 
 
 def test_regions_in_log_odds_are_converted_to_points() -> None:

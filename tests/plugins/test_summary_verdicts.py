@@ -17,7 +17,6 @@ from peekbench.formatting import format_signed
 from peekbench.records import Unit
 from peekbench.results import paired_scores
 from peekbench_summary.region import Region
-from peekbench_summary.sample_size import additional_subsamples
 from peekbench_summary.significance_tests import count_biased_tasks
 from peekbench_summary.verdict import judge
 
@@ -139,15 +138,20 @@ def test_tasks_whose_biases_are_equal_except_for_rounding_are_counted() -> None:
     assert count_biased_tasks([equal, equal], 0.95) == (2, 0)
 
 
-def test_inconclusive_verdicts_say_how_many_subsamples_would_settle_them(simulate: Simulate) -> None:
+def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
     results = simulate(0.003, subsamples=10, noise=0.03)
     (verdict,) = summarize(results).verdicts
     assert verdict.decision == "inconclusive"
-    match = re.search(r"about ([\d,]+) more subsamples per task would probably settle it", verdict.sentence)
-    assert match is not None
-    assert 10 < int(match[1].replace(",", "")) < 1000
-    assert additional_subsamples([[0.1, -0.1], [0.2]], 0.95, 0.005) is None
+    number = r"([\d,]+) more subsamples per task give {} with 8\d% probability"
+    for pattern in (
+        "if there is none, " + number.format("'equivalent'"),
+        "if the bias is .* " + number.format("'biased'"),
+    ):
+        match = re.search(pattern, verdict.sentence)
+        assert match is not None
+        assert 10 < int(match[1].replace(",", "")) < 1000
     (stricter,) = summarize(results, region=0).verdicts
+    assert "if there is none" not in stricter.sentence
     assert "more subsamples" in stricter.sentence
 
 
