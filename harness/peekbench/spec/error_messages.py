@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from peekbench.spec.suggestions import suggest_option
+from peekbench.spec.suggestions import describe_unknown, find_meant
 from peekbench.spec.value_errors import describe_value
 
 PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.(\w+): ")
@@ -95,11 +95,12 @@ def _is_implied(detail: Any) -> bool:
 
 
 def _describe_each(error: ValidationError, written: Written, outer: tuple[int | str, ...]) -> Iterator[str]:
-    for detail in error.errors(include_url=False):
+    details = [detail for detail in error.errors(include_url=False) if not _is_implied(detail)]
+    unknown = [written.place((*outer, *detail["loc"])) for detail in details if detail["type"] == "extra_forbidden"]
+    meant = {find_meant(written.model, written.value, place) for place in unknown[:MAX_LISTED]}
+    for detail in details:
         loc = (*outer, *detail["loc"])
         cause = detail.get("ctx", {}).get("error")
-        if _is_implied(detail):
-            continue
         if isinstance(cause, OptionsError):
             yield from _describe_each(cause.error, written, loc)
             continue
@@ -110,15 +111,29 @@ def _describe_each(error: ValidationError, written: Written, outer: tuple[int | 
             message = message[placed.end() :]
         place = written.place(loc)
         if detail["type"] == "extra_forbidden":
-            message = suggest_option(written.model, written.value, place)
+            message = describe_unknown(written.model, written.value, place)
         elif detail["type"] == "too_short":
             message = "is empty; name at least one"
         elif detail["type"] == "missing":
-            example = EXAMPLES.get(_format_place(loc[-2:]), EXAMPLES.get(str(loc[-1]), ""))
-            message = f"is missing; add it{f', for example `{example}`' if example else ''}"
+            if place in meant:  # it is there, but misspelled
+                continue
+            message = _describe_missing(written, place)
         elif detail["type"] != "value_error":
             message = describe_value(detail)
         yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message)}"
+
+
+def _describe_missing(written: Written, place: tuple[int | str, ...]) -> str:
+    example = EXAMPLES.get(_format_place(place[-2:]), EXAMPLES.get(str(place[-1]), ""))
+    if example:
+        return f"is missing; add it, for example `{example}`"
+    if "options" in place:
+        component = written.value
+        for step in place[: place.index("options")]:
+            component = _get(component, step)
+        use = component if isinstance(component, str) else _get(component, "use")
+        return f"is missing; add it. `peekbench show {use}` describes the options" if use else "is missing; add it"
+    return "is missing; add it"
 
 
 def shorten(text: str, limit: int = MAX_MESSAGE) -> str:

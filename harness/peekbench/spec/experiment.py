@@ -276,7 +276,11 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SpecError(f"cannot read the spec {path}: {reason}; give the path of a YAML file in UTF-8") from error
+        if isinstance(error, UnicodeDecodeError):
+            line = error.object[: error.start].count(b"\n") + 1
+            reason = f"line {line}: the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file in UTF-8"
+        remedy = "" if isinstance(error, UnicodeDecodeError) else "; give the path of a YAML file in UTF-8"
+        raise SpecError(f"cannot read the spec {path}: {reason}{remedy}") from error
     spec = parse_spec(text, folder=path.absolute().parent, origin=str(path))
     lock = read_lock(lock_path(path)) if locked else {}
     return spec.with_lock(lock, lock_path(path)) if lock else spec
@@ -302,7 +306,10 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     raw = read_yaml(text, origin)
     if not isinstance(raw, dict):
         kind = "empty" if raw is None else f"a {type(raw).__name__}"
-        raise SpecError(f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {kind}")
+        raise SpecError(
+            f"{origin}: a spec is a mapping with name, tasks, methods, design; this is {kind}. Write lines of the form "
+            "`name: value`, without dashes"
+        )
     return make_spec(raw, folder=folder, origin=origin)
 
 

@@ -18,8 +18,8 @@ SURE = 0.8  # similarity of names in other places
 Place: TypeAlias = tuple[int | str, ...]
 
 
-def suggest_option(model: type[BaseModel], value: Any, place: Place) -> str:
-    """Return a message about an option that does not exist, with the nearest valid one and its place.
+def find_meant(model: type[BaseModel], value: Any, place: Place) -> Place | None:
+    """Return the place of the option that was meant by one that does not exist; None if no name is similar.
 
     Parameters
     ----------
@@ -32,16 +32,27 @@ def suggest_option(model: type[BaseModel], value: Any, place: Place) -> str:
     """
     *parent, written = place
     name = str(written)[:MAX_NAME]
-    options = [option for option in dict.fromkeys(_iterate_options(model, value)) if option != place[: len(option)]]
+    options = _options_near(model, value, place)
     inside = [option for option in options if option[: len(parent)] == tuple(parent)]
-    here = [option for option in inside if len(option) == len(parent) + 1]
-    nested = [option for option in inside if option not in here]
-    nearest = _nearest(name, here, 0.6) or _nearest(name, nested, 0.6) or _nearest(name, options, SURE, near=parent)
-    if nearest is not None:
-        return f"no such option; {_ask(nearest, place)}"
+    here = [option for option in inside if len(option) == len(place)]
+    nested = [option for option in inside if len(option) > len(place)]
+    return _nearest(name, here, 0.6) or _nearest(name, nested, 0.6) or _nearest(name, options, SURE, near=parent)
+
+
+def describe_unknown(model: type[BaseModel], value: Any, place: Place) -> str:
+    """Return a message about an option that does not exist, with the one that was meant; see `find_meant`."""
+    meant = find_meant(model, value, place)
+    if meant is not None:
+        return f"no such option; {_ask(meant, place)}"
+    here = [str(option[-1]) for option in _options_near(model, value, place) if option[:-1] == place[:-1]]
     if not here:
         return "no such option; remove it: there are no options here"
-    return f"no such option; choose from: {', '.join(str(option[-1]) for option in here)}"
+    return f"no such option; choose from: {', '.join(here)}"
+
+
+def _options_near(model: type[BaseModel], value: Any, place: Place) -> list[Place]:
+    """Return the places of all options, except of those that contain a place."""
+    return [option for option in dict.fromkeys(_iterate_options(model, value)) if option != place[: len(option)]]
 
 
 def _nearest(name: str, options: Sequence[Place], cutoff: float, near: Sequence[int | str] = ()) -> Place | None:
@@ -86,8 +97,8 @@ def _iterate_options(model: type[BaseModel], value: Any, place: Place = ()) -> I
                 for position, item in enumerate(items):
                     yield from _iterate_options(nested, item, (*place, name, position))
         elif get_origin(field.annotation) is not dict and len(nested_models := _nested_models(field.annotation)) == 1:
-            if written is None and isinstance(field.default, str):  # the default of a component is its name
-                written = field.default
+            if isinstance(field.default, str):  # the default of a component is its name
+                written = {"use": field.default, **(written if isinstance(written, Mapping) else {})}
             yield from _iterate_options(nested_models[0], written, (*place, name))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from peekbench.spec.base import NAME
 
 NAME_IN_WORDS = "a name of letters, digits, '_', '-' and '.' that starts with a letter or a digit"
-NUMBER = re.compile(r"[+-]?\d[\d,_ ]*(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}([,_ ]\d{3})+)(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 ASSIGNMENT = re.compile(r"(\w+) *= *(\S+)")
 MAX_LENGTH = 60  # characters of a value that a remedy writes out
 LIMITS = {
@@ -46,20 +46,23 @@ def describe_value(detail: Mapping[str, Any]) -> str:
     if kind == "literal_error":
         return _describe_choice(value, re.findall(r"'([^']*)'", context["expected"]))
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
-        return f"{reprlib.repr(value)} is not {NAME_IN_WORDS}"
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", value[:MAX_LENGTH]).strip("_.-")
+        return f"{reprlib.repr(value)} is not {NAME_IN_WORDS}" + (f"; write {name}" if name else "")
     for types, expected, suggest in EXPECTED:
         if kind in types:
             remedy = suggest(value)
-            return f"{reprlib.repr(value)} is not {expected}" + (f"; {remedy}" if remedy else "")
+            return f"{_format(value)} is not {expected}" + (f"; {remedy}" if remedy else "")
     return f"{detail['msg'].replace('valid tuple', 'valid list')}; got {reprlib.repr(value)}"
 
 
 def _describe_counts(value: Any) -> str:
     """Return a message about a value that is neither a whole number nor a list of them."""
-    expected = f"{reprlib.repr(value)} is not a whole number or a list of them"
+    expected = f"{_format(value)} is not a whole number or a list of them"
     remedy = _write_number(value)
+    if isinstance(value, float) and 0 < value < 1:
+        remedy = "give a number of texts, not a share"
     parts = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else []
-    if len(parts) > 1 and all(map(str.isdecimal, parts)):
+    if len(parts) > 1 and all(part.isdecimal() and not part.startswith("0") for part in parts):
         listed = f"[{', '.join(parts)}]"
         remedy = f"{remedy} or {listed}" if remedy else f"write {listed}"
     return f"{expected}; {remedy}" if remedy else expected
@@ -73,6 +76,12 @@ def _describe_choice(value: Any, choices: list[str]) -> str:
     else:
         remedy = f"did you mean {close[0]}?" if close else "choose one of them"
     return f"{reprlib.repr(value)} is not one of {', '.join(choices)}; {remedy}"
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, list | tuple) else reprlib.repr(value)
 
 
 def _write_number(value: Any) -> str:
