@@ -140,6 +140,8 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     use = registry.join_name(plugin_name, entry_name)
     if not entries:
         offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
+        if entry_name == plugin_name:
+            raise PluginError(f"{use!r} is a plugin; name one of its entries: {', '.join(offered)}")
         remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
         raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
     for kind, entry in entries:

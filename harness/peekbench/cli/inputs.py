@@ -13,6 +13,7 @@ from peekbench.cli.file_kinds import FileKind, identify
 from peekbench.cli.output import echo
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.spec.base import NAME
+from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import canonical, load_spec, make_spec
 from peekbench.store.files import RUNS
 
@@ -55,6 +56,21 @@ def find_scores(argument: str) -> Path:
     if kind.words == "a text file":  # its own reader says what it lacks
         return path
     raise _refuse(path, kind, "scores; give a run, a CSV or Parquet file, or a folder of files")
+
+
+def check_new_store(path: Path) -> None:
+    """Refuse a file of another kind where a run should be stored.
+
+    Raises
+    ------
+    PeekbenchError
+        If the file exists and is not a store.
+    """
+    kind = identify(path) if path.is_file() else None
+    if kind is not None and kind.role != "store" and kind.words != "an empty file":
+        raise PeekbenchError(
+            f"--store {path} is {kind.words}, not a store; give the path of a store, or of a file that does not exist"
+        )
 
 
 def find_spec(argument: Path) -> Path:
@@ -176,9 +192,13 @@ def _warn_of_changes(path: Path, store: Path) -> None:
         return
     changed = [key for key in written if key not in IRRELEVANT and written[key] != stored.get(key)]
     if changed:
+        other = bool(incompatible_changes(stored, written))
+        remedy = (
+            "To run it, give the spec another name" if other else f"To apply them: peekbench run {quote(str(path))}"
+        )
         echo(
-            f"warning: {path} was changed after its run ({', '.join(changed)}); this command uses the "
-            f"spec that is stored in {store}. To apply the changes: peekbench run {quote(str(path))}",
+            f"warning: {path} has changes since its run ({', '.join(changed)}), which this command does not show; it "
+            f"uses the spec that is stored in {store}. {remedy}",
             err=True,
         )
 

@@ -51,12 +51,15 @@ def run(
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
+    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
     experiment = load(spec, workers)
+    if store is not None:
+        check_new_store(store)
     path = store or store_path(experiment)
     command = shlex.join(["peekbench", "run", str(spec), *(["--store", str(store)] if store else [])])
     try:

@@ -216,7 +216,9 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
         raise PluginError(f"{use!r} is a group of {kind.plural} and is not allowed here; name one of its members")
     for other in KINDS:
         if entry_name in plugin.offers[other.name]:
-            raise PluginError(f"no {kind.name} {use!r}; it is one of the {other.plural}: move it to {other.heading}")
+            raise PluginError(
+                f"no {kind.name} {use!r}; it is one of the {other.plural}, which belong under {other.heading}"
+            )
     names = [join_name(plugin_name, name) for name in sorted(offers)]
     if use == plugin_name and names:
         raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_shorten(names)}")

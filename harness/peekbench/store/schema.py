@@ -90,9 +90,8 @@ def translate_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # of a message about a damaged schema
         raise damage_error(path, f"SQLite: {shorten(str(error.object))}") from error
     except OSError as error:
-        raise StoreError(
-            f"store {path}: {error.strerror or error}; make the folder writable, or choose another one with --store"
-        ) from error
+        remedy = "create the folder" if isinstance(error, FileNotFoundError) else "make the folder writable"
+        raise StoreError(f"store {path}: {error.strerror or error}; {remedy}, or choose another one") from error
 
 
 def damage_error(path: Path, problem: str) -> StoreError:

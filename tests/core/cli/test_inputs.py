@@ -102,6 +102,12 @@ def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any, capsys:
     assert load_experiment(Path("small")) == load_spec(path)
     assert find_store("small.yaml") == STORE
     assert capsys.readouterr().err == ""
-    path.write_text(yaml.safe_dump(make_raw(methods=["toy.vote"], tasks=["toy.words"], executor="local")))
-    assert find_store("small.yaml") == STORE
-    assert "small.yaml was changed after its run (methods); this command uses the spec" in capsys.readouterr().err
+    for methods, remedy in (
+        (["toy.vote"], "To run it, give the spec another name"),
+        (["toy.constant", "toy.vote"], "To apply them: peekbench run small.yaml"),
+    ):
+        path.write_text(yaml.safe_dump(make_raw(methods=methods, tasks=["toy.words"], executor="local")))
+        assert find_store("small.yaml") == STORE
+        warning = capsys.readouterr().err
+        assert "small.yaml has changes since its run (methods)" in warning
+        assert remedy in warning

@@ -213,7 +213,7 @@ def test_name_of_a_plugin_alone_means_its_thing_of_that_name() -> None:
 
 
 def test_error_says_that_a_thing_is_of_another_kind() -> None:
-    with pytest.raises(PluginError, match=r"it is one of the methods: move it to methods"):
+    with pytest.raises(PluginError, match=r"it is one of the methods, which belong under methods"):
         registry.find("toy.vote", DataSourceEntry)
     with pytest.raises(PluginError, match="is a group of data sources"):
         registry.find("toy.all", DataSourceEntry)

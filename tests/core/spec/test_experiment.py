@@ -64,7 +64,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"tasks": "toy.words"}, ["tasks: 'toy.words' is not a list; write [toy.words]"]),
         ({"tasks": ["toy.wrods"]}, ["tasks[0].use: no data source 'toy.wrods'; did you mean toy.words?"]),
         ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
-        ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote'; it is one of the methods: move"]),
+        ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote'; it is one of the methods, which"]),
         ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken"]),
         ({"tasks": [{"use": "toy.all", "name": "x"}]}, ["tasks[0].name: 'toy.all' is a group"]),
         ({"tasks": [{"use": "toy.words", "options": {"num_rows": "x"}}]}, ["tasks[0].options.num_rows: 'x' is not"]),

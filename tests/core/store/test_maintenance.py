@@ -61,7 +61,7 @@ def test_a_backup_replaces_no_file(make_spec: MakeSpec) -> None:
     Path("mine").write_text("mine")
     with pytest.raises(StoreError, match="mine exists; give the path of a new file"):
         back_up(path, Path("mine"))
-    with pytest.raises(StoreError, match="No such file or directory; make the folder writable"):
+    with pytest.raises(StoreError, match="No such file or directory; create the folder"):
         back_up(path, Path("missing/copy.sqlite"))
     assert Path("mine").read_text() == "mine"
     assert sorted(map(str, Path().iterdir())) == ["mine", "runs"]
