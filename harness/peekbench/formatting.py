@@ -228,19 +228,19 @@ class ScoreWords:
     """
 
     def __init__(self, is_accuracy: bool, noun: str = "the score") -> None:
-        self._is_accuracy = is_accuracy
+        self.is_accuracy = is_accuracy
         self.noun, self.unit = ("accuracy", " points") if is_accuracy else (noun, "")
 
     def format_signed(self, value: float) -> str:
         """Return a difference of scores with its sign, without its unit."""
-        return format_signed(value, "difference" if self._is_accuracy else "number")
+        return format_signed(value, "difference" if self.is_accuracy else "number")
 
     def size(self, value: float) -> str:
         """Return the size of a difference with its unit."""
-        return f"{value * 100:.2f} points" if self._is_accuracy else f"{value:.4f}"
+        return f"{value * 100:.2f} points" if self.is_accuracy else f"{value:.4f}"
 
     def state_bias(
-        self, decision: Decision, mean: float, limits: tuple[float, float], *, level: float, region: str, scope: str
+        self, decision: Decision, mean: float, limits: tuple[float, float], *, interval: str, region: str, scope: str
     ) -> str:
         """Return a clause that states a verdict on a bias, with its interval.
 
@@ -250,8 +250,8 @@ class ScoreWords:
             The decision of the verdict.
         mean, limits
             Estimate of the bias and its interval, in units of the score.
-        level
-            Coverage of the interval.
+        interval
+            Name of the interval: '95% interval'.
         region
             Half-width of the region of practical equivalence as text.
         scope
@@ -259,7 +259,7 @@ class ScoreWords:
         """
         low, high = limits
         bias = f"{self.format_signed(mean)}{self.unit}"
-        interval = f"({level:.0%} interval {self.format_signed(low)} to {self.format_signed(high)})"
+        interval = f"({interval} {self.format_signed(low)} to {self.format_signed(high)})"
         if decision == "equivalent":
             nonzero = ", although the bias is not zero" if low > 0 or high < 0 else ""
             return (

@@ -7,22 +7,27 @@ from peekbench_stats.alpha_spending import group_sequential_levels, obrien_flemi
 from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
 from peekbench_stats.look_levels import level_at, valid_level
-from peekbench_stats.multiple_testing import holm
-from peekbench_stats.nominal_levels import NominalAlpha, fixed_design
-from peekbench_stats.sign_flips import sign_flip_test, sign_flip_test_of_counts
+from peekbench_stats.multiple_testing import hierarchical_rejections, holm, selection_level
+from peekbench_stats.nominal_levels import NominalAlpha, fixed_design, procedure_p_value
+from peekbench_stats.sign_flips import SignFlips, sign_flip_test, sign_flip_test_of_counts, stratified_sign_flip_test
 from peekbench_stats.t_tests import t_test
 
 __all__ = [
     "NominalAlpha",
+    "SignFlips",
     "confidence_sequence_level",
     "fixed_design",
     "group_sequential_levels",
+    "hierarchical_rejections",
     "holm",
     "level_at",
     "obrien_fleming_spending",
+    "procedure_p_value",
+    "selection_level",
     "sign_flip_test",
     "sign_flip_test_of_counts",
     "sign_symmetry_e_values",
+    "stratified_sign_flip_test",
     "t_test",
     "valid_level",
     "welch_satterthwaite",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from peekbench.records import Looks
 from peekbench_stats.alpha_spending import group_sequential_levels
@@ -28,7 +28,7 @@ def level_at(looks: Looks) -> NominalAlpha:
     """
     match looks.method:
         case "group_sequential":
-            return partial(_level_of_last, looks.fractions)
+            return cache(partial(_level_of_last, looks.fractions))
         case "confidence_sequence":
             return partial(confidence_sequence_level, looks.fractions[-1])
         case _:

@@ -61,7 +61,7 @@ def _conclude(
     decision = decide(summary.low, summary.high, region)
     limits = summary.low, summary.high
     statement = words.state_bias(
-        decision, summary.mean, limits, level=level, region=words.size(region), scope=_scope(arms)
+        decision, summary.mean, limits, interval=f"{level:.0%} interval", region=words.size(region), scope=_scope(arms)
     )
     sentence = f"{statement}. The probability of a bias above zero is {_format_probability(summary.positive)}."
     if len(arms.models) > 1:

@@ -1,26 +1,23 @@
-"""Paired permutation tests of the bias for each task, and a paired t test over tasks."""
+"""Exact permutation tests of the bias, over all trials and for each task, and a paired t test over tasks."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench.records import FamilyChoice, ScoreName
 
 
 class Permutation(Options):
     """Options of the analysis `permutation`."""
 
-    num_resamples: int = Field(default=9999, ge=99)
-    """Number of random sign flips for scores other than accuracies, such as R^2. Tests of accuracies are exact."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the random sign flips."""
-    measure: Literal["score", "log_loss"] = "score"
-    """Quantity to test: 'score' (accuracy or R^2), or 'log_loss' (the negative log loss), which requires results with
-    log losses."""
+    score: ScoreName = "score"
+    """Score to test: 'score' (accuracy or R^2), 'macro_f1', 'log_loss' or 'brier', if all results have it. A positive
+    bias is always an improvement."""
     level: float = Field(default=0.05, gt=0, lt=1)
     """False discovery rate at which the bias of a task counts as different from zero."""
+    family: FamilyChoice = "all"
+    """Configurations whose tests are adjusted together: 'all' of a report, those of the same 'method', or 'none'."""
 
 
 @hookimpl
@@ -31,6 +28,6 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             name="permutation",
             options=Permutation,
             analyze="peekbench_permutation.permutation:analyze_permutations",
-            summary="paired permutation tests of the bias by task, Benjamini-Hochberg over tasks; paired t over tasks",
+            summary="sign-flip tests of the bias over these tasks and by task, adjusted; paired t test over tasks",
         )
     ]

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench_summary.region import RegionUnit
+from peekbench.records import FamilyChoice, ScoreName
+
+RegionUnit: TypeAlias = Literal["score", "log_odds"]
 
 
 class Summary(Options):
     """Options of the analyses `summary`, `summary.leaderboard` and `summary.changes`."""
 
     level: float = Field(default=0.95, gt=0, lt=1)
-    """Nominal coverage of the intervals."""
+    """Nominal coverage of the intervals. For a family of several configurations, one minus the false discovery rate of
+    their verdicts."""
     region: float | None = Field(default=None, ge=0)
     """Half-width of the region of practical equivalence: a bias within it is negligible. By default 0.005, half an
-    accuracy point, or 0.04 log-odds."""
+    accuracy point; 0.01 for the log loss; or 0.04 log-odds."""
     region_unit: RegionUnit = "score"
-    """Unit of `region`: 'score' (accuracy as a fraction, or R^2), or 'log_odds' of accuracies."""
+    """Unit of `region`: 'score' (accuracy as a fraction, R^2, or the chosen score), or 'log_odds' of accuracies."""
+    score: ScoreName = "score"
+    """Score that verdicts are about: 'score' (accuracy or R^2), 'macro_f1', 'log_loss' or 'brier', if all results have
+    it. A positive bias is always an improvement."""
+    family: FamilyChoice = "all"
+    """Configurations whose verdicts are adjusted together: 'all' of a report, those of the same 'method', or 'none'."""
 
 
 @hookimpl

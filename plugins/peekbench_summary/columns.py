@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from peekbench import Column
+from peekbench import Column, Verdict
 from peekbench.records import Cell, Unit
 from peekbench.results import Configuration
-from peekbench_summary.estimates import estimate_these_tasks
+from peekbench_summary.estimates import estimate_effect
 
 EFFECTS = ("bias", "boost")
 
@@ -22,10 +22,16 @@ def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
     return [column for effect in effects for column in interval_columns(effect, unit)]
 
 
-def effect_cells(configuration: Configuration, effects: Sequence[str], level: float) -> list[Cell]:
-    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval."""
+def effect_cells(configuration: Configuration, effects: Sequence[str], level: float, verdict: Verdict) -> list[Cell]:
+    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval.
+
+    The interval of the bias is that of the verdict; others are not adjusted for the number of configurations.
+    """
     cells: list[Cell] = []
     for effect in effects:
-        estimate = estimate_these_tasks(list(configuration.scores[effect].values()), level)
+        if effect == verdict.effect:
+            cells += [verdict.estimate, verdict.low, verdict.high]
+            continue
+        estimate = estimate_effect(configuration, effect, level)
         cells += [estimate.mean, *estimate.limits]
     return cells

@@ -68,7 +68,7 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
             *configuration.cells,
             configuration.control,
             verdict.decision,
-            *effect_cells(configuration, controls.effects, level),
+            *effect_cells(configuration, controls.effects, level, verdict),
         )
         for configuration, verdict in zip(controls.configurations, verdicts, strict=True)
     )

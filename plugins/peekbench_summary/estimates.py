@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from scipy.stats import t
+from scipy.special import stdtr, stdtrit
 
+from peekbench.results import Configuration
 from peekbench_stats import welch_satterthwaite
+
+MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,10 @@ class Estimate:
     standard_error: float
     low: float
     high: float
+    degrees: float = math.nan
+    """Degrees of freedom of the standard error."""
+    num_equal: float = math.nan
+    """Number of texts compared, if all values are zero. The interval then bounds the share of texts that may differ."""
 
     @property
     def has_interval(self) -> bool:
@@ -35,9 +42,33 @@ class Estimate:
         """Whether there is an interval and zero lies outside it."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def p_zero(self) -> float:
+        """The two-sided p-value of a mean of zero: one minus the level of the interval that touches zero."""
+        return self._p_value(abs(self.mean))
+
+    def p_outside(self, region: float) -> float:
+        """Return the p-value of a mean outside [-region, region]: one minus the level at which the interval fits in."""
+        return self._p_value(region - abs(self.mean))
+
+    def _p_value(self, distance: float) -> float:
+        """Return one minus the level at which the half-width of the interval is `distance`; 1 without an interval."""
+        if not self.has_interval or distance <= 0:
+            return 1.0
+        if self.num_equal > 0:
+            return math.exp(self.num_equal * math.log1p(-distance)) if distance < 1 else 0.0
+        return min(1.0, 2 * float(stdtr(self.degrees, -distance / self.standard_error)))
+
+    def with_zero(self) -> Estimate:
+        """Return the estimate with the shortest interval that contains both this one and zero."""
+        return replace(self, low=min(self.low, 0.0), high=max(self.high, 0.0)) if self.has_interval else self
+
+
+NO_EFFECT = Estimate(0.0, 0.0, 0.0, 0.0)
+
 
 def t_interval(mean: float, standard_error: float, degrees: float, level: float) -> Estimate:
-    """Return Student's t interval around a mean; its width is zero if the standard error is.
+    """Return Student's t interval around a mean.
 
     Parameters
     ----------
@@ -48,13 +79,13 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float)
     level
         Nominal coverage of the interval.
     """
-    if math.isnan(standard_error) or degrees <= 0:
+    if not standard_error > 0 or not degrees > 0:
         return Estimate(mean, math.nan, math.nan, math.nan)
-    half_width = standard_error * float(t.ppf((1 + level) / 2, degrees)) if standard_error > 0 else 0.0
-    return Estimate(mean, standard_error, mean - half_width, mean + half_width)
+    half_width = standard_error * float(stdtrit(degrees, (1 + level) / 2))
+    return Estimate(mean, standard_error, mean - half_width, mean + half_width, degrees)
 
 
-def estimate_one_task(differences: Sequence[float], level: float) -> Estimate:
+def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> Estimate:
     """Estimate the mean of one task; the interval is for new subsamples of the same data set.
 
     Parameters
@@ -63,16 +94,19 @@ def estimate_one_task(differences: Sequence[float], level: float) -> Estimate:
         Paired differences, shape (n_subsamples,).
     level
         Nominal coverage of the interval.
+    step
+        As for `estimate_these_tasks`.
     """
-    sample = SampleMean.of(differences)
-    return t_interval(sample.mean, sample.standard_error, sample.count - 1, level)
+    return estimate_these_tasks([differences], level, step)
 
 
-def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:
+def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> Estimate:
     """Estimate the mean of task means; the interval is for new subsamples of the same data sets.
 
     The standard error is sqrt(sum of squared task errors) / number of tasks, with degrees of freedom after Welch and
-    Satterthwaite.
+    Satterthwaite. The error of a task whose subsamples do not vary is replaced as described in `floor_errors`. If all
+    differences are zero, the interval contains the shares of differing texts with which M equal texts have a
+    probability of at least 1 - level: up to 1 - (1 - level) ** (1 / M), which is about 3 / M at 95% (rule of three).
 
     Parameters
     ----------
@@ -80,12 +114,28 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float) -> Esti
         Paired differences, one sequence per task.
     level
         Nominal coverage of the interval.
+    step
+        Distance between neighboring values: 1 / num_test for accuracies; None if unknown.
     """
-    samples = [SampleMean.of(task) for task in tasks]
+    if step is not None and not any(map(any, tasks)):
+        return _bound_unseen(min(map(len, tasks)) * len(tasks) / step, level)
+    samples = floor_errors([SampleMean.of(task) for task in tasks], step)
     return _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level)
 
 
-def estimate_change(before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], level: float) -> Estimate:
+def _bound_unseen(num_texts: float, level: float) -> Estimate:
+    share = -math.expm1(math.log1p(-level) / num_texts)
+    return Estimate(0.0, 0.0, -share, share, num_equal=num_texts)
+
+
+def estimate_effect(configuration: Configuration, effect: str, level: float) -> Estimate:
+    """Estimate an effect of a configuration on average over these tasks."""
+    return estimate_these_tasks(list(configuration.scores[effect].values()), level, configuration.step)
+
+
+def estimate_change(
+    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], level: float, step: float | None = None
+) -> Estimate:
     """Estimate the mean over tasks of the difference between two independent sets of subsamples, after - before.
 
     Standard error and degrees of freedom are as in `estimate_these_tasks`, where each task has a part in both sets.
@@ -96,8 +146,10 @@ def estimate_change(before: Sequence[Sequence[float]], after: Sequence[Sequence[
         Values of each set, one sequence per task, with the same tasks.
     level
         Nominal coverage of the interval.
+    step
+        As for `estimate_these_tasks`.
     """
-    old, new = [SampleMean.of(task) for task in before], [SampleMean.of(task) for task in after]
+    old, new = (floor_errors([SampleMean.of(task) for task in side], step) for side in (before, after))
     total = math.fsum([*(sample.mean for sample in new), *(-sample.mean for sample in old)])
     return _combine(total, [*old, *new], len(new), level)
 
@@ -114,7 +166,8 @@ def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float) -> Esti
     level
         Nominal coverage of the interval.
     """
-    return estimate_one_task(task_means(tasks), level)
+    sample = SampleMean.of(task_means(tasks))
+    return t_interval(sample.mean, sample.standard_error, sample.count - 1, level)
 
 
 def task_means(tasks: Sequence[Sequence[float]]) -> list[float]:
@@ -143,6 +196,46 @@ class SampleMean:
             return cls(mean, math.nan, len(values))
         variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
         return cls(mean, math.sqrt(variance / len(values)), len(values))
+
+
+def floor_errors(samples: Sequence[SampleMean], step: float | None) -> list[SampleMean]:
+    """Replace standard errors of zero, which state that subsamples cannot vary, by those of one deviating subsample.
+
+    Equal values do not show that all further values will be equal. The standard deviation of `count` equal values is
+    estimated as if one of them had deviated by a typical amount: sqrt(typical ** 2 / count). The typical amount is the
+    root mean square of the standard deviations of all tasks; if no task varies, it is the root mean square of the
+    values. It is at least one `step`, which is also the minimum for values that vary.
+
+    Parameters
+    ----------
+    samples
+        Mean and standard error of each task.
+    step
+        Distance between neighboring values; None if unknown.
+
+    Returns
+    -------
+    list of SampleMean
+        Unchanged if all errors are large enough. If all values are zero and the step is unknown, errors stay zero.
+    """
+    step = step or 0.0
+    variances = [sample.standard_error**2 * sample.count for sample in samples]
+    if all(
+        variance >= step**2 / sample.count and variance > MIN_SPREAD**2
+        for variance, sample in zip(variances, samples, strict=True)
+    ):
+        return list(samples)
+    if any(map(math.isnan, variances)):
+        return list(samples)
+    typical = math.fsum(variances) / len(variances)
+    if typical <= MIN_SPREAD**2:
+        typical = math.fsum(sample.mean**2 for sample in samples) / len(samples)
+    typical = max(typical, step**2)
+    floors = [step**2 if variance > MIN_SPREAD**2 else typical for variance in variances]
+    return [
+        replace(sample, standard_error=max(sample.standard_error, math.sqrt(floor) / sample.count))
+        for sample, floor in zip(samples, floors, strict=True)
+    ]
 
 
 def _combine(total: float, samples: Sequence[SampleMean], num_tasks: int, level: float) -> Estimate:

@@ -6,10 +6,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from peekbench import Verdict
 from peekbench.figures import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
 from peekbench.formatting import difference_unit
 from peekbench.results import Configuration, Configurations, label_configuration
-from peekbench_summary.estimates import Estimate, estimate_one_task, estimate_these_tasks
+from peekbench_summary.estimates import (
+    NO_EFFECT,
+    Estimate,
+    estimate_effect,
+    estimate_one_task,
+    estimate_these_tasks,
+)
 
 AVERAGE = "average of these tasks"
 DOSE_EFFECT = re.compile(r"mix-(\S+) - extra")
@@ -26,14 +33,19 @@ def effect_axis(results: Configurations, effect: str, region: float = 0.0) -> Ax
     return Axis(f"{effect}, {unit}", difference_unit(results.is_accuracy), region=region)
 
 
-def forests(results: Configurations, level: float, region: float) -> tuple[Forest, ...]:
-    """Draw the bias by task with intervals; nothing if all tasks have single subsamples."""
+def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Forest, ...]:
+    """Draw the bias by task, and on average that of the verdict, with intervals; nothing without any interval."""
     groups: list[tuple[str, tuple[Interval, ...]]] = []
-    for configuration in results.configurations:
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         tasks = configuration.scores["bias"]
-        estimates = [(task, estimate_one_task(values, level), False) for task, values in tasks.items()]
+        estimates = [
+            (task, estimate_one_task(values, level, configuration.step), False) for task, values in tasks.items()
+        ]
         if len(tasks) > 1:
-            estimates.append((AVERAGE, estimate_these_tasks(list(tasks.values()), level), True))
+            mean, low, high = (
+                math.nan if end is None else end for end in (verdict.estimate, verdict.low, verdict.high)
+            )
+            estimates.append((AVERAGE, Estimate(mean, math.nan, low, high), True))
         intervals = tuple(
             Interval(label, estimate.mean, estimate.low, estimate.high, is_average)
             for label, estimate, is_average in estimates
@@ -47,6 +59,8 @@ def forests(results: Configurations, level: float, region: float) -> tuple[Fores
     subject = "Bias of controls by task" if results.configurations[0].control else "Bias by task"
     title = f"{subject}: {score} of test minus {score} of extra, {level:.0%} intervals"
     note = "Intervals are for new subsamples of the same data sets."
+    if (family := max(verdict.family for verdict in verdicts)) > 1:
+        note += f" Those of the averages are adjusted for {family} configurations."
     axis = effect_axis(results, "bias")
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)
 
@@ -80,7 +94,10 @@ def progress(results: Configurations, level: float, region: float) -> tuple[Curv
         if last < 2 * FIRST:
             continue
         numbers = sorted({round(FIRST * (last / FIRST) ** (step / NUM_STEPS)) for step in range(NUM_STEPS + 1)})
-        points = {number: estimate_these_tasks([task[:number] for task in tasks], level) for number in numbers}
+        points = {
+            number: estimate_these_tasks([task[:number] for task in tasks], level, configuration.step)
+            for number in numbers
+        }
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     if not panels:
         return ()
@@ -97,9 +114,9 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
         return ()
     panels = []
     for configuration in results.configurations:
-        points = {0.0: Estimate(0.0, 0.0, 0.0, 0.0)}
-        points |= {float(share): _average(configuration, effect, level) for share, effect in shares.items()}
-        points[1.0] = _average(configuration, "bias", level)
+        points = {0.0: NO_EFFECT}
+        points |= {float(share): estimate_effect(configuration, effect, level) for share, effect in shares.items()}
+        points[1.0] = estimate_effect(configuration, "bias", level)
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     title = results.title(f"Dose response: score minus the score of extra, {level:.0%} intervals")
     x = Axis("share of test texts among the unlabeled", "fraction")
@@ -125,7 +142,7 @@ def sizes(results: Configurations, level: float, region: float) -> tuple[Curves,
         model = str(cells.get("model") or "")
         parts = ("method", "num_train") if families is None else ("method", "model", "num_train")
         heading = label_configuration({part: cells[part] for part in parts if part in cells})
-        lines = families or {model or AVERAGE: _average(configuration, "bias", level)}
+        lines = families or {model or AVERAGE: estimate_effect(configuration, "bias", level)}
         for label, estimate in lines.items():
             panels.setdefault(heading, {}).setdefault(label, {})[configuration.num_test] = estimate
     curves = [
@@ -143,7 +160,9 @@ def _families(configuration: Configuration, level: float) -> dict[str, Estimate]
     pattern = re.compile(rf"(.+?)[-_. ]?n{configuration.num_test}")
     tasks = configuration.scores["bias"]
     matches = {task: pattern.fullmatch(task) for task in tasks}
-    families = {match[1]: estimate_one_task(tasks[task], level) for task, match in matches.items() if match}
+    families = {
+        match[1]: estimate_one_task(tasks[task], level, configuration.step) for task, match in matches.items() if match
+    }
     return families if len(families) == len(tasks) else None
 
 
@@ -152,10 +171,6 @@ def has_families(results: Configurations) -> bool:
     return len(results.configurations) > 1 and all(
         each.num_test and _families(each, 0.5) for each in results.configurations
     )
-
-
-def _average(configuration: Configuration, effect: str, level: float) -> Estimate:
-    return estimate_these_tasks(list(configuration.scores[effect].values()), level)
 
 
 def _curve(label: str, points: Mapping[float, Estimate]) -> Curve:

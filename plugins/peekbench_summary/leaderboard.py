@@ -11,8 +11,9 @@ import pandas as pd
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell
-from peekbench.results import Configuration, Configurations, configurations
+from peekbench.results import Configuration, Configurations
 from peekbench_summary import Summary
+from peekbench_summary.choice import choose_configurations
 from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.probabilistic_scores import probabilistic_scores
@@ -21,10 +22,15 @@ from peekbench_summary.verdict import judge_all
 
 NOTE = (
     "Ranked by the score of extra, which is uncontaminated: its unlabeled texts are not the test texts. Methods that "
-    "share a letter under 'tie' cannot be distinguished by this score: the interval of their difference, paired over "
-    "the subsamples that both have and widened for the number of pairs, contains 0. boost = extra - base, "
+    "share a letter under 'tie' cannot be distinguished by this score: their difference, paired over the subsamples "
+    "that both have, is not significant after adjustment for the number of pairs. boost = extra - base, "
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
     "Each row is based on {basis}."
+)
+FAMILY_NOTE = (
+    " Verdicts and the intervals of the bias are adjusted for {size} configurations: on average, at most {rate} of the "
+    "verdicts 'biased' are wrong, and at most {rate} of the verdicts 'equivalent'. The unadjusted verdict is meant for "
+    "a single configuration that was chosen before the run."
 )
 
 
@@ -43,7 +49,7 @@ def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
     Analysis
         The leaderboard and a verdict on each configuration.
     """
-    paired = configurations(results)
+    paired = choose_configurations(results, options, "summary.leaderboard")
     verdicts = judge_all(paired, options, probabilistic_scores(results, paired.without_controls()))
     return Analysis("leaderboard", (leaderboard(paired, verdicts, options.level),), verdicts=verdicts)
 
@@ -88,13 +94,15 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
     effects = [effect for effect in EFFECTS if effect in results.effects]
     arms = [arm for arm in results.arms if arm != "extra"]
+    is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     rows: list[tuple[Cell, ...]] = []
     for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):
         ranked = list(group)
         different = find_differences([entrant.configuration for entrant in ranked], level)
         for entrant, tie in zip(ranked, tie_letters(len(ranked), different), strict=True):
-            cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, entrant.verdict.decision)
-            intervals = effect_cells(entrant.configuration, effects, level)
+            decisions = [entrant.verdict.decision, *([entrant.verdict.unadjusted] if is_adjusted else [])]
+            cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, *decisions)
+            intervals = effect_cells(entrant.configuration, effects, level, entrant.verdict)
             rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
     score = score_unit(results.is_accuracy)
     columns = (
@@ -102,11 +110,15 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         Column("extra", score),
         Column("tie"),
         Column("verdict"),
+        *([Column("unadjusted verdict")] if is_adjusted else []),
         *effect_columns(effects, difference_unit(results.is_accuracy)),
         *(Column(arm, score) for arm in arms),
     )
     title = results.title(f"Leaderboard, by {'accuracy' if results.is_accuracy else 'score'} of extra")
-    return Table(title, columns, tuple(rows), NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)))
+    note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results))
+    if is_adjusted:
+        note += FAMILY_NOTE.format(size=max(verdict.family for verdict in verdicts), rate=f"{1 - level:.0%}")
+    return Table(title, columns, tuple(rows), note)
 
 
 def _describe_basis(results: Configurations) -> str:

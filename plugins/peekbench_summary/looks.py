@@ -55,7 +55,7 @@ def _mention(verdict: Verdict, configuration: Configuration, looks: Looks, level
         return verdict
     tasks = list(configuration.scores["bias"].values())
     num_trials = sum(map(len, tasks))
-    valid = estimate_these_tasks(tasks, 1 - valid_level(num_trials, earlier[0])(1 - level))
+    valid = estimate_these_tasks(tasks, 1 - valid_level(num_trials, earlier[0])(1 - level), configuration.step)
     counts = " and ".join(filter(None, (", ".join(f"{count:,}" for count in earlier[:-1]), f"{earlier[-1]:,}")))
     sentence = (
         f"However, this run was extended to {num_trials:,} trials after reports on {counts}, for which the verdict and "

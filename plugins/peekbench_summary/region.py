@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from peekbench.errors import SpecError
+from peekbench.results import default_region
+from peekbench_summary import Summary
 
-RegionUnit: TypeAlias = Literal["score", "log_odds"]
-DEFAULT_HALF_WIDTHS: dict[RegionUnit, float] = {"score": 0.005, "log_odds": 0.04}
+DEFAULT_LOG_ODDS = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,7 @@ class Region:
     """Half-width in log-odds, if it was given so."""
 
 
-def make_region(
-    scores: Mapping[str, Mapping[str, Sequence[float]]], unit: RegionUnit, half_width: float | None, is_accuracy: bool
-) -> Region:
+def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool) -> Region:
     """Convert the half-width of a region to the unit of the scores.
 
     A shift of w log-odds in every task changes the mean accuracy by about w times the mean of p (1 - p) over tasks, if
@@ -35,10 +33,8 @@ def make_region(
     ----------
     scores
         Arm to task to scores.
-    unit
-        Unit of `half_width`.
-    half_width
-        Half-width; None for that of `DEFAULT_HALF_WIDTHS`.
+    options
+        Half-width, its unit, and the score, which has a default half-width.
     is_accuracy
         Whether scores are accuracies.
 
@@ -47,14 +43,14 @@ def make_region(
     SpecError
         If the unit is log-odds and scores are not accuracies.
     """
-    half_width = DEFAULT_HALF_WIDTHS[unit] if half_width is None else half_width
-    if unit == "score":
-        return Region(half_width)
+    if options.region_unit == "score":
+        return Region(default_region(options.score) if options.region is None else options.region)
     if not is_accuracy:
         raise SpecError(
             "analysis summary, option region_unit: 'log_odds' requires accuracies with num_test, but these scores are "
             "not accuracies; use 'score', and give the region in the unit of the scores"
         )
+    half_width = DEFAULT_LOG_ODDS if options.region is None else options.region
     slopes = []
     for task, extra in scores["extra"].items():
         both = [*extra, *scores["test"][task]]

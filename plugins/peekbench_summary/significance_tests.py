@@ -1,58 +1,78 @@
-"""Significance tests beside a verdict: t tests of each task, and the agreement of tests over tasks."""
+"""Significance tests beside a verdict: sign flips of each task, and the agreement of tests over tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scipy.stats import false_discovery_control
-
-from peekbench import Verdict
-from peekbench_stats import t_test
+from peekbench_stats import hierarchical_rejections, procedure_p_value, sign_flip_test, t_test
 from peekbench_summary.estimates import task_means
+from peekbench_summary.evidence import Bias, Conclusion
 
-TOLERANCE = 1e-9
 
-
-def count_biased_tasks(tasks: Sequence[Sequence[float]], level: float) -> tuple[int, int]:
+def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:
     """Return the numbers of tasks whose own bias is significantly positive and significantly negative.
 
-    Each task has a t test. The tests are adjusted to a false discovery rate of 1 - level over the tasks after Benjamini
-    and Hochberg (1995), https://doi.org/10.1111/j.2517-6161.1995.tb02031.x.
+    Each task has a sign-flip test, which few subsamples can support. The tasks of a configuration are examined only if
+    the family shows that it has any biased task; see `peekbench_stats.hierarchical_rejections`.
 
     Parameters
     ----------
-    tasks
-        Bias of each subsample, one sequence of at least two per task.
-    level
-        One minus the false discovery rate.
+    family
+        Configurations that are judged together.
+    alpha
+        False discovery rate.
+
+    Returns
+    -------
+    list of (int, int)
+        One pair for each configuration.
     """
-    means = task_means(tasks)
-    p_values = []
-    for task, mean in zip(tasks, means, strict=True):
-        p = t_test(task)
-        p_values.append(float(abs(mean) < TOLERANCE) if p is None else p)  # equal values differ from zero, or do not
-    adjusted = false_discovery_control(p_values).tolist()
-    significant = [mean for mean, p in zip(means, adjusted, strict=True) if p <= 1 - level]
-    num_up = sum(mean > 0 for mean in significant)
-    return num_up, len(significant) - num_up
+    p_values = [
+        [procedure_p_value(sign_flip_test(task).two_sided, bias.nominal_alpha) for task in bias.tasks]
+        for bias in family
+    ]
+    counts = []
+    for bias, rejections in zip(family, hierarchical_rejections(p_values, alpha), strict=True):
+        significant = [mean for mean, rejected in zip(task_means(bias.tasks), rejections, strict=True) if rejected]
+        num_up = sum(mean > 0 for mean in significant)
+        counts.append((num_up, len(significant) - num_up))
+    return counts
 
 
-def describe_other_tasks(verdict: Verdict, rejections: Sequence[bool]) -> str:
+def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: float) -> str:
     """Describe in a few words whether other tasks would also show a bias.
 
     Parameters
     ----------
-    verdict
-        The verdict on these tasks.
-    rejections
-        For each test over tasks that can reject at all, whether it rejects a mean of zero: the t test and the sign-flip
-        test, or the t test alone if there are few tasks.
+    means
+        Mean bias of each task.
+    conclusion
+        The conclusion about these tasks.
+    alpha
+        Level of the two tests over tasks: the paired t test, and sign flips of the means, which are left out if there
+        are too few tasks to reach this level.
+
+    Returns
+    -------
+    str
+        Empty for a single task.
     """
+    if len(means) < 2:
+        return ""
+    by_t_test = t_test(means)
+    rejections = [by_t_test is not None and by_t_test <= alpha]
+    if smallest_p(len(means)) <= alpha:
+        rejections.append(sign_flip_test(means).two_sided <= alpha)
     if any(rejection != rejections[0] for rejection in rejections):
         return "the tests disagree"
-    excludes_zero = verdict.low is not None and verdict.high is not None and (verdict.low > 0 or verdict.high < 0)
+    excludes_zero = conclusion.estimate.excludes_zero
     if any(rejections):
         if not excludes_zero:
             return "only across tasks"
         return "yes" if len(rejections) > 1 else "yes, by the t test"
     return "not established" if excludes_zero else "no bias found"
+
+
+def smallest_p(num_tasks: int) -> float:
+    """Return the smallest p-value that sign flips of task means can reach."""
+    return 2.0 ** (1 - num_tasks)

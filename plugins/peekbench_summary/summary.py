@@ -9,25 +9,26 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
-from peekbench.formatting import difference_unit, score_unit, spread_unit
+from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
 from peekbench.records import Cell, Looks
-from peekbench.results import Configurations, configurations
+from peekbench.results import Configurations
 from peekbench_stats import level_at, sign_flip_test, t_test
 from peekbench_summary import Summary
+from peekbench_summary.choice import choose_configurations
 from peekbench_summary.columns import effect_columns, interval_columns
 from peekbench_summary.controls import controls_table, find_unexpected
 from peekbench_summary.estimates import (
     Estimate,
+    estimate_effect,
     estimate_one_task,
     estimate_other_tasks,
-    estimate_these_tasks,
     task_means,
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.looks import looks_table, mention_looks
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
-from peekbench_summary.significance_tests import describe_other_tasks
+from peekbench_summary.significance_tests import smallest_p
 from peekbench_summary.verdict import judge_all
 
 MAX_SIDE_BY_SIDE = 12  # configurations in the table of tasks by methods
@@ -35,6 +36,7 @@ THESE_TASKS_NOTE = (
     "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "
     "sets; the verdicts are based on it. se: standard error of the mean."
 )
+UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -59,10 +61,11 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
     Analysis
         Tables, figures, verdicts, and warnings about controls whose known bias the run does not find.
     """
-    everything = configurations(results)
+    everything = choose_configurations(results, options, "summary")
     methods, controls = everything.without_controls(), everything.controls()
     probabilistic = probabilistic_scores(results, methods)
-    judged = judge_all(everything, options, probabilistic, lambda _: level_at(looks))
+    nominal_alpha = level_at(looks)
+    judged = judge_all(everything, options, probabilistic, lambda _: nominal_alpha)
     verdicts = mention_looks(judged, everything, looks, options.level)
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
@@ -91,7 +94,7 @@ def _method_figures(methods: Configurations, verdicts: Sequence[Verdict], level:
         return []
     region = common_region([verdict.region for verdict in verdicts])
     figures: list[Figure] = [
-        *forests(methods, level, region),
+        *forests(methods, verdicts, level, region),
         *sizes(methods, level, region),
         *doses(methods, level, region),
     ]
@@ -105,14 +108,14 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
     if not controls.configurations:
         return []
     region = common_region([verdict.region for verdict in verdicts])
-    return [*forests(controls, level, region), *doses(controls, level, region)]
+    return [*forests(controls, verdicts, level, region), *doses(controls, level, region)]
 
 
 def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
     """Return the tables of methods other than controls."""
     if not methods.configurations:
         return []
-    tables = [leaderboard(methods, verdicts, level), _average_table(methods, level)]
+    tables = [leaderboard(methods, verdicts, level), _average_table(methods, verdicts, level)]
     if _has_several_tasks(methods):
         tables.append(_other_tasks_table(methods, verdicts, level))
     if 1 < len(methods.configurations) <= MAX_SIDE_BY_SIDE:
@@ -124,14 +127,14 @@ def _has_several_tasks(results: Configurations) -> bool:
     return any(len(configuration.scores["bias"]) > 1 for configuration in results.configurations)
 
 
-def _average_table(results: Configurations, level: float) -> Table:
+def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
     """Tabulate average effects with intervals for new subsamples and, if there are several tasks, for other tasks."""
     several = _has_several_tasks(results)
     rows = []
     for configuration in results.configurations:
         for effect in results.effects:
             tasks = list(configuration.scores[effect].values())
-            these, others = estimate_these_tasks(tasks, level), estimate_other_tasks(tasks, level)
+            these, others = estimate_effect(configuration, effect, level), estimate_other_tasks(tasks, level)
             cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
             rows.append((*configuration.cells, *cells))
     unit = difference_unit(results.is_accuracy)
@@ -143,7 +146,9 @@ def _average_table(results: Configurations, level: float) -> Table:
         *(interval_columns("other tasks", unit)[1:] if several else ()),
     )
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
-    return Table(title, columns, tuple(rows), THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several)
+    is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
+    note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
+    return Table(title, columns, tuple(rows), note)
 
 
 def _standard_error(estimate: Estimate) -> Cell:
@@ -154,18 +159,12 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
     """Tabulate each verdict beside the tests over tasks, so that a disagreement is visible."""
     rows = []
     too_few = set()
-    alpha = 1 - level
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         means = task_means(list(configuration.scores["bias"].values()))
-        p_values = (t_test(means), sign_flip_test(means))
-        smallest = (0.0, _smallest_p(len(means)))  # p-values that each test can reach
-        rejections = [
-            p is not None and p <= alpha for p, reachable in zip(p_values, smallest, strict=True) if reachable <= alpha
-        ]
-        if smallest[1] > alpha:
+        p_values = (t_test(means), sign_flip_test(means).two_sided)
+        if smallest_p(len(means)) > (1 - level) / verdict.family:
             too_few.add(len(means))
-        answer = describe_other_tasks(verdict, rejections)
-        cells = (verdict.decision, verdict.estimate, verdict.region, *p_values, answer)
+        cells = (verdict.decision, verdict.estimate, verdict.region, *p_values, verdict.other_tasks)
         rows.append((*configuration.cells, *cells))
     columns = (
         Column("verdict on these tasks"),
@@ -186,15 +185,10 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
     )
 
 
-def _smallest_p(num_tasks: int) -> float:
-    """Return the smallest p-value that sign flips of task means can reach."""
-    return 2.0 ** (1 - num_tasks)
-
-
 def _few_tasks_note(num_tasks: int) -> str:
     tasks = f"{num_tasks} tasks" if num_tasks > 1 else "one task"
-    smallest = f"{_smallest_p(num_tasks):.3f}"
-    return f" Sign flips of {tasks} cannot give a p below {smallest}, so the answer is that of the t test."
+    smallest = format_cell(smallest_p(num_tasks), "p_value")
+    return f" Sign flips of {tasks} cannot give a p below {smallest}; if the level is lower, the t test alone answers."
 
 
 def _side_by_side_table(results: Configurations) -> Table:
@@ -215,7 +209,10 @@ def _task_table(results: Configurations, level: float) -> Table:
     for configuration in results.configurations:
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
-            estimates = [estimate_one_task(configuration.scores[effect][task], level) for effect in results.effects]
+            estimates = [
+                estimate_one_task(configuration.scores[effect][task], level, configuration.step)
+                for effect in results.effects
+            ]
             intervals = [cell for estimate in estimates for cell in (estimate.mean, *estimate.limits)]
             error = _standard_error(estimates[results.effects.index("bias")])
             rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))

@@ -7,6 +7,7 @@ from itertools import combinations
 from string import ascii_letters
 
 from peekbench.results import Configuration
+from peekbench_stats import holm
 from peekbench_summary.pairing import compare
 
 
@@ -18,16 +19,12 @@ def find_differences(configurations: Sequence[Configuration], level: float) -> s
     configurations
         The configurations to compare pairwise.
     level
-        Nominal coverage of all intervals together (Bonferroni).
+        One minus the probability of any wrong difference (Holm's procedure).
     """
     pairs = list(combinations(range(len(configurations)), 2))
-    pair_level = 1 - (1 - level) / max(1, len(pairs))
-    different = set()
-    for first, second in pairs:
-        change = compare(configurations[first], configurations[second], "extra", pair_level)
-        if change is not None and change.difference.excludes_zero:
-            different.add((first, second))
-    return different
+    changes = [compare(configurations[first], configurations[second], "extra", level) for first, second in pairs]
+    p_values = holm([1.0 if change is None else change.p_value for change in changes])
+    return {pair for pair, p in zip(pairs, p_values, strict=True) if p <= 1 - level}
 
 
 def tie_letters(count: int, different: set[tuple[int, int]]) -> list[str]:

@@ -40,4 +40,4 @@ def test_verdicts_of_all_analyses_use_the_same_words(
     decision: Decision, limits: tuple[float, float], text: str
 ) -> None:
     words = ScoreWords(is_accuracy=True)
-    assert text in words.state_bias(decision, 0.002, limits, level=0.95, region="0.5 points", scope="here")
+    assert text in words.state_bias(decision, 0.002, limits, interval="95% interval", region="0.5 points", scope="here")

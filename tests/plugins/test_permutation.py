@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,79 +17,43 @@ from peekbench import PeekbenchError
 from peekbench.results import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
-from peekbench_permutation import Permutation
-from peekbench_permutation.permutation import adjust, compute_p_values
+from peekbench_permutation.permutation import adjust
+from peekbench_stats import sign_flip_test
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 analyze = partial(run_analysis, "permutation")
 
 
-def enumerate_sign_flips(task: Any) -> tuple[float, float]:
-    """Compute the two-sided and the one-sided p-value from all sign flips."""
-    null = np.array([np.sum(np.array(signs) * task) for signs in product((1, -1), repeat=len(task))])
-    above, below = np.mean(null >= np.sum(task) - 1e-9), np.mean(null <= np.sum(task) + 1e-9)
-    return float(min(1, 2 * min(above, below))), float(above)
-
-
-@pytest.mark.parametrize("num_test", [100, None])
-@pytest.mark.parametrize("size", [1, 2, 8, 12])
-def test_tests_of_few_subsamples_are_exact(size: int, num_test: int | None) -> None:
-    rng = np.random.default_rng(size)
-    for whole in rng.integers(-5, 9, size=(12, size)):
-        assert compute_p_values(whole / 100, num_test, Permutation()) == pytest.approx(enumerate_sign_flips(whole))
-
-
-def test_ties_are_recognized_if_the_mean_is_near_zero() -> None:
-    """The mean is zero except for rounding, so half of all sign flips reach it, and ties reach it too."""
-    task = np.array([0.1, 0.1, 0.1, -0.3, 0.0])
-    assert task.mean() != 0
-    assert compute_p_values(task, None, Permutation()) == pytest.approx(enumerate_sign_flips(np.rint(task * 10)))
-    assert compute_p_values(task, 10, Permutation()) == pytest.approx(enumerate_sign_flips(np.rint(task * 10)))
-
-
 @pytest.mark.slow
-def test_exact_and_random_flips_agree_on_many_subsamples() -> None:
-    rng = np.random.default_rng(4)
-    for whole in rng.normal(2, 9, size=(5, 100)).round():
-        exact = compute_p_values(whole / 500, 500, Permutation())
-        assert exact == pytest.approx(compute_p_values(whole / 500, None, Permutation(num_resamples=99_999)), abs=0.008)
-
-
-def test_very_large_differences_of_counts_are_resampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = np.array([9.0, -2, 5, 3, 1, 8, -4, 6])
-    exact = enumerate_sign_flips(whole)
-    monkeypatch.setattr("peekbench_permutation.permutation.MAX_EXACT_SUM", 37)
-    monkeypatch.delattr("peekbench_permutation.permutation.sign_flip_test_of_counts")
-    assert compute_p_values(whole / 100, 100, Permutation()) == pytest.approx(exact)
-    huge = np.array([1.0, -1.0, 0.5])
-    assert compute_p_values(huge, 2**53, Permutation()) == pytest.approx(enumerate_sign_flips(huge))
-
-
-def test_differences_that_are_not_whole_numbers_of_texts_are_resampled() -> None:
-    """Accuracies of 300 texts, rounded to three digits."""
-    rng = np.random.default_rng(5)
-    rounded = np.round(rng.integers(-20, 25, size=40) / 300, 3)
-    exact = compute_p_values(rounded, 1000, Permutation())
-    assert compute_p_values(rounded, 300, Permutation()) == compute_p_values(rounded, None, Permutation())
-    assert compute_p_values(rounded, 300, Permutation()) == pytest.approx(exact, abs=0.02)
-
-
-def test_p_values_agree_with_the_t_test_for_normal_differences() -> None:
-    for task in np.random.default_rng(1).normal(0.004, 0.02, size=(6, 60)):
-        two_sided, greater = compute_p_values(task, None, Permutation())
-        assert two_sided == pytest.approx(ttest_1samp(task, 0).pvalue, abs=0.02)
-        assert greater == pytest.approx(ttest_1samp(task, 0, alternative="greater").pvalue, abs=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("num_test", [200, None])
-def test_false_positive_rate_is_nominal(num_test: int | None) -> None:
+def test_false_positive_rate_is_nominal() -> None:
     """Of 1,500 tests without an effect, 5% have p <= 0.05, within three standard errors; the same at other levels."""
-    differences = np.round(np.random.default_rng(2).normal(0, 6, size=(1500, 25))) / 200
-    p_values = np.array([compute_p_values(task, num_test, Permutation(num_resamples=999)) for task in differences])
-    for p in p_values.T:
-        for level in (0.05, 0.2, 0.5):
-            assert abs((p <= level).mean() - level) < 3 * np.sqrt(level * (1 - level) / 1500) + 0.01
+    rng = np.random.default_rng(2)
+    for differences in (rng.normal(0, 6, size=(1500, 25)).round() / 200, rng.normal(0, 6, size=(1500, 25))):
+        tests = [sign_flip_test(task) for task in differences]
+        for p_values in (np.array([test.two_sided for test in tests]), np.array([test.greater for test in tests])):
+            for level in (0.05, 0.2, 0.5):
+                assert abs((p_values <= level).mean() - level) < 3 * np.sqrt(level * (1 - level) / 1500) + 0.01
+
+
+def test_the_average_over_these_tasks_is_tested(simulate: Simulate) -> None:
+    """Six trials with biases of one sign: two of the 64 sign patterns are as extreme."""
+    table = tidy(pd.DataFrame({"task": ["a", "b"] * 3, "num_test": 100, "extra": 0.5, "test": [0.51, 0.6] * 3}), "six")
+    (overview,) = table_rows(analyze(table).tables[0])
+    assert (overview["trials"], overview["p, these tasks"]) == (6, 2 / 64)
+    assert overview["p, these tasks, test > extra"] == 1 / 64
+    (null,) = table_rows(analyze(simulate(0.0, seed=1)).tables[0])
+    assert null["p, these tasks"] > 0.05
+
+
+def test_tests_of_several_methods_are_adjusted(simulate: Simulate) -> None:
+    """One task with p = 0.03 is enough for a method alone, but not for one of ten."""
+    methods = [simulate(0.0, method=str(number), seed=number, tasks=1, subsamples=20) for number in range(10)]
+    methods[0] = simulate(0.012, method="0", seed=0, tasks=1, subsamples=20)
+    results = pd.concat(methods, ignore_index=True)
+    together, apart = (table_rows(analyze(results, family=choice).tables[0])[0] for choice in ("all", "none"))
+    assert 0.005 < together["p, these tasks"] <= 0.05
+    assert (apart["up"], together["up"]) == (1, 0)
+    assert apart["adjusted p, these tasks"] == apart["p, these tasks"] < together["adjusted p, these tasks"]
 
 
 def test_planted_effects_are_found_with_their_sign(simulate: Simulate) -> None:
@@ -154,12 +117,12 @@ def test_improved_log_losses_count_as_up(simulate: Simulate) -> None:
     rng = np.random.default_rng(3)
     improved = (results["arm"] == "test") & (results["task"] == "task0")
     results = results.assign(log_loss=0.5 + rng.normal(0, 0.05, len(results)) - 0.04 * improved)
-    overview, tasks = map(table_rows, analyze(results, measure="log_loss").tables)
+    overview, tasks = map(table_rows, analyze(results, score="log_loss").tables)
     assert (overview[0]["up"], overview[0]["down"]) == (1, 0)
     assert tasks[0]["bias"] == pytest.approx(0.04, abs=0.02)
     assert tasks[0]["adjusted p"] < 0.01 < tasks[1]["adjusted p"]
-    with pytest.raises(PeekbenchError, match="option measure: log_loss is missing in 1 of 360 rows"):
-        analyze(results.assign(log_loss=results["log_loss"].where(results.index != 5)), measure="log_loss")
+    with pytest.raises(PeekbenchError, match="option score: log_loss is missing in 1 of 360 rows"):
+        analyze(results.assign(log_loss=results["log_loss"].where(results.index != 5)), score="log_loss")
 
 
 def test_contract(simulate: Simulate) -> None:

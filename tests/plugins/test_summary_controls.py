@@ -9,14 +9,12 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 import pytest
-from analysis_tables import find_rows, run_analysis, table_rows
+from analysis_tables import find_rows, judge, run_analysis, table_rows
 
 from peekbench.figures import Curves, Forest
 from peekbench.records import Control
 from peekbench.results import tidy
 from peekbench_summary.controls import SENTENCES, judge_control
-from peekbench_summary.region import Region
-from peekbench_summary.verdict import judge
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -82,14 +80,14 @@ def test_outcomes_depend_on_zero_and_not_on_the_region(
 ) -> None:
     rng = np.random.default_rng(2)
     tasks = [(bias + noise * rng.normal(size=20)).tolist() for _ in range(3)]
-    verdict = judge_control(judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True), control)
+    verdict = judge_control(judge(tasks), control)
     assert verdict.decision == outcome
     assert verdict.sentence.endswith(SENTENCES[control, outcome])
 
 
 def test_one_subsample_is_undecided_unless_the_bias_is_exactly_zero() -> None:
     for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
-        verdict = judge("m", [[bias]], level=0.95, region=Region(0.005), is_accuracy=True)
+        verdict = judge([[bias]])
         assert judge_control(verdict, "negative").decision == outcome
 
 

@@ -10,15 +10,17 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 import pytest
-from analysis_tables import find_rows, find_table, run_analysis, simulate_brier
+from analysis_tables import find_rows, find_table, judge, run_analysis, simulate_brier
 from scipy.stats import ttest_1samp
 
-from peekbench.formatting import format_signed
+from peekbench import PeekbenchError
+from peekbench.formatting import ScoreWords, format_signed
 from peekbench.records import Unit
-from peekbench.results import paired_scores
+from peekbench.results import decide, paired_scores
+from peekbench_summary.evidence import Bias
 from peekbench_summary.region import Region
 from peekbench_summary.significance_tests import count_biased_tasks
-from peekbench_summary.verdict import judge
+from peekbench_summary.verdict import judge_family
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -55,7 +57,7 @@ def test_zero_is_formatted_as_in_tables(offset: float) -> None:
     tasks = [[offset - 0.02, offset + 0.02]] * 2
     units: dict[bool, Unit] = {True: "difference", False: "number"}
     for is_accuracy, unit in units.items():
-        verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=is_accuracy)
+        verdict = judge(tasks, is_accuracy=is_accuracy)
         assert f"a bias of {format_signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
         assert verdict.low is not None
         assert f"interval {format_signed(verdict.low, unit)} to " in verdict.sentence
@@ -74,9 +76,13 @@ def test_biased_tasks_are_counted_at_a_false_discovery_rate(simulate: Simulate) 
     assert "differs from zero in none of 8 tasks" in none.sentence
     (all_of_them,) = summarize(simulate(-0.05, tasks=8, subsamples=100)).verdicts
     assert "differs from zero in 8 of 8 tasks (8 down)." in all_of_them.sentence
-    tasks = np.random.default_rng(0).normal(size=(1000, 50))
-    assert sum(count_biased_tasks(tasks.tolist(), 0.95)) < 5  # without adjustment, about 50 would be significant
-    assert count_biased_tasks([[0.1, 0.1], [0.0, 0.0], [-0.1, -0.1]], 0.95) == (1, 1)
+    tasks = np.random.default_rng(0).integers(-9, 10, size=(1000, 50)) / 100
+    region = Region(0.005)
+    assert sum(*count_biased_tasks([Bias(tasks.tolist(), region)], 0.05)) < 5  # unadjusted, about 50 would be
+    equal, changed = [[0.1] * 8] * 3, [[0.1] * 8, [0.0] * 8, [-0.1] * 8]
+    assert count_biased_tasks([Bias(changed, region), Bias(equal, region)], 0.05) == [(1, 1), (3, 0)]
+    few = [[0.1] * 2, [-0.1] * 3, [0.1] * 5]
+    assert count_biased_tasks([Bias(few, region)], 0.05) == [(0, 0)], "no test of five subsamples has p <= 0.05"
 
 
 def test_the_interval_for_other_tasks_is_in_the_sentence_if_its_verdict_differs(simulate: Simulate) -> None:
@@ -89,7 +95,7 @@ def test_the_interval_for_other_tasks_is_in_the_sentence_if_its_verdict_differs(
 def test_equivalence_on_average_mentions_other_tasks() -> None:
     rng = np.random.default_rng(0)
     tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
-    verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True)
+    verdict = judge(tasks)
     assert verdict.decision == "equivalent"
     assert "for other tasks like these, the interval is -12" in verdict.sentence
 
@@ -98,7 +104,7 @@ def test_a_bias_that_may_be_negligible_is_described_so() -> None:
     rng = np.random.default_rng(0)
     for mean, is_large in ((0.006, False), (0.02, True)):
         tasks = [(mean + 0.01 * rng.normal(size=200)).tolist() for _ in range(3)]
-        verdict = judge("m", tasks, level=0.95, region=Region(0.005), is_accuracy=True)
+        verdict = judge(tasks)
         assert verdict.decision == "biased up"
         assert verdict.low is not None
         smallest = f"), possibly by as little as {verdict.low * 100:.2f} points, which would be negligible."
@@ -113,7 +119,7 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
     (verdict,) = summarize(results).verdicts
     assert verdict.decision == "equivalent"
     assert "exactly 0 in all 200 trials" in verdict.sentence
-    assert (verdict.estimate, verdict.low, verdict.high) == (0, 0, 0)
+    assert verdict.estimate == 0
 
 
 def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> None:
@@ -126,16 +132,55 @@ def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> N
 
 
 def test_few_subsamples_or_one_task_give_no_prediction(simulate: Simulate) -> None:
-    analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06))
+    analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06), level=0.8)
     assert analysis.verdicts[0].sentence.endswith("; draw more.")
     assert not any(table.title.startswith(OTHER_TASKS) for table in analysis.tables), (
         "one task is not a sample of tasks"
     )
 
 
-def test_tasks_whose_biases_are_equal_except_for_rounding_are_counted() -> None:
-    equal = [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]
-    assert count_biased_tasks([equal, equal], 0.95) == (2, 0)
+def test_equal_biases_have_intervals() -> None:
+    """Subsamples that agree, except for rounding, do not show that all others will."""
+    equal = [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16, 0.05, 0.05, 0.05]
+    for tasks in ([equal], [equal, equal], [equal, [0.02, 0.04, 0.06]]):
+        verdict = judge(tasks)
+        assert verdict.decision == "biased up"
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert verdict.high - verdict.low > 0.01
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
+    for value in (0.02, 0.0, 0.0001):
+        verdict = judge([[value] * count], step=0.0001)
+        assert verdict.decision == "inconclusive"
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert verdict.low <= 0 <= verdict.high
+        assert verdict.low < verdict.high
+        needed = "cannot support a verdict at this level, which takes at least 6 subsamples per task"
+        assert f"{count} trials {needed}" in verdict.sentence
+
+
+def test_sign_flips_can_stand_against_a_bias() -> None:
+    """Ten differences are zero: flipping the signs of the others leaves p at 0.125, although t excludes zero."""
+    tasks = [[0.0] * 6 + [0.01, 0.011, 0.012, 0.0105]]
+    verdict = judge(tasks, step=0.0001, region=0.0001)
+    assert verdict.decision == "inconclusive"
+    assert verdict.low == 0
+    assert "sign flips of the trials do not exclude it (p = 0.125)" in verdict.sentence
+
+
+def test_equal_answers_bound_what_was_not_seen() -> None:
+    """Of 3 M texts without a difference, up to about 3 / M may differ (rule of three)."""
+    verdict = judge([[0.0] * 50] * 4, step=1 / 200)
+    assert verdict.high == pytest.approx(3 / (4 * 50 * 200), rel=0.01)
+    assert verdict.low == pytest.approx(-3 / (4 * 50 * 200), rel=0.01)
+    assert "bounds the bias of further trials by 0.01 points (95% interval)" in verdict.sentence
+    few = judge([[0.0] * 6], step=1 / 20)
+    assert few.decision == "inconclusive"
+    assert few.high == pytest.approx(1 - 0.05 ** (1 / 120))
 
 
 def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
@@ -153,6 +198,63 @@ def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) ->
     (stricter,) = summarize(results, region=0).verdicts
     assert "if there is none" not in stricter.sentence
     assert "more subsamples" in stricter.sentence
+
+
+def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
+    """One method of ten is biased. Its interval has the level of one rejection: 1 - 0.05 / 10."""
+    biases = dict.fromkeys(map(str, range(10)), 0.0) | {"3": 0.01}
+    frames = [
+        simulate(bias, method=name, seed=number, num_test=1000, subsamples=20)
+        for number, (name, bias) in enumerate(biases.items())
+    ]
+    results = pd.concat(frames, ignore_index=True)
+    together, apart = (summarize(results, family=choice, region=0.001) for choice in ("all", "none"))
+    for adjusted, alone in zip(together.verdicts, apart.verdicts, strict=True):
+        assert (adjusted.family, alone.family) == (10, 1)
+        assert (adjusted.unadjusted, alone.unadjusted) == (alone.decision, None)
+    biased = [verdict.decision for verdict in together.verdicts if verdict.decision != "inconclusive"]
+    assert biased == ["biased up"]
+    (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts
+    assert (together.verdicts[3].low, together.verdicts[3].high) == pytest.approx((alone.low, alone.high))
+    (rank,) = find_rows(together, "Leaderboard")[:1]
+    assert {"verdict", "unadjusted verdict"} <= set(rank)
+    by_method = summarize(results, family="method", region=0.001).verdicts
+    assert [verdict.low for verdict in by_method] == [verdict.low for verdict in apart.verdicts]
+
+
+def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
+    """Intervals of biased and of equivalent verdicts have levels of their own, and agree with the verdicts."""
+    rng = np.random.default_rng(1)
+    means = [0.0] * 12 + [0.02] * 6 + [0.004, 0.006]
+    family = [Bias(rng.normal(mean, 0.012, size=(5, 20)).tolist(), Region(0.005)) for mean in means]
+    judged = [verdict for verdict, _ in judge_family(family, 0.95, ScoreWords(is_accuracy=True))]
+    assert {verdict.decision for verdict in judged} == {"equivalent", "biased up", "inconclusive"}
+    for verdict in judged:
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert decide(verdict.low, verdict.high, 0.005) == verdict.decision
+        assert verdict.size == ("" if verdict.decision != "biased up" else "beyond" if verdict.low > 0.005 else "open")
+
+
+@pytest.mark.parametrize(
+    ("score", "sign", "region"), [("macro_f1", 1, 0.005), ("log_loss", -1, 0.01), ("brier", -1, 0.005)]
+)
+def test_verdicts_on_other_scores(score: str, sign: int, region: float, simulate: Simulate) -> None:
+    results = simulate(0.0, subsamples=20)
+    is_test = results["arm"] == "test"
+    noise = np.random.default_rng(0).normal(0, 0.005, len(results))
+    results = results.assign(**{score: 0.5 + noise + 0.03 * is_test})
+    analysis = summarize(results, score=score)
+    (verdict,) = analysis.verdicts
+    assert verdict.decision == ("biased up" if sign > 0 else "biased down")
+    assert verdict.estimate == pytest.approx(sign * 0.03, abs=0.002)
+    assert (verdict.region, verdict.unit) == (region, "change")
+    title = {"macro_f1": "macro-F1", "log_loss": "log-likelihood", "brier": "negative Brier score"}[score]
+    assert f"the {title} by 0.0" in verdict.sentence
+    assert f"({title}, num_train 50" in analysis.tables[0].title
+    results.loc[3, score] = None
+    with pytest.raises(PeekbenchError, match=f"option score: {score} is missing in 1 of 300 rows.*: score"):
+        summarize(results, score=score)
 
 
 def test_disagreement_between_verdict_and_tests_over_tasks_is_in_the_table(simulate: Simulate) -> None:

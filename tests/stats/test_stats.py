@@ -7,16 +7,19 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp, ttest_ind
+from scipy.stats import false_discovery_control, ttest_1samp, ttest_ind
 
 from peekbench_stats import (
+    hierarchical_rejections,
     holm,
+    selection_level,
     sign_flip_test,
     sign_flip_test_of_counts,
+    stratified_sign_flip_test,
     t_test,
     welch_satterthwaite,
 )
-from peekbench_stats.sign_flips import MAX_EXACT
+from peekbench_stats.sign_flips import MAX_ENUMERATED
 
 
 @pytest.mark.parametrize("exact_sum", [False, True])
@@ -67,20 +70,59 @@ def test_sign_flips_agree_with_enumeration(size: int) -> None:
     for counts in np.random.default_rng(size).integers(-6, 9, size=(10, size)):
         sums = np.array([np.sum(np.array(signs) * counts) for signs in product((1, -1), repeat=size)])
         two_sided, greater = np.mean(np.abs(sums) >= abs(counts.sum())), np.mean(sums >= counts.sum())
-        assert sign_flip_test_of_counts(counts) == pytest.approx((two_sided, greater))
-        if counts.any():
-            assert sign_flip_test((counts / 50).tolist()) == pytest.approx(two_sided)
+        for values in (counts / 50, counts * np.pi):
+            test = sign_flip_test(values)
+            assert (test.two_sided, test.greater) == pytest.approx((two_sided, greater))
 
 
-@pytest.mark.parametrize("size", [25, MAX_EXACT, 60])
+@pytest.mark.parametrize("size", [25, MAX_ENUMERATED, 60])
 def test_sign_flips_of_many_values_agree_with_the_t_test(size: int) -> None:
     values = np.random.default_rng(size).normal(0.004, 0.02, size=size).tolist()
-    assert sign_flip_test(values) == pytest.approx(t_test(values), abs=0.02)
+    assert sign_flip_test(values).two_sided == pytest.approx(t_test(values), abs=0.02)
+
+
+def test_ways_to_compute_sign_flips_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolution, Fourier transform and enumeration are exact; the lattice is nearly so."""
+    rng = np.random.default_rng(6)
+    for counts in (rng.integers(-9, 12, size=30), rng.integers(-900, 1200, size=30), np.array([7, -7] * 15)):
+        exact = sign_flip_test_of_counts(counts)
+        with monkeypatch.context() as patch:
+            patch.setattr("peekbench_stats.sign_flips.MAX_CONVOLVED", 0)
+            fourier = sign_flip_test_of_counts(counts)
+            assert (fourier.two_sided, fourier.greater) == pytest.approx((exact.two_sided, exact.greater), abs=1e-12)
+    values = rng.normal(0.2, 1, size=30)
+    exact = sign_flip_test(values)
+    monkeypatch.setattr("peekbench_stats.sign_flips.MAX_ENUMERATED", 0)
+    assert sign_flip_test(values).two_sided == pytest.approx(exact.two_sided, abs=0.001)
+    tiny = sign_flip_test_of_counts(np.full(200_000, 7))
+    assert 0 <= tiny.two_sided < 1e-300
+    assert tiny.smallest == 0
+
+
+def test_stratified_sign_flips_give_tasks_equal_weight() -> None:
+    for scale in (0.01, np.pi):
+        tasks = [[2 * scale, -scale], [3 * scale]]
+        weighted = [scale, -scale / 2, 3 * scale]
+        assert stratified_sign_flip_test(tasks) == sign_flip_test(weighted)
 
 
 def test_sign_flips_of_zeros() -> None:
-    assert sign_flip_test([0.0, 0.0]) is None
-    assert sign_flip_test_of_counts(np.zeros(3, dtype=int)) == (1.0, 1.0)
+    for test in (sign_flip_test([0.0, 0.0]), stratified_sign_flip_test([[0.0], [0.0]])):
+        assert (test.two_sided, test.greater, test.num_nonzero) == (1, 1, 0)
+
+
+def test_selection_levels_agree_with_benjamini_hochberg() -> None:
+    for p_values in np.random.default_rng(7).random((50, 8)) ** 3:
+        rejected = false_discovery_control(p_values) <= 0.1
+        assert ((p_values <= selection_level(p_values, 0.1)) == rejected).all()
+    assert selection_level([0.9], 0.05) == 0.05
+
+
+def test_hierarchical_tests_rarely_reject_anything_without_effects() -> None:
+    rng = np.random.default_rng(8)
+    errors = [any(map(any, hierarchical_rejections(list(rng.random((10, 5))), 0.05))) for _ in range(200)]
+    assert np.mean(errors) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+    assert hierarchical_rejections([[0.0001, 0.9], [0.03, 0.9]], 0.05) == [[True, False], [False, False]]
 
 
 def test_t_test_agrees_with_scipy() -> None:

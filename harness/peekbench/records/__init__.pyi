@@ -3,6 +3,7 @@ from .analysis import BiasSize as BiasSize
 from .analysis import Cell as Cell
 from .analysis import Column as Column
 from .analysis import Decision as Decision
+from .analysis import FamilyChoice as FamilyChoice
 from .analysis import ScoreName as ScoreName
 from .analysis import Table as Table
 from .analysis import Topic as Topic

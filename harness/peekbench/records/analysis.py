@@ -31,6 +31,9 @@ part of it lies inside; otherwise ''."""
 ScoreName: TypeAlias = Literal["score", "log_loss", "brier", "macro_f1"]
 """Scores that analyses can be about: names of `peekbench.results.SCORES` except the number of correct answers."""
 
+FamilyChoice: TypeAlias = Literal["all", "method", "none"]
+"""Configurations that are adjusted together: all of a report, those of one method, or each one alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -6,6 +6,7 @@ from .columns import describe_columns as describe_columns
 from .columns import results_schema as results_schema
 from .decisions import control_outcome as control_outcome
 from .decisions import decide as decide
+from .decisions import find_families as find_families
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from peekbench.records.analysis import ControlOutcome, Decision, Verdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from peekbench.records.analysis import ControlOutcome, Decision, FamilyChoice, Verdict
+
+if TYPE_CHECKING:
+    from peekbench.results.paired_effects import Configuration
 
 
 def decide(low: float, high: float, region: float) -> Decision:
@@ -35,6 +41,37 @@ def decide(low: float, high: float, region: float) -> Decision:
     return "biased down" if high < 0 else "inconclusive"
 
 
+def find_families(configurations: Sequence[Configuration], choice: FamilyChoice) -> list[list[int]]:
+    """Group the configurations whose verdicts are adjusted together.
+
+    Parameters
+    ----------
+    configurations
+        The configurations that a report judges.
+    choice
+        'all', 'method' or 'none'.
+
+    Returns
+    -------
+    list of list of int
+        Positions of the members of each family. A control is a family of its own, because its bias is known.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import configurations, tidy
+    >>> scores = pd.DataFrame({"task": "news", "method": ["lsa", "tapt", "tapt"], "num_train": [50, 50, 100]})
+    >>> paired = configurations(tidy(scores.assign(extra=0.5, test=0.5), "my scores"))
+    >>> find_families(paired.configurations, "method")
+    [[0], [1, 2]]
+    """
+    families: dict[object, list[int]] = {}
+    for position, configuration in enumerate(configurations):
+        key = {"all": "all", "method": configuration.key[0], "none": position}[choice]
+        families.setdefault(("control", position) if configuration.control else key, []).append(position)
+    return list(families.values())
+
+
 def control_outcome(verdict: Verdict) -> ControlOutcome:
     """Return whether a run finds the known bias of a control.
 
@@ -58,7 +95,7 @@ def control_outcome(verdict: Verdict) -> ControlOutcome:
     """
     low, high = verdict.low, verdict.high
     if low is None or high is None:
-        return "passed" if verdict.control == "negative" and verdict.decision == "equivalent" else "undecided"
+        return "passed" if verdict.control == "negative" and verdict.estimate == 0 else "undecided"
     if verdict.control == "negative":
         return "passed" if low <= 0 <= high else "failed"
     if low > 0:

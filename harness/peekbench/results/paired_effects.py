@@ -115,6 +115,8 @@ class Configuration:
     """Test texts of each subsample, if known."""
     control: Control = ""
     """Whether the method is a control."""
+    step: float | None = None
+    """Distance between neighboring scores, if known: 1 / num_test for accuracies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +183,15 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     controls = dict(zip(results["method"], results["control"], strict=True))
+    is_accuracy = bool(results["num_correct"].notna().all())
     return Configurations(
         columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),
         fixed=", ".join(f"{name} {size}" for name, size in shared.items() if size is not None),
         arms=arms,
         effects=effects,
-        is_accuracy=bool(results["num_correct"].notna().all()),
+        is_accuracy=is_accuracy,
         configurations=tuple(
-            _configuration(key, rows, varying, (*arms, *effects), controls)
+            _configuration(key, rows, varying, (*arms, *effects), controls, is_accuracy=is_accuracy)
             for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False)
         ),
     )
@@ -200,9 +203,11 @@ def _configuration(
     varying: Sequence[str],
     names: Sequence[str],
     controls: Mapping[Cell, Control],
+    *,
+    is_accuracy: bool,
 ) -> Configuration:
     cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-    num_test = cells["num_test"]
+    num_test = cells["num_test"] if isinstance(cells["num_test"], int) else None
     by_task = rows.groupby("task", sort=False)
     return Configuration(
         label_configuration({name: cells[name] for name in varying}),
@@ -210,8 +215,9 @@ def _configuration(
         {name: {str(task): values.tolist() for task, values in by_task[name]} for name in names},
         {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
         tuple(cells.values()),
-        num_test if isinstance(num_test, int) else None,
+        num_test,
         controls[cells["method"]],
+        1 / num_test if is_accuracy and num_test else None,
     )
 
 

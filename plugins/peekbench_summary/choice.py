@@ -1,0 +1,46 @@
+"""The configurations in the score that the options choose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from peekbench.formatting import ScoreWords
+from peekbench.results import SCORES, Configurations, configurations, select_score
+from peekbench_summary import Summary
+
+
+def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str) -> Configurations:
+    """Return the configurations of a results table in the chosen score, whose name is added to titles.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        The score.
+    analysis
+        Name of the analysis, for errors.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the score.
+    """
+    paired = configurations(select_score(results, options.score, analysis))
+    if options.score == "score":
+        return paired
+    return replace(paired, fixed=", ".join(filter(None, (score_title(options), paired.fixed))))
+
+
+def score_title(options: Summary) -> str:
+    """Return the name of the chosen score in reports, in which higher is better."""
+    return next(score.title for score in SCORES if score.name == options.score)
+
+
+def score_words(results: Configurations, options: Summary) -> ScoreWords:
+    """Return the words for the chosen score."""
+    if options.score == "score":
+        return ScoreWords(results.is_accuracy)
+    return ScoreWords(results.is_accuracy, f"the {score_title(options)}")

@@ -1,0 +1,132 @@
+"""From the trials of a configuration to its p-values, and from those of a family to decisions and intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from peekbench.records import Decision
+from peekbench.results import decide
+from peekbench_stats import (
+    NominalAlpha,
+    SignFlips,
+    fixed_design,
+    procedure_p_value,
+    selection_level,
+    stratified_sign_flip_test,
+)
+from peekbench_summary.estimates import Estimate, estimate_these_tasks
+from peekbench_summary.region import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """The measured bias of one configuration, and how to judge it."""
+
+    tasks: Sequence[Sequence[float]]
+    """Bias of each subsample, one sequence per task."""
+    region: Region
+    step: float | None = None
+    """Distance between neighboring scores, if known."""
+    nominal_alpha: NominalAlpha = fixed_design
+
+    @property
+    def num_trials(self) -> int:
+        """Number of trials of all tasks."""
+        return sum(map(len, self.tasks))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the bias of every trial is exactly zero."""
+        return not any(map(any, self.tasks))
+
+    def estimate(self, alpha: float) -> Estimate:
+        """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
+        return estimate_these_tasks(self.tasks, 1 - self.nominal_alpha(alpha), self.step)
+
+    def needed_subsamples(self, alpha: float) -> int:
+        """Return the number of subsamples per task from which sign flips can reject at the error rate `alpha`."""
+        return math.ceil((1 - math.log2(self.nominal_alpha(alpha))) / len(self.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """p-values of a bias. Each is the smallest error rate at which a configuration alone would get the verdict."""
+
+    bias: Bias
+    flips: SignFlips
+    """Sign flips of all trials."""
+    p_zero: float
+    """p-value of a bias of zero: the interval excludes zero, and sign flips reject."""
+    p_outside: float
+    """p-value of a bias outside the region: the interval is inside, and there are enough trials for sign flips."""
+
+    @classmethod
+    def of(cls, bias: Bias) -> Evidence:
+        """Compute the p-values of a configuration."""
+        estimate, flips = bias.estimate(0.05), stratified_sign_flip_test(bias.tasks)
+        smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
+        has_scale = estimate.has_interval or not bias.is_zero
+        p_outside = estimate.p_outside(bias.region.half_width) if has_scale else 0.0
+        return cls(
+            bias,
+            flips,
+            p_zero=procedure_p_value(max(estimate.p_zero, flips.two_sided), bias.nominal_alpha),
+            p_outside=procedure_p_value(max(p_outside, smallest), bias.nominal_alpha),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Error rates at which each configuration of a family is tested."""
+
+    zero: float
+    """For 'biased'."""
+    outside: float
+    """For 'equivalent'."""
+
+    @classmethod
+    def of_family(cls, family: Sequence[Evidence], alpha: float) -> Levels:
+        """Return the levels of two procedures of Benjamini and Hochberg, one for each kind of verdict."""
+        return cls(
+            selection_level([each.p_zero for each in family], alpha),
+            selection_level([each.p_outside for each in family], alpha),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The decision about a configuration, with the interval that agrees with it."""
+
+    decision: Decision
+    estimate: Estimate
+    alpha: float
+    """Error rate of the interval."""
+    needs_flips: bool = False
+    """Whether only sign flips stand against a verdict of bias; the interval was then extended to zero."""
+
+
+def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
+    """Decide about a configuration at the levels of its family.
+
+    The interval has the coverage that controls the false coverage rate among the configurations with the same verdict:
+    that of `levels.outside` for 'equivalent' and that of `levels.zero` for 'biased'. An inconclusive configuration gets
+    the wider of the two, which neither excludes zero nor is inside the region.
+
+    Parameters
+    ----------
+    evidence
+        p-values of the configuration.
+    levels
+        Levels of the family; both are the error rate itself for a family of one.
+    """
+    bias, region = evidence.bias, evidence.bias.region.half_width
+    if evidence.p_outside <= levels.outside:
+        return Conclusion("equivalent", bias.estimate(levels.outside), levels.outside)
+    if evidence.p_zero <= levels.zero:
+        estimate = bias.estimate(levels.zero)
+        return Conclusion(decide(estimate.low, estimate.high, region), estimate, levels.zero)
+    alpha = min(levels.zero, levels.outside)
+    estimate = bias.estimate(alpha)
+    return Conclusion("inconclusive", estimate.with_zero(), alpha, needs_flips=estimate.excludes_zero)
