@@ -21,9 +21,10 @@ MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
 
 
 def sequential(make_spec: MakeSpec, *, maximum: int = 12, methods: Any = ("toy.constant",), **stop: Any) -> Any:
-    """Return a spec with planned looks; `toy.constant` is equivalent at once, and `toy.vote` is undecided for long."""
+    """Return a spec with planned looks; `toy.constant` is equivalent at the second, `toy.vote` undecided."""
     design = {"num_train": 12, "num_test": 30, "num_subsamples": maximum, "stop": {"looks": 4, **stop}}
-    return make_spec(design=design, methods=methods)
+    analyses = [{"use": "summary", "options": {"region": 0.02}}]
+    return make_spec(design=design, methods=methods, analyses=analyses)
 
 
 def design_of(num_subsamples: int) -> dict[str, Any]:
@@ -35,30 +36,31 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     spec = sequential(make_spec)
     summary = run(spec)
     assert summary.look is not None
-    assert (summary.is_settled, summary.finished, summary.planned) == (True, 6, 24)
+    assert (summary.is_settled, summary.finished, summary.planned) == (True, 12, 24)
     assert (summary.look.subsamples, summary.look.maximum, summary.look.decisions) == (
-        3,
+        6,
         12,
         {"toy.constant": "equivalent"},
     )
     report = report_of_run(summary.store)
-    assert "6 of 6 trials done. Stopped at look 1 of 4, at 3 of at most 12 subsamples" in report.headline
-    assert "saved 18 trials, 54 fits" in report.headline
+    assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
+    assert "saved 12 trials, 36 fits" in report.headline
     assert report.verdicts[0].looks == (
-        "This is look 1, at 25% of at most 12 subsamples; the interval accounts for all looks."
+        "This is look 2, at 50% of at most 12 subsamples; the interval accounts for all looks."
     )
     assert next(table for table in report.tables if table.title == "Planned looks").rows == (
-        (1, 3, 0.25, "equivalent", "stopped"),
+        (1, 3, 0.25, "inconclusive", "continued"),
+        (2, 6, 0.5, "equivalent", "stopped"),
     )
     assert report_of_ranking([summary.store]).warnings == ()
-    assert analyze(summary.store)[0].verdicts == report.verdicts[:1]
+    assert analyze(summary.store, spec.analyses)[0].verdicts == report.verdicts[:1]
     assert run(spec).finished == 0
 
     more = run(sequential(make_spec, methods=("toy.constant", "toy.vote")))
-    assert more.finished == 42  # 18 of the first method and 24 of the second, which nothing settles
+    assert more.finished == 36  # 12 of the first method and 24 of the second, which nothing settles
     assert not more.is_settled
     with Store.open(summary.store) as store:
-        assert [look.subsamples for look in store.planned_looks()] == [3, 3, 6, 9]
+        assert [look.subsamples for look in store.planned_looks()] == [3, 6, 6, 9]
         assert store.stopped_at() is None
 
 
