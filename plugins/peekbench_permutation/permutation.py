@@ -104,7 +104,7 @@ def _overview_table(paired: Configurations, tests: Sequence[Tests], measure: str
             cells = (*test.configuration.cells, len(test.means), num_trials, *p_values, *counts, *t_tests)
             rows[member] = cells
     return Table(
-        f"Permutation tests of the average bias{measure}, and tasks whose bias differs from zero",
+        f"Permutation tests over these tasks{measure}",
         (*paired.columns, *OVERVIEW_COLUMNS),
         tuple(row for _, row in sorted(rows.items())),
         "p, these tasks: exact sign flips of all trials; adjusted over the configurations (Benjamini-Hochberg). "
