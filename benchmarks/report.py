@@ -65,7 +65,7 @@ def fill(path: Path, spec: ExperimentSpec) -> None:
 def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     rng = np.random.default_rng(0)
     keys = {method.name: method.base_key() for method in spec.methods}
-    labels = np.zeros(NUM_TEST, dtype=np.int64)
+    labels = np.arange(NUM_TEST, dtype=np.int64) % 2
     for item in group_trials(make_trials(spec), keys, set()):
         for position, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if position == 0 else ("extra", "test")

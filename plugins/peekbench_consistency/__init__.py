@@ -28,5 +28,12 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             analyze="peekbench_consistency.analysis:check_consistency",
             sees_controls=True,
             summary="errors in the table: base arms that depend on num_test, duplicated or shifted rows, odd counts",
-        )
+        ),
+        AnalyzerEntry(
+            name="quick",
+            analyze="peekbench_consistency.analysis:check_quickly",
+            sees_controls=True,
+            role="check",
+            summary="the quick checks of `consistency`, which every report runs",
+        ),
     ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from peekbench import Analysis, Column, Table
+from peekbench import Analysis, Column, Options, Table
 from peekbench_consistency import Consistency
 from peekbench_consistency.base_arm import compare_sizes
 from peekbench_consistency.base_methods import compare_methods
-from peekbench_consistency.findings import Finding, make_wide
+from peekbench_consistency.controls import find_unexpected_controls
+from peekbench_consistency.findings import Finding, WideTable, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws, find_shifted_rows
 from peekbench_consistency.scores import (
     find_equal_arms,
@@ -17,8 +18,9 @@ from peekbench_consistency.scores import (
     find_unexpected_counts,
 )
 
-FAMILIES = 5  # families of statistical tests: base by size, base by method, shifted rows, common divisors, equal arms
+FAMILIES = 6  # statistical tests: controls, base by size, base by method, shifted rows, common divisors, equal arms
 CHECKS = (
+    "controls without their known bias",
     "base arms that depend on num_test or on the method",
     "duplicated, copied and shifted rows",
     "rows of different draws",
@@ -47,34 +49,61 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     Returns
     -------
     Analysis
-        A table of findings, errors first; a table of base arms by size if they have several sizes; a warning per error.
+        A table of findings, errors first; a table of base arms by size if they have several sizes; a warning for each
+        kind of error or warning.
     """
     table = make_wide(results)
     level = options.level / FAMILIES
-    findings: list[Finding] = []
+    findings, size_tables = _run_quick_checks(table, results, options)
+    findings = _sort([*findings, *find_shifted_rows(table, level)])
+    return Analysis(
+        "consistency",
+        tables=(_finding_table(findings, options.level), *size_tables),
+        warnings=summarize(findings),
+    )
+
+
+def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
+    """Do the checks whose time is linear in the number of rows: all except the search for shifted rows.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        None; the level is that of `Consistency`.
+
+    Returns
+    -------
+    Analysis
+        A warning for each kind of error or warning.
+    """
+    findings, _ = _run_quick_checks(make_wide(results), results, Consistency())
+    return Analysis("consistency.quick", warnings=summarize(_sort(findings)))
+
+
+def _run_quick_checks(
+    table: WideTable, results: pd.DataFrame, options: Consistency
+) -> tuple[list[Finding], list[Table]]:
+    level = options.level / FAMILIES
+    findings: list[Finding] = find_unexpected_controls(table, level)
     size_tables: list[Table] = []
     if "base" in table.arms:
-        findings, size_tables = compare_sizes(table, level)
-        findings += compare_methods(table, options.shared_base, level)
+        by_size, size_tables = compare_sizes(table, level)
+        findings += [*by_size, *compare_methods(table, options.shared_base, level)]
     findings += [
         *find_copied_blocks(table),
-        *find_shifted_rows(table, level),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
         *find_unexpected_counts(table, results, level),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),
     ]
-    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Analysis(
-        "consistency",
-        tables=(_finding_table(findings, options.level), *size_tables),
-        warnings=tuple(
-            f"{finding.title} ({finding.location or 'everywhere'}): {finding.evidence}; {finding.remedy}."
-            for finding in findings
-            if finding.severity == "error"
-        ),
-    )
+    return findings, size_tables
+
+
+def _sort(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _finding_table(findings: list[Finding], level: float) -> Table:

@@ -37,7 +37,7 @@ class WideTable:
     """The results table with one row per trial and one column per arm, sorted by block and subsample."""
 
     rows: pd.DataFrame
-    """Columns `BLOCK`, subsample, majority, and one per arm; missing sizes are `UNKNOWN`."""
+    """Columns `BLOCK`, subsample, majority, control, and one per arm; missing sizes are `UNKNOWN`."""
     arms: tuple[str, ...]
     is_accuracy: bool
     varying: tuple[str, ...]
@@ -68,12 +68,26 @@ def make_wide(results: pd.DataFrame) -> WideTable:
     """
     wide = pair_arms(results).join(pair_arms(results, "majority").bfill(axis=1).iloc[:, 0].rename("majority"))
     wide = wide.reset_index()
+    wide["control"] = wide["method"].map(results.drop_duplicates("method").set_index("method")["control"])
     return WideTable(
         wide,
         tuple(results["arm"].unique()),
         bool(results["num_correct"].notna().all() and results["num_test"].notna().all()),
         tuple(name for name in BLOCK if wide[name].nunique() > 1),
     )
+
+
+def summarize(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return one sentence for each kind of error or warning, with the first of its findings in full."""
+    kinds: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.severity != "info":
+            kinds.setdefault((finding.severity, finding.title), []).append(finding)
+    sentences = []
+    for (_, title), (first, *others) in kinds.items():
+        location = (first.location or "everywhere") + (f" and {len(others)} more" if others else "")
+        sentences.append(f"{title[0].upper()}{title[1:]} ({location}): {first.evidence}; {first.remedy}.")
+    return tuple(sentences)
 
 
 def join_names(names: Sequence[str]) -> str:

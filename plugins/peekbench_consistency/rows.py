@@ -21,6 +21,7 @@ from peekbench_consistency.findings import (
 
 MIN_ROWS = 5  # distinct rows, or coinciding rows, required for a conclusion
 MAX_COMMON = 60  # scores that occur in more rows of one size coincide by chance
+TOLERANCE = 1e-8  # of shares of the majority class
 DIGITS = 9  # to which scores are compared
 MISPLACED = "rows of one block appear in another"
 
@@ -39,7 +40,7 @@ def find_copied_blocks(table: WideTable) -> list[Finding]:
         Errors for copies, and warnings for methods with identical results.
     """
     blocks: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for key, block in table.rows.groupby(list(BLOCK), sort=False):
+    for key, block in _select_similar_blocks(table).groupby(list(BLOCK), sort=False):
         scores = [tuple(row) for row in block[list(table.arms)].round(DIGITS).itertuples(index=False)]
         if len(set(scores)) >= MIN_ROWS and any(len(set(row)) > 1 for row in scores):
             blocks.setdefault(tuple(sorted(scores)), []).append(key)
@@ -72,6 +73,14 @@ def find_copied_blocks(table: WideTable) -> list[Finding]:
             )
         )
     return findings
+
+
+def _select_similar_blocks(table: WideTable) -> pd.DataFrame:
+    """Return the rows of blocks whose number of rows and sum of the rows' hashes equal those of another block."""
+    hashes = pd.util.hash_pandas_object(table.rows[list(table.arms)].round(DIGITS), index=False)
+    number = table.rows.groupby(list(BLOCK), sort=False).ngroup()
+    totals = hashes.groupby(number.to_numpy()).agg(["size", "sum"])
+    return table.rows[totals.duplicated(keep=False).reindex(number).to_numpy()]
 
 
 def find_shifted_rows(table: WideTable, level: float) -> list[Finding]:
@@ -158,7 +167,11 @@ def find_mismatched_draws(table: WideTable) -> list[Finding]:
         One error per pair of methods and kind of mismatch.
     """
     tasks: dict[tuple[str, str], list[str]] = {}
-    for (num_train, num_test, task), group in table.rows.groupby(["num_train", "num_test", "task"], sort=False):
+    draws = ["num_train", "num_test", "task"]
+    by_draw = table.rows.groupby([*draws, "subsample"])["majority"]
+    is_different = (by_draw.transform("max") - by_draw.transform("min")) > TOLERANCE
+    affected = is_different.groupby([table.rows[name] for name in draws]).transform("any")
+    for (num_train, num_test, task), group in table.rows[affected].groupby(draws, sort=False):
         by_method = [
             (key, rows.set_index("subsample")["majority"])
             for key, rows in group.groupby(["method", "model"], sort=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import gcd
 from typing import Any
@@ -23,6 +23,12 @@ from peekbench_consistency.findings import (
 from peekbench_stats import holm
 
 ROUNDING = 1e-6  # tolerance of a count of right answers
+EQUAL_BY_DESIGN: Mapping[str, Sequence[tuple[str, str]]] = {
+    "": (),
+    "negative": (("base", "extra"), ("base", "test"), ("extra", "test")),
+    "positive": (("base", "extra"),),
+}
+"""Pairs of arms with the same scores, by kind of control."""
 MIN_TRIALS = 5  # trials from which arms that never differ are reported
 
 
@@ -122,7 +128,7 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     """Find arms that never differ in a configuration, or in one task although they do in others.
 
     In the second case the p-value is r ** K, for the share r of ties in the other tasks and the task's K trials; Holm's
-    adjustment over tasks, configurations and pairs of arms.
+    adjustment over tasks, configurations and pairs of arms. Arms of controls that are equal by design are left out.
 
     Parameters
     ----------
@@ -138,20 +144,18 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     """
     findings: list[Finding] = []
     suspects: list[tuple[dict[str, Any], tuple[str, str], int, float]] = []
-    main_arms: list[str] = [arm for arm in ("base", "extra", "test") if arm in table.arms]
-    for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
-        equal = {pair: group[pair[0]] == group[pair[1]] for pair in combinations(main_arms, 2)}
-        identical = [pair for pair, ties in equal.items() if ties.all() and len(group) >= MIN_TRIALS]
+    pairs = list(combinations([arm for arm in ("base", "extra", "test") if arm in table.arms], 2))
+    for (*key, control), blocks in _count_ties(table, pairs).groupby([*CONFIGURATION, "control"], sort=False):
+        num_trials = int(blocks["trials"].sum())
+        num_ties = {pair: int(blocks[pair].sum()) for pair in pairs if pair not in EQUAL_BY_DESIGN[control]}
+        identical = [pair for pair, ties in num_ties.items() if ties == num_trials >= MIN_TRIALS]
         if identical:
-            findings.append(_identical_finding(table, as_mapping(key, CONFIGURATION), identical, len(group)))
-        for pair, ties in equal.items():
-            if pair in identical:
-                continue
-            for task, task_ties in ties.groupby(group["task"], sort=False):
-                others = ties[group["task"] != task]
-                rate = (others.sum() + 1) / (len(others) + 2)
-                p = float(rate ** len(task_ties)) if task_ties.all() else 1.0
-                suspects.append((as_mapping((*key, task)), pair, len(task_ties), p))
+            findings.append(_identical_finding(table, as_mapping(key, CONFIGURATION), identical, num_trials))
+        for pair in [pair for pair in num_ties if pair not in identical]:
+            for task, ties, trials in zip(blocks["task"], blocks[pair], blocks["trials"], strict=True):
+                rate = (num_ties[pair] - ties + 1) / (num_trials - trials + 2)
+                p = float(rate**trials) if ties == trials else 1.0
+                suspects.append((as_mapping((*key, task)), pair, int(trials), p))
     for (values, pair, size, _), p in zip(suspects, holm([p for *_, p in suspects]).tolist(), strict=True):
         if p <= level:
             findings.append(
@@ -164,6 +168,14 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
                 )
             )
     return findings
+
+
+def _count_ties(table: WideTable, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Return for each block the number of trials, and for each pair of arms the number of those with equal scores."""
+    counted = table.rows[[*BLOCK, "control"]].assign(trials=1)
+    for first, second in pairs:
+        counted[first, second] = table.rows[first] == table.rows[second]
+    return counted.groupby([*BLOCK, "control"], sort=False).sum().reset_index()
 
 
 def _identical_finding(table: WideTable, values: dict[str, Any], pairs: list[tuple[str, str]], trials: int) -> Finding:
@@ -188,7 +200,7 @@ def _identical_finding(table: WideTable, values: dict[str, Any], pairs: list[tup
 
 
 def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> list[Finding]:
-    """Find tasks whose mean extra score is not above the share of the majority class.
+    """Find tasks in which the mean score of an arm is not above the share of the majority class.
 
     Parameters
     ----------
@@ -200,23 +212,28 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
     Returns
     -------
     list of Finding
-        One info per configuration; empty if scores are not accuracies.
+        One warning per configuration, without controls; empty if scores are not accuracies.
     """
-    if not table.is_accuracy:
+    wide = table.rows[table.rows["control"] == ""]
+    if not table.is_accuracy or wide.empty:
         return []
-    wide = table.rows.assign(majority=table.rows["task"].map(majority).fillna(table.rows["majority"]))
-    means = wide.groupby(list(BLOCK), sort=False)[["extra", "majority"]].mean().reset_index()
+    wide = wide.assign(majority=wide["task"].map(majority).fillna(wide["majority"]))
+    arms = [arm for arm in ("base", "extra", "test") if arm in table.arms]
+    means = wide.groupby(list(BLOCK), sort=False)[[*arms, "majority"]].mean().reset_index()
+    means["lowest"] = means[arms].min(axis=1)
     findings = []
-    for key, group in means[means["extra"] <= means["majority"]].groupby(list(CONFIGURATION), sort=False):
-        tasks = group.sort_values("extra")[["task", "extra", "majority"]].itertuples(index=False)
-        names = [f"{task} {extra:.0%} of {share:.0%}" for task, extra, share in tasks]
+    for key, group in means[means["lowest"] <= means["majority"]].groupby(list(CONFIGURATION), sort=False):
+        group = group.assign(arm=group[arms].idxmin(axis=1), gap=group["lowest"] - group["majority"])
+        tasks = group.sort_values("gap")[["task", "arm", "lowest", "majority"]].itertuples(index=False)
+        names = [f"{task} {arm} {score:.1%} of {share:.1%}" for task, arm, score, share in tasks]
         findings.append(
             Finding(
-                "info",
-                "not above the majority class",
+                "warning",
+                "accuracy not above the majority class",
                 table.locate(**as_mapping(key, CONFIGURATION)),
-                f"{len(names)} of {pluralize(table.rows['task'].nunique(), 'task')}: {join_names(names)}",
-                "accuracy tells little on these tasks; consider macro-F1 or log loss as well",
+                f"{len(names)} of {pluralize(wide['task'].nunique(), 'task')}: {join_names(names)}",
+                "train sets may be balanced while test sets are not, or the method predicts one class: compare "
+                "macro-F1 and log loss",
             )
         )
     return findings

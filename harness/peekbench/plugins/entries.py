@@ -28,8 +28,9 @@ from peekbench.records.trials import Control
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
-AnalyzerRole: TypeAlias = Literal["", "comparison", "ranking"]
-"""Command that an analyzer serves: 'comparison' for `peekbench compare`, 'ranking' for `peekbench leaderboard`."""
+AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "ranking"]
+"""What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
+leaderboard`, 'check' for the warnings of every report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +115,8 @@ class MethodEntry:
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Descriptions, by name, of the metrics that the method's fits record."""
     control: Control = ""
-    """Role in testing the run itself: 'negative' if unlabeled texts certainly change nothing, 'positive' if the method
-    has a planted bias, empty for other methods."""
+    """Role in testing the run itself: 'negative' if unlabeled texts certainly change nothing, so all arms have the same
+    scores; 'positive' if the method has a planted bias and no boost, so extra equals base; empty for other methods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,7 @@ class AnalyzerEntry:
     """Whether `analyze` takes the looks at the run, as the keyword `looks`, and its verdicts account for them. The
     first such analysis of a spec with `design.stop` decides at which look the run stops."""
     role: AnalyzerRole = ""
-    """Command that asks for this analysis; empty for analyses that only specs name."""
+    """Role in commands and reports; empty for analyses that only specs name."""
 
 
 @dataclass(frozen=True, kw_only=True)
