@@ -1,7 +1,8 @@
 """Measures the report of a large run: a store of 25 tasks x 4 methods x 270 subsamples with simulated scores.
 
-Prints the seconds of reading, analyzing and rendering, the size of the HTML, and whether a second report of the same
-store has the same bytes. If playwright and chromium are installed, it also prints the time to sort the largest table.
+Prints the seconds of reading, analyzing, checking and rendering, the size of the HTML, and whether a second report of
+the same store has the same bytes. If playwright and chromium are installed, it also prints the time to sort the largest
+table.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.records.trials import ArmResult, Trial, TrialResult
 from peekbench.report import report_of_run, write_report
+from peekbench.report.build.doubts import check_results, doubt_run
+from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
 
@@ -81,6 +84,20 @@ def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:
     return ArmResult(arm, scores, 0.1, 0.01, metrics, predictions)
 
 
+def checking_seconds(path: Path, spec: ExperimentSpec) -> float:
+    """Return the CPU seconds of the checks that every report runs."""
+    results = load_results(path)
+    with Store.open(path) as store:
+        tasks, texts = store.tasks(), store.texts()
+    designs = {task.name: spec.design_of(task) for task in spec.tasks}
+    start = time.process_time()
+    checks = check_results(results)
+    doubts = list(doubt_run(designs, tasks, texts, results))
+    seconds = time.process_time() - start
+    print(f"warnings: {[warning for check in checks for warning in check.warnings] + doubts}")
+    return seconds
+
+
 def sorting_times(page_path: Path) -> list[list[float]] | None:
     """Return the number of rows of each table and the milliseconds to sort by each column; None without a browser."""
     try:
@@ -108,16 +125,18 @@ def main() -> None:
         fill(path, large_spec(folder))
         print(f"simulated: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
         for attempt in ("one", "two"):
-            start = time.perf_counter()
+            start, start_cpu = time.perf_counter(), time.process_time()
             report = report_of_run(path)
             middle = time.perf_counter()
             write_report(report, folder / attempt)
-            end = time.perf_counter()
+            end, cpu = time.perf_counter(), time.process_time() - start_cpu
             print(
                 f"report {attempt}: {end - start:.1f} s; reading and analyzing {middle - start:.1f} s, "
                 f"rendering {end - middle:.1f} s",
                 flush=True,
             )
+        checking = checking_seconds(path, large_spec(folder))
+        print(f"checks: {checking:.2f} CPU seconds, {checking / cpu:.1%} of those of report two")
         files = [path for path in (folder / "one").rglob("*") if path.is_file()]
         same = all(
             file.read_bytes() == (folder / "two" / file.relative_to(folder / "one")).read_bytes() for file in files

@@ -144,10 +144,11 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     """
     findings: list[Finding] = []
     suspects: list[tuple[dict[str, Any], tuple[str, str], int, float]] = []
-    pairs = list(combinations([arm for arm in ("base", "extra", "test") if arm in table.arms], 2))
+    arms: list[str] = [arm for arm in ("base", "extra", "test") if arm in table.arms]
+    pairs = list(combinations(arms, 2))
     for (*key, control), blocks in _count_ties(table, pairs).groupby([*CONFIGURATION, "control"], sort=False):
         num_trials = int(blocks["trials"].sum())
-        num_ties = {pair: int(blocks[pair].sum()) for pair in pairs if pair not in EQUAL_BY_DESIGN[control]}
+        num_ties = {pair: int(blocks[pair].sum()) for pair in pairs if pair not in EQUAL_BY_DESIGN[str(control)]}
         identical = [pair for pair, ties in num_ties.items() if ties == num_trials >= MIN_TRIALS]
         if identical:
             findings.append(_identical_finding(table, as_mapping(key, CONFIGURATION), identical, num_trials))
@@ -230,7 +231,7 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
             Finding(
                 "warning",
                 "accuracy not above the majority class",
-                table.locate(**as_mapping(key, CONFIGURATION)),
+                table.locate(**as_mapping(key, CONFIGURATION)) or str(key[0]),
                 f"{len(names)} of {pluralize(wide['task'].nunique(), 'task')}: {join_names(names)}",
                 "train sets may be balanced while test sets are not, or the method predicts one class: compare "
                 "macro-F1 and log loss",

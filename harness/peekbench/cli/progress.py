@@ -56,6 +56,10 @@ class LiveProgress:
         """Show that a method is being prepared."""
         self._live.console.print(f"preparing {method}", markup=False, highlight=False)
 
+    def warn(self, message: str) -> None:
+        """Show a warning about the data."""
+        self._live.console.print(f"warning: {message}", markup=False, highlight=False)
+
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""
         assert self._tally is not None
@@ -114,6 +118,10 @@ class LineProgress:
     def prepare(self, method: str) -> None:
         """Show that a method is being prepared."""
         self._write(f"preparing {method}")
+
+    def warn(self, message: str) -> None:
+        """Show a warning about the data."""
+        self._write(f"warning: {message}")
 
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""

@@ -183,8 +183,11 @@ def validate(
     num_invalid = 0
     for path in specs:
         try:
-            for line in _validate(path, data):
+            lines, warnings = _validate(path, data)
+            for line in lines:
                 echo(line)
+            for warning in warnings:
+                echo(f"warning: {path}: {warning}", err=True)
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)
@@ -193,25 +196,27 @@ def validate(
         raise typer.Exit(2)
 
 
-def _validate(path: Path, data: bool) -> list[str]:
-    """Check one spec. Return a summary of it, and a line on each task with official splits."""
-    from peekbench.data.preflight import check_tasks, describe_splits  # noqa: PLC0415 - for a fast --help
+def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
+    """Check one spec. Return a summary of it with a line on each task with official splits, and warnings."""
+    from peekbench.data.doubts import doubt_data, expected_overlaps  # noqa: PLC0415 - for a fast --help
+    from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if is_analysis_only(path):
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
         analyses = pluralize(len(names), "analysis", "analyses")
-        return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"]
+        return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"], []
     experiment = load(path)
-    splits = []
+    splits, warnings = [], []
     if data:
-        check_tasks(experiment)
+        facts = describe_tasks(experiment)
         splits = [f"  {line}" for line in describe_splits(experiment)]
+        warnings = list(doubt_data(experiment, facts, expected_overlaps(experiment)))
     designs = [experiment.design_of(task) for task in experiment.tasks]
     draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
     trials = draws * len(experiment.methods)
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    return [f"{path}: OK: {tasks}, {methods}, {pluralize(trials, 'trial')}", *splits]
+    return [f"{path}: OK: {tasks}, {methods}, {pluralize(trials, 'trial')}", *splits], warnings
 
 
 @app.command()

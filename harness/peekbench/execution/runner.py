@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from peekbench.data.doubts import doubt_data, measured_overlaps
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
@@ -39,6 +40,9 @@ class Progress(Protocol):
     def prepare(self, method: str) -> None:
         """Report that a method is being prepared."""
 
+    def warn(self, message: str) -> None:
+        """Report data that make the results of the run doubtful, before its first trial."""
+
     def advance(self, outcome: Outcome) -> None:
         """Report one finished or failed trial."""
 
@@ -56,6 +60,9 @@ class NullProgress:
         """Do nothing."""
 
     def prepare(self, method: str) -> None:
+        """Do nothing."""
+
+    def warn(self, message: str) -> None:
         """Do nothing."""
 
     def advance(self, outcome: Outcome) -> None:
@@ -160,6 +167,8 @@ def run(
                     facts = _prepare(spec, progress) if facts is None else facts
                     opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
                     _describe_texts(spec, opened)
+                    for warning in doubt_data(spec, tasks, measured_overlaps(opened.texts())):
+                        progress.warn(warning)
                     worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
                 work.do(pending, worker)
                 done.update(pending)

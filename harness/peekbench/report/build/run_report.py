@@ -17,6 +17,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.report.build.analysis_results import add_analyses
+from peekbench.report.build.doubts import check_results, doubt_run
 from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
@@ -57,8 +58,9 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
     --------
     >>> import pandas as pd
     >>> from pathlib import Path
-    >>> scores = pd.DataFrame({"task": "trec", "method": "lsa", "arm": ["extra", "test"], "control": ""})
-    >>> report_of_table(Path("scores.csv"), scores, analyses=()).headline
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": ["trec"], "method": ["lsa"], "extra": [0.7], "test": [0.72]})
+    >>> report_of_table(Path("scores.csv"), tidy(scores, "scores.csv"), analyses=()).headline
     '1 method on 1 task, 1 trial, from scores.csv'
     """
     num_trials = len(results) // max(1, results["arm"].nunique())
@@ -73,7 +75,7 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
         command=shlex.join(["peekbench", "analyze", str(path)]),
     )
-    return add_analyses(report, analyses)
+    return add_analyses(report, [*analyses, *check_results(results, analyses)])
 
 
 def report_of_audits(
@@ -167,7 +169,11 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         name=spec.name,
         headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
         + ("" if number is None else f". {describe_stop(spec, results, number)}"),
-        warnings=(*warn_of_code_changes(recorded_sessions), *_warn_of_missing_renderer(spec.report.renderer)),
+        warnings=(
+            *doubt_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
+            *warn_of_code_changes(recorded_sessions),
+            *_warn_of_missing_renderer(spec.report.renderer),
+        ),
         tables=(
             *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
             *(replace(table, topic="methods") for table in method_tables),
@@ -181,7 +187,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    return add_analyses(report, analyses)
+    return add_analyses(report, [*analyses, *check_results(results, analyses)])
 
 
 def _warn_of_missing_renderer(use: str) -> Iterator[str]:

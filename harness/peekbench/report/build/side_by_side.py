@@ -10,9 +10,11 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.report.build.doubts import check_results, doubt_run
 from peekbench.results.analyze import only_complete, planned_trials
 from peekbench.results.looks import look_at
 from peekbench.results.table import load_results
+from peekbench.spec.design import Design
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
@@ -38,7 +40,7 @@ class Run:
         if task not in self.tasks:
             return self.path  # a table of scores does not say which rows were sampled
         design = self.spec["design"]
-        return (self.spec["seed"], self.tasks[task]["fingerprint"], max(design["num_train"]))
+        return (self.spec["seed"], self.tasks[task]["fingerprint"], design["train"], max(design["num_train"]))
 
 
 def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[Run]:
@@ -69,11 +71,16 @@ def _open(path: Path, allow_incomplete: bool) -> Run:
         raise ResultsError(f"{path}: no trial is finished; run its spec first")
     complete, warnings = only_complete(results, planned_trials(path), allow_incomplete=allow_incomplete)
     look_at(path, complete)
+    checks = (warning for analysis in check_results(complete) for warning in analysis.warnings)
+    warnings = (*warnings, *checks)
     if not is_store(path):
         return Run(path.stem, path, complete, warnings)
     with Store.open(path) as store:
-        spec = store.spec()
-        return Run(spec["name"], path, complete, warnings, spec, store.tasks(), store.sessions()[-1])
+        spec, tasks, texts = store.spec(), store.tasks(), store.texts()
+        design = Design.model_validate(spec["design"])
+        designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
+        warnings = (*warnings, *doubt_run(designs, tasks, texts, complete))
+        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1])
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:

@@ -112,8 +112,7 @@ def render_top(report: Report, console: Console) -> None:
     """Print the part that everybody reads: warnings, verdicts and forest plots."""
     report = make_printable(report)
     console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
-    for warning in report.warnings:
-        console.print(Text(f"Warning: {warning}", "bold yellow"))
+    _print_warnings(report, console)
     for heading, verdicts in verdict_sections(report.verdicts):
         _print_heading(heading, console)
         for verdict in verdicts:
@@ -132,7 +131,7 @@ def render_top(report: Report, console: Console) -> None:
 
 
 def render_summary(report: Report, console: Console) -> None:
-    """Print the verdicts in one line each, for the end of a long output.
+    """Print the verdicts in one line each and the warnings, for the end of a long output.
 
     Parameters
     ----------
@@ -167,6 +166,12 @@ def render_summary(report: Report, console: Console) -> None:
         if has_several_analyses and verdict.analysis:
             text.append(f" ({verdict.analysis})", "dim")
         console.print(text)
+    _print_warnings(report, console)
+
+
+def _print_warnings(report: Report, console: Console) -> None:
+    for warning in report.warnings:
+        console.print(Text(f"Warning: {warning}", "bold yellow"))
 
 
 def _decision(verdict: Verdict) -> Text:

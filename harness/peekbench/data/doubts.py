@@ -1,0 +1,175 @@
+"""Warnings about data that make the results of a design doubtful, known before any trial runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from peekbench.data.loading import load_dataset
+from peekbench.data.preflight import majority_share
+from peekbench.formatting import pluralize
+from peekbench.records.data import Dataset
+from peekbench.spec.design import Design
+from peekbench.spec.experiment import ExperimentSpec
+
+MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra texts
+MAX_SHARED = 1 / 3  # share of the test texts that two draws may have in common
+MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
+MAX_LISTED = 3  # tasks in a warning
+MAX_COUNTED = 200_000  # rows whose texts are compared to estimate the overlap
+
+
+def doubt_design(
+    designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
+) -> Iterator[str]:
+    """Yield warnings about texts in several sets and about small tasks, the most serious first.
+
+    Parameters
+    ----------
+    designs
+        Design of each task.
+    facts
+        Facts about each task's data, as `peekbench.data.preflight.describe_tasks` returns them.
+    overlaps
+        Share of the test texts that are also among the extra texts, by task, where it is known.
+
+    Examples
+    --------
+    >>> design = Design(num_train=10, num_test=80, num_subsamples=20)
+    >>> facts = {"news": {"rows": 200, "splits": {}, "class_names": ["a", "b"], "class_counts": [100, 100]}}
+    >>> for warning in doubt_design({"news": design}, facts, {"news": 0.27}):
+    ...     print(warning.partition(":")[0])
+    Test texts are also extra texts
+    Subsamples share many texts
+    """
+    if duplicated := _worst({name: share for name, share in overlaps.items() if share >= MAX_OVERLAP}):
+        yield (
+            f"Test texts are also extra texts: {_list_shares(duplicated)}. The method sees them in both arms, which "
+            "hides bias: remove duplicates, for example with the option `drop_duplicates: near`"
+        )
+    shared = {name: max(designs[name].num_test) / _num_test_rows(task) for name, task in facts.items()}
+    if crowded := _worst({name: share for name, share in shared.items() if share > MAX_SHARED}):
+        yield (
+            f"Subsamples share many texts: two test sets have about {_list_shares(crowded)} in common. The results "
+            "then describe these rows rather than new ones: lower num_test, or add rows"
+        )
+    rare = {name: _rarest(task) * min(designs[name].num_train) for name, task in facts.items() if task["class_names"]}
+    if absent := _worst({name: -mean for name, mean in rare.items() if mean < 1 and designs[name].train == "natural"}):
+        counts = ", ".join(f"{-mean:.1f} in {name}" for name, mean in absent[:MAX_LISTED])
+        yield (
+            f"Natural train sets have less than one row of the rarest class on average: {counts}. One row is always "
+            "drawn, so the class is more frequent than in the data: increase num_train, or join classes"
+        )
+    if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
+        yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
+
+
+def doubt_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a warning about balanced train sets of tasks with a very frequent class.
+
+    Parameters
+    ----------
+    designs
+        Design of each task.
+    facts
+        Facts about each task's data, as `peekbench.data.preflight.describe_tasks` returns them.
+    """
+    shares = {name: majority_share(task) or 0.0 for name, task in facts.items() if designs[name].train == "balanced"}
+    if frequent := _worst({name: share for name, share in shares.items() if share > MAX_MAJORITY}):
+        yield (
+            f"Most rows have one class: {_list_shares(frequent)}. Train sets are balanced, so accuracy is often lower: "
+            "compare macro-F1, or draw train sets with `train: natural`"
+        )
+
+
+def doubt_data(
+    spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
+) -> Iterator[str]:
+    """Yield all warnings that are possible before a run.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    facts
+        Facts about each task's data, as `peekbench.data.preflight.describe_tasks` returns them.
+    overlaps
+        Share of the test texts that are also among the extra texts, by task, where it is known.
+    """
+    designs = {task.name: spec.design_of(task) for task in spec.tasks}
+    yield from doubt_design(designs, facts, overlaps)
+    yield from doubt_classes(designs, facts)
+
+
+def measured_overlaps(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of the test texts that are also among the extra texts, exactly or nearly, by task.
+
+    Parameters
+    ----------
+    texts
+        Descriptions of each task's texts, as `peekbench.data.text_statistics.describe_texts` returns them.
+    """
+    return {name: text["overlap"]["near"]["test-extra"] for name, text in texts.items() if text}
+
+
+def expected_overlaps(spec: ExperimentSpec) -> dict[str, float]:
+    """Return the expected share of test texts that exactly equal an extra text, by task, without drawing any."""
+    return {
+        task.name: expected_overlap(load_dataset(spec.source(task)), max(spec.design_of(task).num_test))
+        for task in spec.tasks
+    }
+
+
+def expected_overlap(dataset: Dataset, num_test: int) -> float:
+    """Return the expected share of test texts that exactly equal an extra text.
+
+    If n of N rows are extra rows, a test text with c - 1 further copies has one among them with a probability of about
+    1 - (1 - n / (N - 1))**(c - 1).
+
+    Parameters
+    ----------
+    dataset
+        Rows of the task.
+    num_test
+        Number of test texts, and of extra texts.
+
+    Returns
+    -------
+    float
+        Expected share; 0 for features, and for tasks that are too large to compare all texts quickly.
+
+    Examples
+    --------
+    >>> round(expected_overlap(Dataset(["a", "a", "b", "c"], [0, 1, 0, 1], ("x", "y")), 1), 3)
+    0.167
+    """
+    if not isinstance(dataset.inputs, Sequence) or len(dataset.inputs) > MAX_COUNTED:
+        return 0.0
+    places = dataset.splits or ("test",) * len(dataset.inputs)
+    copies = Counter(text for text, place in zip(dataset.inputs, places, strict=True) if place == "test")
+    num_rows = copies.total()
+    missed = 1 - num_test / max(1, num_rows - 1)
+    return sum(count * (1 - max(0.0, missed) ** (count - 1)) for count in copies.values()) / num_rows
+
+
+def _num_test_rows(facts: Mapping[str, Any]) -> int:
+    """Return the number of rows that test sets are drawn from."""
+    rows: int = facts["splits"].get("test", facts)["rows"]
+    return rows
+
+
+def _rarest(facts: Mapping[str, Any]) -> float:
+    """Return the share of the rarest class among the rows that train sets are drawn from."""
+    counts = facts["splits"].get("train", facts)["class_counts"]
+    return float(min(counts) / sum(counts))
+
+
+def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(values.items(), key=lambda item: -item[1])
+
+
+def _list_shares(tasks: Sequence[tuple[str, float]]) -> str:
+    """List the first tasks, and count the others: '27% in spam, 12% in news and 3 more tasks'."""
+    more = f" and {pluralize(len(tasks) - MAX_LISTED, 'more task')}" if len(tasks) > MAX_LISTED else ""
+    return ", ".join(f"{share:.0%} in {name}" for name, share in tasks[:MAX_LISTED]) + more

@@ -1,0 +1,88 @@
+"""Warnings of reports about doubtful measurements, in every format and on the terminal."""
+
+from __future__ import annotations
+
+import json
+import random
+from html import unescape
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from commands import run_command
+
+from peekbench import analyze
+from peekbench.report import report_of_table
+from peekbench.report.build.doubts import check_results, doubt_run
+from peekbench.results import tidy
+from peekbench.spec.design import Design
+
+SPEC = """
+name: doubtful
+tasks:
+  - {use: files, name: rows, options: {path: rows.csv}}
+methods: [toy.vote, controls.null, controls.leak]
+design: {num_train: 4, num_test: 40, num_subsamples: 3}
+executor: {use: local, options: {in_process: true}}
+"""
+
+
+@pytest.mark.slow
+def test_doubts_appear_before_the_run_in_every_format_and_in_the_summary() -> None:
+    rng = random.Random(1)
+    texts = [" ".join(rng.choices([f"word{number}" for number in range(99)], k=9)) for _ in range(60)]
+    rows = [f"{texts[number % 60]},{'ab'[number % 19 == 0]}" for number in range(200)]
+    Path("rows.csv").write_text("\n".join(["text,label", *rows]))
+    Path("spec.yaml").write_text(SPEC)
+    validated = run_command("validate", "spec.yaml")
+    assert validated.returncode == 0
+    assert "spec.yaml: OK" in validated.stdout
+    for doubt in ("Test texts are also extra texts: 41% in rows", "Most rows have one class: 94% in rows"):
+        assert f"warning: spec.yaml: {doubt}" in validated.stderr
+    output = run_command("run", "spec.yaml").stdout
+    before, _, after = output.partition("9 of 9 trials")
+    assert "warning: Test texts are also extra texts" in before
+    assert "warning: Most rows have one class" in before
+    summary = " ".join(after.partition("Summary\n")[2].split())
+    doubts = ("Warning: Accuracy not above the majority class (toy.vote", "Warning: Test texts are also extra texts")
+    assert all(doubt in summary for doubt in doubts)
+    files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("txt", "md", "html", "json")}
+    warnings = json.loads(files["json"])["warnings"]
+    for doubt in ("Accuracy not above the majority class", "Test texts are also extra texts: "):
+        (warning,) = [each for each in warnings if each.startswith(doubt)]
+        for suffix in ("txt", "md", "html"):
+            assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
+    assert not any("Most rows have one class" in warning for warning in warnings), "the measured accuracy says more"
+    ranked = " ".join(run_command("leaderboard", "doubtful").stdout.split())
+    assert all(doubt.replace("Warning: ", "Warning: doubtful: ") in ranked for doubt in doubts)
+
+
+def test_controls_are_checked_unless_an_analysis_judges_them() -> None:
+    methods = {"method": ["m", "null"] * 20, "control": ["", "negative"] * 20}
+    scores = pd.DataFrame({"task": "a", "num_test": 100, "subsample": [n // 2 for n in range(40)], **methods})
+    scores["extra"] = [0.5 + number % 7 / 100 for number in range(40)]
+    results = tidy(scores.assign(test=scores["extra"] + 0.1), "scores")
+    (check,) = check_results(results)
+    assert any("A negative control has a bias (null): mean bias +10.00 points" in warning for warning in check.warnings)
+    analyses = analyze(results, ["summary"])
+    warnings = report_of_table(Path("scores.csv"), results, analyses).warnings
+    assert sum("negative control" in warning for warning in warnings) == 1
+    assert check_results(results[results["arm"] == "none"]) == ()
+
+
+def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> None:
+    scores = pd.DataFrame({"task": ["hard", "easy"] * 10, "subsample": [n // 2 for n in range(20)]})
+    chance = (scores["task"] == "hard") * -0.2 + 0.5
+    scores = scores.assign(method="lsa", num_test=50, base=chance - 0.04 + 0.02 * (scores["subsample"] % 5))
+    results = tidy(scores.assign(extra=0.6, test=0.6), "scores")
+    names = {"hard": list("abc"), "easy": list("abc")}
+    tasks = {
+        task: {"rows": 900, "class_names": classes, "class_counts": [300] * 3, "splits": {}}
+        for task, classes in names.items()
+    }
+    designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
+    (warning,) = doubt_run(designs, tasks, {}, results)
+    assert "better than guessing: lsa in hard 30.0% (guessing: 33.3%). " in warning
+    two_classes = {task: {**facts, "class_names": ["a", "b"]} for task, facts in tasks.items()}
+    (warning,) = doubt_run(designs, two_classes, {}, results)
+    assert "lsa in hard 30.0% (guessing: 50.0%), lsa in easy 50.0% (guessing: 50.0%)" in warning
