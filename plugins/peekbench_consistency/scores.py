@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import gcd
 from typing import Any
@@ -127,8 +128,10 @@ def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float
 def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     """Find arms that never differ in a configuration, or in one task although they do in others.
 
-    In the second case the p-value is r ** K, for the share r of ties in the other tasks and the task's K trials; Holm's
-    adjustment over tasks, configurations and pairs of arms. Arms of controls that are equal by design are left out.
+    The p-value is r ** K for K trials. In a configuration, r is the share of ties between the other pairs of arms; in a
+    task, between the same arms in the other tasks. Holm's adjustment over tasks, configurations and pairs of arms. Arms
+    of controls that are equal by design are left out, and so are tasks in which all arms are equal, because the method
+    may predict a single class there.
 
     Parameters
     ----------
@@ -140,35 +143,64 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Errors, or infos if a method may ignore the origin of its texts.
+        Errors, or infos if the arms may be equal by chance or because the method ignores the origin of its texts.
     """
     findings: list[Finding] = []
-    suspects: list[tuple[dict[str, Any], tuple[str, str], int, float]] = []
+    suspects: list[tuple[Finding, float]] = []
     arms: list[str] = [arm for arm in ("base", "extra", "test") if arm in table.arms]
     pairs = list(combinations(arms, 2))
     for (*key, control), blocks in _count_ties(table, pairs).groupby([*CONFIGURATION, "control"], sort=False):
         num_trials = int(blocks["trials"].sum())
         num_ties = {pair: int(blocks[pair].sum()) for pair in pairs if pair not in EQUAL_BY_DESIGN[str(control)]}
         identical = [pair for pair, ties in num_ties.items() if ties == num_trials >= MIN_TRIALS]
-        if identical:
-            findings.append(_identical_finding(table, as_mapping(key, CONFIGURATION), identical, num_trials))
+        location = table.locate(**as_mapping(key, CONFIGURATION))
+        if len(identical) > 1 or identical == [("extra", "test")]:
+            findings.append(_ignoring_finding(location, len(identical) > 1, num_trials))
+        elif identical:
+            others = [ties for pair, ties in num_ties.items() if pair not in identical]
+            rate = (sum(others) + 1) / (num_trials * len(others) + 2)
+            suspects.append((_copy_finding(location, identical[0], num_trials), float(rate**num_trials)))
+        is_constant = blocks[pairs].eq(blocks["trials"], axis=0).all(axis=1) & (len(pairs) > 1)
         for pair in [pair for pair in num_ties if pair not in identical]:
-            for task, ties, trials in zip(blocks["task"], blocks[pair], blocks["trials"], strict=True):
+            rows = zip(blocks["task"], blocks[pair], blocks["trials"], is_constant, strict=True)
+            for task, ties, trials, all_equal in rows:
                 rate = (num_ties[pair] - ties + 1) / (num_trials - trials + 2)
-                p = float(rate**trials) if ties == trials else 1.0
-                suspects.append((as_mapping((*key, task)), pair, int(trials), p))
-    for (values, pair, size, _), p in zip(suspects, holm([p for *_, p in suspects]).tolist(), strict=True):
+                p = float(rate**trials) if ties == trials and not all_equal else 1.0
+                suspects.append((_task_finding(table.locate(**as_mapping((*key, task))), pair, int(trials)), p))
+    for (finding, _), p in zip(suspects, holm([p for _, p in suspects]).tolist(), strict=True):
         if p <= level:
-            findings.append(
-                Finding(
-                    "error",
-                    f"{pair[0]} and {pair[1]} are identical in one task",
-                    table.locate(**values),
-                    f"equal in all {size} trials, but not in other tasks, {format_p(p)}",
-                    "one column is probably a copy of the other; read it or run it again",
-                )
-            )
+            findings.append(replace(finding, evidence=f"{finding.evidence}, {format_p(p)}"))
     return findings
+
+
+def _task_finding(location: str, pair: tuple[str, str], trials: int) -> Finding:
+    return Finding(
+        "error",
+        f"{pair[0]} and {pair[1]} are identical in one task",
+        location,
+        f"equal in all {trials} trials, but not in other tasks",
+        "one column is probably a copy of the other; read it or run it again",
+    )
+
+
+def _copy_finding(location: str, pair: tuple[str, str], trials: int) -> Finding:
+    return Finding(
+        "error",
+        f"{pair[0]} and {pair[1]} are identical",
+        location,
+        f"equal in all {trials} trials, but other arms are not",
+        "one column is a copy of the other; run it again",
+    )
+
+
+def _ignoring_finding(location: str, is_all: bool, trials: int) -> Finding:
+    return Finding(
+        "info",
+        f"{'all arms' if is_all else 'extra and test'} are identical",
+        location,
+        f"equal in all {trials} trials",
+        "correct for a method that ignores the origin of its texts; otherwise a column is a copy",
+    )
 
 
 def _count_ties(table: WideTable, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
@@ -177,27 +209,6 @@ def _count_ties(table: WideTable, pairs: Sequence[tuple[str, str]]) -> pd.DataFr
     for first, second in pairs:
         counted[first, second] = table.rows[first] == table.rows[second]
     return counted.groupby([*BLOCK, "control"], sort=False).sum().reset_index()
-
-
-def _identical_finding(table: WideTable, values: dict[str, Any], pairs: list[tuple[str, str]], trials: int) -> Finding:
-    location, evidence = table.locate(**values), f"equal in all {trials} trials"
-    if len(pairs) > 1 or pairs == [("extra", "test")]:
-        arms = "all arms" if len(pairs) > 1 else "extra and test"
-        return Finding(
-            "info",
-            f"{arms} are identical",
-            location,
-            evidence,
-            "correct for a method that ignores the origin of its texts; otherwise a column is a copy",
-        )
-    first, second = pairs[0]
-    return Finding(
-        "error",
-        f"{first} and {second} are identical",
-        location,
-        evidence,
-        "one column is a copy of the other; run it again",
-    )
 
 
 def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> list[Finding]:

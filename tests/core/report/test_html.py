@@ -171,7 +171,7 @@ def test_a_run_is_reported_without_its_renderer(
 ) -> None:
     parts: dict[str, Any] = {"report": {"renderer": "figures"}, "analyses": ["toy.count"]}
     store = run(make_spec(**parts), store="drawn.sqlite").store
-    assert not report_of_run(store).warnings
+    assert not [warning for warning in report_of_run(store).warnings if "renderer" in warning]
     installed = {name: points for name, points in registry.installed().items() if name != "figures"}
     monkeypatch.setattr(registry, "installed", lambda: installed)
     registry.load.cache_clear()
