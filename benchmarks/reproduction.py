@@ -76,7 +76,8 @@ def counts(few: pd.DataFrame) -> dict[str, str]:
 
 def truncate(results: pd.DataFrame) -> pd.DataFrame:
     """Return the scores that correspond to the study's truncated counts."""
-    return results.assign(score=np.trunc(results["score"] * results["num_test"]) / results["num_test"])
+    sizes = results["num_test"].astype("float64")
+    return results.assign(score=np.trunc(results["score"] * sizes) / sizes)
 
 
 def table_1(few: pd.DataFrame) -> dict[str, str]:

@@ -40,7 +40,7 @@ def message_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_message_names_the_place_and_the_remedy(
     mistake: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("spec.yaml").write_bytes(mistake["input"].encode(mistake.get("encoding", "utf-8")))
+    Path(mistake.get("file", "spec.yaml")).write_bytes(mistake["input"].encode(mistake.get("encoding", "utf-8")))
     for name, content in mistake.get("files", {}).items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(content, "utf-8")

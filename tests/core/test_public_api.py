@@ -51,7 +51,7 @@ def test_public_function_documents_parameters_and_result(name: str) -> None:
     signature = inspect.signature(function)
     if signature.parameters:
         assert "Parameters\n" in function.__doc__
-        documented = re.findall(r"^    (\w[\w, ]*)$", function.__doc__, flags=re.MULTILINE)
+        documented = re.findall(r"^    \**(\w[\w, ]*)$", function.__doc__, flags=re.MULTILINE)
         assert set(signature.parameters) <= {name for line in documented for name in line.split(", ")}
     if signature.return_annotation not in ("None", None):
         assert "Returns\n" in function.__doc__ or "Yields\n" in function.__doc__

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -23,16 +24,29 @@ from peekbench.cli.app import (
     write_and_print,
 )
 from peekbench.cli.output import make_console
+from peekbench.cli.table_options import (
+    IgnoreOption,
+    MapOption,
+    PairOption,
+    PercentOption,
+    read_table_options,
+)
+
+if TYPE_CHECKING:
+    from peekbench.spec.components import AnalysisSpec
 
 
 @app.command()
 def analyze(
     path: Annotated[
         Path,
-        typer.Argument(help="Name, spec or store of a run, table of scores, or folder of tables mM/nN/MODEL/TASK/."),
+        typer.Argument(
+            help="Name, spec or store of a run; table of scores; - for standard input; or folder of tables "
+            "mM/nN/MODEL/TASK/."
+        ),
     ],
     analyses: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        Optional[list[str]],  # noqa: UP045
         typer.Option(
             "--analysis",
             metavar="PLUGIN.THING",
@@ -43,6 +57,10 @@ def analyze(
         Optional[Path],  # noqa: UP045
         typer.Option("--spec", metavar="SPEC", help="YAML spec with a selection of scores and the analyses to do."),
     ] = None,
+    columns: MapOption = None,
+    ignore: IgnoreOption = None,
+    pair_by_order: PairOption = False,
+    percent: PercentOption = False,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
@@ -57,36 +75,34 @@ def analyze(
     from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import planned_trials  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.table import load_results  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.table import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
 
+    chosen: Sequence[AnalysisSpec | str] | None = analyses
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
-    options = (
-        ["--spec", str(spec)]
-        if spec is not None
-        else [part for name in analyses or () for part in ("--analysis", name)]
-    )
-    options += ["--allow-incomplete"] if allow_incomplete else []
-    path = scores_path(path)
-    command = shlex.join(["peekbench", "analyze", str(path), *options])
-    results = load_results(path)
-    planned = planned_trials(path)
-    if analysis_spec is None:
-        effects = run_analyses(results, analyses, allow_incomplete=allow_incomplete, planned=planned)
-        show_report(replace(report_of_table(path, results, effects), command=command), reports)
-        return
-    results = analysis_spec.only.select_rows(results)
-    effects = run_analyses(
-        results,
-        analysis_spec.analyses,
-        allow_incomplete=allow_incomplete or analysis_spec.report.allow_incomplete,
-        planned=analysis_spec.only.select_trials(planned),
-    )
-    report = report_of_table(path, results, effects, name=analysis_spec.name)
-    settings = analysis_spec.report
-    show_report(replace(report, command=command, formats=settings.formats, renderer=settings.renderer), reports)
+    is_input = str(path) == "-"
+    path = path if is_input else scores_path(path)
+    options = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    arguments = [str(path), *(part for name in analyses or () for part in ("--analysis", name)), *options.arguments()]
+    arguments += ["--spec", str(spec)] if spec is not None else []
+    command = shlex.join(["peekbench", "analyze", *arguments, *(["--allow-incomplete"] if allow_incomplete else [])])
+    if analysis_spec is not None:
+        options = options.combine(analysis_spec.table)
+    table = load_table(path, options)
+    results, planned, name = table.results, planned_trials(path), "stdin" if is_input else ""
+    if analysis_spec is not None:
+        results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
+        chosen, name = analysis_spec.analyses, analysis_spec.name
+        allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
+    effects = run_analyses(results, chosen, allow_incomplete=allow_incomplete, planned=planned)
+    source = Path("standard input") if is_input else path
+    report = replace(report_of_table(source, results, effects, name=name, columns=table.columns), command=command)
+    if analysis_spec is not None:
+        settings = analysis_spec.report
+        report = replace(report, formats=settings.formats, renderer=settings.renderer)
+    show_report(report, reports)
 
 
 @app.command()

@@ -20,7 +20,10 @@ Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "f
 
 MAX_BYTES = 10_000_000  # of a file that is read as YAML or JSON
 MAX_UNNAMED = 1_000_000  # characters of a text that may be a spec, although its name does not say so
-SCORES = {".csv": "a CSV file", ".tsv": "a TSV file", ".parquet": "a Parquet file", ".jsonl": "a JSON Lines file"}
+SCORES = {
+    ".csv": "a CSV file", ".tsv": "a TSV file", ".parquet": "a Parquet file",
+    ".jsonl": "a JSON Lines file", ".ndjson": "a JSON Lines file",
+}  # fmt: skip
 BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -107,6 +110,9 @@ def _identify_text(path: Path, content: bytes) -> FileKind:
         name = str(report["name"])
         remedy = f"`peekbench report {quote(name)}` writes the report of the run {name!r} again"
         return FileKind("other", "the report of a run as JSON", name, remedy)
+    if path.suffix == ".json" and text.lstrip().startswith("["):
+        remedy = f"`peekbench analyze {quote(str(path))}` analyzes a table of scores"
+        return FileKind("scores", "a JSON file", remedy=remedy)
     raw: Any = None
     is_yaml = path.suffix in (".yaml", ".yml")
     if is_yaml or len(text) < MAX_UNNAMED:

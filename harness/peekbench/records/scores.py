@@ -161,7 +161,7 @@ SCORES: tuple[Score, ...] = (
         {"classification": accuracy, "regression": r_squared},
         minimum=None,
         is_required=True,
-        if_missing="num_correct / num_test; `accuracy` is another name for this column",
+        if_missing="num_correct / num_test",
     ),
     Score(
         "log_loss",

@@ -18,11 +18,10 @@ from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.records.trials import PlannedDesign, Trial
-from peekbench.results.columns import COLUMN_NAMES
+from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
-from peekbench.results.table import load_results
-from peekbench.results.tidying import CONFIGURATION, TRIAL
+from peekbench.results.table import is_results_table, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import DEFAULT_ANALYSES
@@ -40,13 +39,14 @@ def analyze(
     allow_incomplete: bool = False,
     planned: Sequence[Trial] = (),
     looks: Looks | None = None,
+    **table: Any,
 ) -> tuple[Analysis, ...]:
     """Analyze scores.
 
     Parameters
     ----------
     source
-        A results table, or anything that `load_results` reads: a run's store, a CSV or Parquet file, a folder.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder.
     analyses
         Analyses to run, by name or from a spec; `summary` and `permutation` by default.
     allow_incomplete
@@ -56,6 +56,8 @@ def analyze(
     looks
         Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
         recorded there.
+    **table
+        How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for `load_results`.
 
     Returns
     -------
@@ -65,29 +67,25 @@ def analyze(
     Raises
     ------
     ResultsError
-        If the design has missing trials, or the table lacks columns.
+        If the table is malformed, or the design has missing trials.
     SpecError
         If an analysis does not exist, or cannot analyze these results.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from peekbench.results import tidy
-    >>> scores = pd.DataFrame({"task": "news", "num_test": 200, "extra": [0.7, 0.72], "test": [0.72, 0.75]})
-    >>> (permutation,) = analyze(tidy(scores, "my scores"), ["permutation"])
+    >>> scores = pd.DataFrame({"task": "news", "fold": [1, 2], "extra": [0.7, 0.72], "test": [0.72, 0.75]})
+    >>> (permutation,) = analyze(scores, ["permutation"])
     >>> permutation.name
     'permutation'
     """
-    if isinstance(source, pd.DataFrame):
+    if not isinstance(source, pd.DataFrame):
+        results = load_results(source, **table)
+        planned = planned or planned_trials(source)
+    elif is_results_table(source) and not table:
         results = source
     else:
-        results = load_results(source)
-        planned = planned or planned_trials(source)
-    if missing := [column for column in COLUMN_NAMES if column not in results.columns]:
-        raise ResultsError(
-            f"the results table lacks the columns {', '.join(missing)}; pass it through "
-            "peekbench.results.tidy, which fills in missing columns"
-        )
+        results = tidy(source, "the data frame", **table)
     results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
     if looks is None and not isinstance(source, pd.DataFrame):
         looks = look_at(Path(source), results)

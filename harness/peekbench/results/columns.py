@@ -1,7 +1,8 @@
-"""The columns of the results table: names, types, meanings, and defaults."""
+"""The columns of the results table: names, types, meanings, defaults, and the other names that users give them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,49 +32,65 @@ class ResultsColumn:
     """Whether the value belongs to one arm. Otherwise it belongs to the whole trial."""
     minimum: float | None = None
     maximum: float | None = None
+    synonyms: tuple[str, ...] = ()
+    """Other names of the column in users' tables. Each is safe: no other column of a table of scores has this name.
 
+    Synonyms of `arm` count only if all values are arms, and those of `subsample` only if values are integers."""
+
+
+SYNONYMS_OF_SCORES = {
+    "num_correct": ("n_correct", "correct"),
+    "score": ("accuracy", "acc", "value", "r2"),
+    "macro_f1": ("f1_macro",),
+}
 
 COLUMNS: tuple[ResultsColumn, ...] = (
-    ResultsColumn("task", "text", "name of the task", "required", is_of_arm=False),
-    ResultsColumn("method", "text", "label of the method", "'method'", is_of_arm=False),
-    ResultsColumn("model", "text", "language model, or empty", "empty", is_of_arm=False),
-    ResultsColumn("num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0),
     ResultsColumn(
-        "num_test",
-        "integer",
-        "test texts, and as many extra texts",
-        "missing; num_correct is then missing too",
-        is_of_arm=False,
-        minimum=1,
+        "task", "text", "name of the task", "required", is_of_arm=False,
+        synonyms=("task_name", "dataset", "dataset_name", "data", "corpus"),
+    ),
+    ResultsColumn(
+        "method", "text", "label of the method", "'method'", is_of_arm=False,
+        synonyms=("method_name", "system", "system_name", "algorithm", "algo", "approach"),
+    ),
+    ResultsColumn(
+        "model", "text", "language model, or empty", "empty", is_of_arm=False,
+        synonyms=("model_name", "base_model", "language_model", "pretrained_model", "backbone", "checkpoint", "encoder",
+                  "lm", "plm"),
+    ),
+    ResultsColumn(
+        "num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0,
+        synonyms=("n_train", "train_size", "num_labeled", "n_labeled", "m"),
+    ),
+    ResultsColumn(
+        "num_test", "integer", "test texts, and as many extra texts", "missing; num_correct is then missing too",
+        is_of_arm=False, minimum=1, synonyms=("n_test", "test_size", "n"),
     ),
     ResultsColumn(
         "control", "text", "'negative' (no bias by design), 'positive' (a planted bias), or empty", "empty",
         is_of_arm=False,
     ),
     ResultsColumn(
-        "subsample",
-        "integer",
-        "number of the draw; methods with the same number are paired",
-        "counted from 0 within method, model, sizes, task and arm",
-        is_of_arm=False,
-        minimum=0,
+        "subsample", "integer", "number of the draw; methods with the same number are paired",
+        "each row of a table with a column for each arm is a draw of its own; otherwise required",
+        is_of_arm=False, minimum=0,
+        synonyms=("seed", "random_seed", "run", "run_id", "fold", "trial", "trial_id", "draw", "repeat", "repetition",
+                  "rep", "split", "iteration", "iter", "replicate", "resample"),
     ),
     ResultsColumn(
-        "arm", "text", "base, extra, test, or a dose such as mix-0.25", "required, or one column for each arm"
+        "arm", "text", "base, extra, test, or a dose such as mix-0.25", "required, or one column for each arm",
+        synonyms=("condition", "setting", "variant", "treatment", "group", "split", "variable"),
     ),
     *(
         ResultsColumn(
-            score.name, score.type, score.meaning, score.if_missing, minimum=score.minimum, maximum=score.maximum
+            score.name, score.type, score.meaning, score.if_missing, minimum=score.minimum, maximum=score.maximum,
+            synonyms=SYNONYMS_OF_SCORES.get(score.name, ()),
         )
         for score in SCORES
     ),
     ResultsColumn(
-        "majority",
-        "number",
-        "share of the most frequent class among the test texts of the draw",
-        is_of_arm=False,
-        minimum=0,
-        maximum=1,
+        "majority", "number", "share of the most frequent class among the test texts of the draw", is_of_arm=False,
+        minimum=0, maximum=1,
     ),
     ResultsColumn("fit_seconds", "number", "seconds to fit", minimum=0),
     ResultsColumn("predict_seconds", "number", "seconds to predict", minimum=0),
@@ -81,6 +98,25 @@ COLUMNS: tuple[ResultsColumn, ...] = (
 """All columns in order. Scores come from `peekbench.results.SCORES`."""
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
+CONFIGURATION = ("method", "model", "num_train", "num_test")
+"""Columns that distinguish configurations, which analyses keep apart."""
+TRIAL = (*CONFIGURATION, "task", "subsample")
+"""Columns that identify a trial."""
+SIZES = ("num_train", "num_test")
+MAJORITY = "majority"
+TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
+"""Columns of texts with the values that replace missing columns."""
+WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integer")
+NUMBERS = tuple(column.name for column in COLUMNS if column.type == "number")
+ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")
+"""Columns whose values belong to one arm."""
+ARMS = ("base", "extra", "test")
+DOSE = re.compile(r"mix-0?\.\d+")
+
+
+def is_arm(name: str) -> bool:
+    """Return whether a text is the name of an arm."""
+    return name in ARMS or DOSE.fullmatch(name) is not None
 
 
 def describe_columns() -> str:
@@ -89,18 +125,20 @@ def describe_columns() -> str:
     Returns
     -------
     str
-        One row per column: name, type, meaning, and what happens if a file lacks it.
+        One row per column: name, type, meaning, what happens if a file lacks it, and its synonyms.
 
     Examples
     --------
     >>> print(describe_columns())  # doctest: +ELLIPSIS
-    | column | type | meaning | if your file lacks it |
-    |---|---|---|---|
-    | `task` | text | name of the task | required |
+    | column | type | meaning | if your file lacks it | synonyms |
+    |---|---|---|---|---|
+    | `task` | text | name of the task | required | `task_name`, `dataset`, `dataset_name`, `data`, `corpus` |
     ...
     """
-    lines = ["| column | type | meaning | if your file lacks it |", "|---|---|---|---|"]
-    lines += [f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} |" for column in COLUMNS]
+    lines = ["| column | type | meaning | if your file lacks it | synonyms |", "|---|---|---|---|---|"]
+    for column in COLUMNS:
+        synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
+        lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
     return "\n".join(lines)
 
 

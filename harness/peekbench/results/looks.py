@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from peekbench.records.looks import Looks, Size
-from peekbench.results.tidying import TRIAL
+from peekbench.results.columns import TRIAL
 from peekbench.spec.design import Design
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store

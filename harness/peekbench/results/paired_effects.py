@@ -10,7 +10,7 @@ import pandas as pd
 
 from peekbench.records.analysis import Cell, Column
 from peekbench.records.trials import Control
-from peekbench.results.tidying import CONFIGURATION, DOSE, SIZES, TRIAL
+from peekbench.results.columns import CONFIGURATION, DOSE, SIZES, TRIAL
 
 UNKNOWN_SIZE = -1
 """Replaces missing sizes, so that rows can be grouped by them."""

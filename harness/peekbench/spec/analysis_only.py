@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
+from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Trial
 from peekbench.spec.base import Counts, Name, SpecModel
 from peekbench.spec.components import AnalysisSpec
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 EXPERIMENT_KEYS = ("tasks", "methods", "design")
 """Keys that only specs of experiments have."""
+
+OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "only", "report")
 
 
 def _as_tuple(value: Any) -> Any:
@@ -81,10 +84,23 @@ class AnalysisOnlySpec(SpecModel):
 
     name: Name
     """Name of the report and of its folder."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Meaning of columns of the table with names of their own, such as {seed: subsample}."""
+    ignore: Names = ()
+    """Columns of the table that say nothing about the scores."""
+    pair_by_order: bool = False
+    """Pair rows that have no number of the draw in the order in which they stand."""
+    percent: bool = False
+    """Read scores as percentages."""
     only: Selection = Selection()
     """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]
     report: ReportSpec = ReportSpec()
+
+    @property
+    def table(self) -> TableOptions:
+        """How to read the table."""
+        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent)
 
 
 def is_analysis_only(path: Path) -> bool:
@@ -119,5 +135,5 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
     except ValidationError as error:
         raise SpecError(
             f"{path} is invalid:\n{describe(error, Written(AnalysisOnlySpec, raw))}\n"
-            "A spec of analyses has the keys name and analyses, and optionally only and report"
+            f"A spec of analyses has the keys name and analyses, and optionally {', '.join(OPTIONAL_KEYS)}"
         ) from error

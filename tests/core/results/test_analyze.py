@@ -47,9 +47,16 @@ def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simula
     assert count.warnings == ("toy.count did not run: all methods are controls",)
 
 
-def test_a_table_with_missing_columns_is_refused(simulate: Simulate) -> None:
-    with pytest.raises(ResultsError, match="lacks the columns control, majority"):
-        analyze(simulate(0.02).drop(columns=["control", "majority"]))
+def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
+    table = simulate(0.02, tasks=2, subsamples=5)
+    other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no", "score": "acc"})
+    (expected,) = analyze(table.assign(num_test=None, num_correct=None, num_train=None), ["summary"])
+    (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], columns={"draw no": "subsample"})
+    assert summary.verdicts == expected.verdicts
+    with pytest.raises(ResultsError, match="the data frame: the meaning of this column is unknown"):
+        analyze(other)
+    with pytest.raises(TypeError, match="map"):
+        analyze(other, map={})
 
 
 def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
@@ -129,11 +136,15 @@ def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) 
     assert analyze(load_results(path))  # the planned trials of a table are unknown
 
 
-def test_errors_of_an_analyzer_name_it(simulate: Simulate) -> None:
-    table = simulate(0.02).assign(score="none")
+def test_errors_of_an_analyzer_name_it(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(results: Any, *, options: Any) -> Any:
+        raise TypeError
+
+    spec = make_component(AnalysisSpec, "toy.count")
+    monkeypatch.setattr(AnalysisSpec, "entry", replace(spec.entry, analyze=fail))
     with pytest.raises(TypeError) as caught:
-        analyze(table)
-    assert any("raised by the analysis summary" in note for note in caught.value.__notes__)
+        analyze(simulate(0.02), [spec])
+    assert any("raised by the analysis toy.count" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.slow

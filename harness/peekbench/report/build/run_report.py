@@ -24,6 +24,7 @@ from peekbench.report.build.run_tables import cost_table, describe_methods, meth
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
 from peekbench.results.analyze import analyze, only_complete
+from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
 from peekbench.results.table import load_results
 from peekbench.spec.experiment import canonical, make_spec
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 
-def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "") -> Report:
+def report_of_table(
+    path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "", columns: ColumnUse | None = None
+) -> Report:
     """Return a report on a table of scores that another tool produced.
 
     Parameters
@@ -48,6 +51,8 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
         Analyses of the table, as `peekbench.analyze` returns them.
     name
         Name of the report; by default the name of the file without its suffix.
+    columns
+        What was done with the columns of the file.
 
     Returns
     -------
@@ -70,8 +75,9 @@ def report_of_table(path: Path, results: pd.DataFrame, analyses: Sequence[Analys
     report = Report(
         name=name or path.stem,
         headline=f"{methods_in_words} on {tasks}, {pluralize(num_trials, 'trial')}, from {path}",
-        provenance={"source": str(path)},
-        details={"source": str(path)},
+        warnings=columns.warnings if columns else (),
+        provenance={"source": str(path), **({"columns": str(columns)} if columns else {})},
+        details={"source": str(path), **({"columns": columns.as_json()} if columns else {})},
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
         command=shlex.join(["peekbench", "analyze", str(path)]),
     )

@@ -1,0 +1,225 @@
+"""Reads the cells of a user's table; messages about a cell name the table, the row and the user's column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from itertools import islice
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_string_dtype
+
+from peekbench.errors import ResultsError
+from peekbench.results.columns import COLUMNS, WHOLE_NUMBERS
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which no encoding can store."""
+MAX_NAME = 1000  # characters of a task, method or model
+MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
+MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
+MAX_SHOWN = 100  # characters of a cell in a message
+MAX_QUOTED = 30  # names listed in a message
+LIMITS = {
+    column.name: (
+        -MAX_SIZE if column.minimum is None else column.minimum,
+        column.maximum or (MAX_COUNT if column.type == "integer" else MAX_SIZE),
+    )
+    for column in COLUMNS
+    if column.type != "text"
+} | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
+"""Minimum and maximum of the columns of numbers."""
+PERCENTAGES = ("score", "macro_f1", "majority")
+"""Columns that may be percentages."""
+DECIMAL_COMMAS = (*PERCENTAGES, "brier")
+"""Columns whose range is so small that a comma in a number can only be a decimal comma."""
+PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
+ADVICE = {
+    "num_train": "give the number of labeled train texts",
+    "num_test": "give the number of test texts",
+    "num_correct": "give the number of correct answers",
+    "subsample": "give the number of the draw",
+}
+
+
+class CellReader:
+    """Reads columns of a table, and refuses the first cell that is not valid.
+
+    Parameters
+    ----------
+    table
+        The user's table, with a plain index.
+    origin
+        Name of the table for messages.
+    percent
+        Whether scores are percentages.
+    """
+
+    def __init__(self, table: pd.DataFrame, origin: str, *, percent: bool) -> None:
+        self._table = table
+        self.index = table.index
+        self.names = list(table.columns)
+        self.origin = origin
+        self._percent = percent
+        self.percentages: set[str] = set()
+        """Columns of the user that were read as percentages."""
+
+    def require(self, is_valid: pd.Series[bool], source: str, problem: str | Callable[[str], str]) -> None:
+        """Refuse the first row that is not valid; `problem` may depend on the text of the cell."""
+        invalid = (~is_valid.astype("bool")).to_numpy()
+        if invalid.any():
+            raise self.error(int(invalid.argmax()), source, problem)
+
+    def require_filled(self, source: str, remedy: str) -> None:
+        """Refuse the first empty cell of a column."""
+        self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
+
+    def is_empty(self, position: int, source: str) -> bool:
+        """Return whether the cell of a row, which is counted from 0, is empty."""
+        return bool(is_empty(self._table[source].iloc[position : position + 1]).item())
+
+    def error(self, position: int, source: str, problem: str | Callable[[str], str]) -> ResultsError:
+        """Return an error about the cell of a row, which is counted from 0."""
+        text = "the cell" if self.is_empty(position, source) else short(str(self._table[source].iloc[position]))
+        problem = problem if isinstance(problem, str) else problem(text)
+        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}")
+
+    def column(self, source: str | None, column: str) -> pd.Series[Any]:
+        """Return a column of numbers of the results table; all values are missing if the user has no such column."""
+        is_integer = column in WHOLE_NUMBERS
+        if source is None:
+            return pd.Series(np.nan, index=self.index).astype("Int64" if is_integer else "float64")
+        return self.whole_numbers(source, column) if is_integer else self.numbers(source, column)
+
+    def numbers(self, source: str, column: str) -> pd.Series[float]:
+        """Return a column of the user as float64, checked as a column of the results table."""
+        cells = self._table[source]
+        values, has_sign = _parse_numbers(cells, column)
+        remedy = ADVICE.get(column, "correct it")
+        self.require(
+            is_empty(cells) | np.isfinite(values),
+            source,
+            lambda text: f"is not a number; {'write it without a comma' if ',' in text else remedy}",
+        )
+        limits = LIMITS.get(column, (-MAX_SIZE, MAX_SIZE))
+        maximum = f"{limits[1]:g}"
+        if column in PERCENTAGES:
+            if self._is_percentage(values, has_sign, source):
+                values, maximum = (values / 100).round(PERCENT_DIGITS), "100%"
+            else:
+                remedy = "give fractions, or use --percent if these are percentages"
+                if column == "score":
+                    remedy += ", or name the columns num_correct if these are counts"
+        is_missing = values.isna()
+        self.require((values >= limits[0]) | is_missing, source, f"is below the minimum of {limits[0]:g}; correct it")
+        self.require((values <= limits[1]) | is_missing, source, f"is above the maximum of {maximum}; {remedy}")
+        return values
+
+    def whole_numbers(self, source: str, column: str) -> pd.Series[int]:
+        """Return a column of the user as Int64."""
+        values = self.numbers(source, column)
+        remedy = ADVICE.get(column, "correct it")
+        self.require(values.isna() | (values == values.round()), source, f"is not a whole number; {remedy}")
+        return values.astype("Int64")
+
+    def texts(self, source: str) -> pd.Series[str]:
+        """Return a column of the user as texts without white space around them, empty where it is missing."""
+        cells = self._table[source]
+        if cells.dtype == "object":
+            self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
+        codes, names = pd.factorize(cells.astype("str").where(cells.notna(), ""))
+        texts = pd.Series(names.str.strip().take(codes), index=cells.index, dtype="str")
+        if names.str.len().max() > MAX_NAME:
+            self.require(texts.str.len() <= MAX_NAME, source, f"has more than {MAX_NAME} characters; shorten it")
+        return texts
+
+    def _is_percentage(self, values: pd.Series[float], has_sign: pd.Series[bool], source: str) -> bool:
+        if not self._percent and "%" not in source:
+            if not has_sign.any():
+                return False
+            problem = "has no % sign, but other cells of this column have one; write all cells in the same way"
+            self.require(has_sign | values.isna(), source, problem)
+        elif not has_sign.any() and values.max() <= 1:
+            reason = "--percent is given" if self._percent else "its name has a % sign"
+            raise ResultsError(
+                f"{self.origin}, column {short(source)!r}: {reason}, but no value is above 1; remove "
+                f"{'the option' if self._percent else 'the sign'} if these are fractions"
+            )
+        self.percentages.add(source)
+        return True
+
+
+def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
+    """Return which cells are missing or only white space."""
+    empty = cells.isna()
+    if not is_numeric_dtype(cells):
+        empty |= cells.map(lambda cell: isinstance(cell, str) and not cell.strip()).astype("bool")
+    return empty
+
+
+def has_whole(cells: pd.Series[Any]) -> bool:
+    """Return whether a cell is a whole number."""
+    values = to_floats(cells)
+    return bool((values == values.round()).any())
+
+
+def is_whole(cells: pd.Series[Any]) -> bool:
+    """Return whether all cells that are not empty are whole numbers."""
+    values = to_floats(cells)
+    return bool(((values == values.round()) | is_empty(cells)).all())
+
+
+def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
+    """Return cells as float64, NaN for cells that are not numbers: True is none, and neither is a date."""
+    if cells.dtype == "object":
+        return cells.map(_to_float).astype("float64")
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return to_floats(cells.astype("object"))
+    if is_string_dtype(cells):
+        return pd.to_numeric(cells, errors="coerce").astype("float64")
+    if is_numeric_dtype(cells) and not is_bool_dtype(cells) and not is_complex_dtype(cells):
+        return pd.Series(cells.to_numpy(dtype="float64", na_value=np.nan), index=cells.index)
+    return pd.Series(np.nan, index=cells.index, dtype="float64")
+
+
+def short(text: str) -> str:
+    """Return the start of a text of any length."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def quoted(names: Collection[object], limit: int = MAX_QUOTED) -> str:
+    """Return a bounded list of names for a message."""
+    listed = [repr(short(str(name))) for name in islice(names, limit)]
+    return ", ".join(listed) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def _parse_numbers(cells: pd.Series[Any], column: str) -> tuple[pd.Series[float], pd.Series[bool]]:
+    """Return the numbers, and which of the cells have a percent sign."""
+    values = to_floats(cells)
+    has_sign = pd.Series(False, index=cells.index)
+    is_text = values.isna() & cells.map(lambda cell: isinstance(cell, str)) if not is_numeric_dtype(cells) else has_sign
+    if column in DECIMAL_COMMAS and is_text.any():
+        texts = cells[is_text].astype("str").str.strip()
+        has_sign[is_text] = texts.str.endswith("%") & (column in PERCENTAGES)
+        if column in PERCENTAGES:
+            texts = texts.str.removesuffix("%")
+        values[is_text] = to_floats(texts.str.replace(",", "."))
+    return values, has_sign
+
+
+def _to_float(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, str | Real | Decimal) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a cell of a column of texts is a text that can be stored, a number, or missing."""
+    if isinstance(value, str):
+        return SURROGATE.search(value) is None
+    return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT

@@ -1,0 +1,233 @@
+"""Reads the files in which users save scores: CSV, Parquet, JSON, and the folder tree of the study."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from peekbench.errors import ResultsError
+from peekbench.formatting import pluralize
+from peekbench.results.column_names import find_claims, normalize
+from peekbench.results.columns import TEXT_DEFAULTS
+from peekbench.results.row_order import natural_key
+from peekbench.results.tidying import refuse_duplicates
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""Texts that mean a missing number. In columns of texts they are ordinary names."""
+STANDARD_INPUT = "-"
+STUDY_FILE = "accuracies.csv"
+STUDY_COLUMNS = ("num_classes", "majority_all")
+"""Columns of the study's files that describe the data of the task and are not used."""
+MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
+MAX_INPUT = 2**31  # bytes of the standard input
+MAX_MESSAGE = 500  # characters of another library's message
+SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
+"""Separators of the fields by suffix, the usual one first."""
+FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
+
+
+def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Read a table from a file.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV, Parquet, JSON or JSON Lines file; '-' is the standard input, in any of these formats.
+    columns
+        Meaning of columns that the user names. Columns of texts are not read as numbers.
+
+    Raises
+    ------
+    ResultsError
+        If the file cannot be read, or is too large.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if str(path) == STANDARD_INPUT:
+            return _read_standard_input(columns)
+        check_regular(path)
+        if suffix == ".parquet":
+            with path.open("rb") as file:
+                return _read_parquet(file, str(path))
+        if suffix in SEPARATORS:
+            return _read_csv(lambda: path.open(encoding="utf-8-sig", newline=""), str(path), columns, suffix)
+        if suffix in (".jsonl", ".ndjson", ".json"):
+            with path.open(encoding="utf-8-sig") as text:
+                return _read_json(text, str(path))
+    except (OSError, ValueError, csv.Error, pa.ArrowException, RecursionError) as error:  # pandas raises ValueErrors
+        message = str(error)[:MAX_MESSAGE]
+        raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
+    raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse pipes and devices. Reading one could wait forever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first, or pipe them to -")
+
+
+def _read_standard_input(columns: Mapping[str, str]) -> pd.DataFrame:
+    """Read a table from the standard input, whose format its first bytes tell."""
+    content = sys.stdin.buffer.read(MAX_INPUT + 1)
+    origin = "the standard input"
+    if len(content) > MAX_INPUT:
+        raise ResultsError(f"{origin} has more than {MAX_INPUT:,} bytes; save the scores in a Parquet file")
+    if content.startswith(b"PAR1"):
+        return _read_parquet(io.BytesIO(content), origin)
+    text = content.decode("utf-8-sig")
+    if text.lstrip().startswith(("{", "[")):
+        return _read_json(io.StringIO(text), origin)
+    return _read_csv(lambda: io.StringIO(text, newline=""), origin, columns, ".csv")
+
+
+def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str, str], suffix: str) -> pd.DataFrame:
+    with open_file() as file:
+        separator = _find_separator(file, SEPARATORS[suffix])
+    with open_file() as file:
+        names = _check_fields(file, separator, origin)
+    mapped = {normalize(source): target for source, target in columns.items()}
+    texts = [name for name in names if _is_text(mapped.get(normalize(name), name))]
+    missing = {name: [""] if name in texts else list(MISSING) for name in names}
+    # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
+    with open_file() as file:
+        return pd.read_csv(
+            file, sep=separator, header=0, names=names, index_col=False, low_memory=False, keep_default_na=False,
+            na_values=missing, dtype=dict.fromkeys(texts, str),
+        )  # fmt: skip
+
+
+def _is_text(name: str) -> bool:
+    """Return whether the name of a column claims to be a column of texts."""
+    return any(claim.role.column in TEXT_DEFAULTS and claim.role.column != "arm" for claim in find_claims(name))
+
+
+def _find_separator(file: TextIO, separators: str) -> str:
+    """Return the separator that divides the header into the most fields."""
+    header = next((line for line in file if line.strip()), "")
+    return max(separators, key=lambda separator: len(next(csv.reader([header], delimiter=separator), [])))
+
+
+def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
+    """Return the names of the columns. Refuse duplicates, and rows with more or fewer fields than the header."""
+    names: list[str] = []
+    num_rows = 0
+    reader = csv.reader(file, delimiter=separator)
+    for fields in reader:
+        if len(fields) == len(names) > 0:
+            num_rows += 1
+        elif not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
+            continue
+        elif names:
+            raise ResultsError(
+                f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
+                f"{len(names)}; name every column in the header, and quote texts that contain {separator!r}"
+            )
+        else:
+            names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
+            refuse_duplicates(names, origin)
+        if num_rows > MAX_ROWS:
+            raise _too_many_rows(origin)
+    return names
+
+
+def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
+    with pq.ParquetFile(source) as file:
+        refuse_duplicates(file.schema_arrow.names, origin)
+        if file.metadata.num_rows > MAX_ROWS:
+            raise _too_many_rows(origin)
+        # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
+        table: pd.DataFrame = file.read().to_pandas(ignore_metadata=True)
+        return table
+
+
+def _read_json(file: TextIO, origin: str) -> pd.DataFrame:
+    rows = []
+    for place, row in _iterate_json(file):
+        if not isinstance(row, dict):
+            raise ResultsError(
+                f"{origin}, {place}: not an object; write one object for each row, such as "
+                '{"task": "news", "extra": 0.71, "test": 0.73}'
+            )
+        rows.append(row)
+        if len(rows) > MAX_ROWS:
+            raise _too_many_rows(origin)
+    return pd.DataFrame.from_records(rows)
+
+
+def _iterate_json(file: TextIO) -> Iterator[tuple[str, Any]]:
+    """Iterate over the rows of a list of objects, or of lines with one object each, with their places."""
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    if first[1].lstrip().startswith("["):
+        try:
+            listed = json.loads(first[1] + file.read(), object_pairs_hook=_distinct)
+        except ValueError as error:
+            raise ValueError(f"neither a list of objects, nor one object in each line: {error}") from error
+        yield from ((f"row {number}", row) for number, row in enumerate(listed, 1))
+        return
+    for number, line in (first, *lines):
+        try:
+            yield f"line {number}", json.loads(line, object_pairs_hook=_distinct)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; a name that is duplicated would silently lose a value."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError("a name is duplicated in an object")
+    return row
+
+
+def _too_many_rows(origin: str) -> ResultsError:
+    return ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
+
+
+def read_tree(root: Path) -> pd.DataFrame:
+    """Read a folder tree ``mM/nN/MODEL/TASK/accuracies.csv``.
+
+    Parameters
+    ----------
+    root
+        A folder of the tree, or above it.
+
+    Raises
+    ------
+    ResultsError
+        If the folder contains no such file, or one in other folders.
+    """
+    tables: list[pd.DataFrame] = []
+    for file in sorted(root.rglob(STUDY_FILE), key=lambda file: natural_key(str(file))):
+        match = re.search(r"([^/]*)/m(\d+)/n(\d+)/([^/]+)/([^/]+)$", file.parent.absolute().as_posix())
+        if match is None:
+            raise ResultsError(
+                f"{file}: the folders above it are not mM/nN/MODEL/TASK; move the file, or choose another root"
+            )
+        method, num_train, num_test, model, task = match.groups()
+        table = read_file(file, {})
+        known = {
+            "task": task, "method": method or TEXT_DEFAULTS["method"], "model": model, "num_train": int(num_train),
+            "num_test": int(num_test), "subsample": range(len(table)),
+        }  # fmt: skip
+        if given := [name for name in table.columns if name in known]:
+            raise ResultsError(f"{file}: the folders give the column {given[0]!r}; remove it from the file")
+        tables.append(table.assign(**known))
+    if not tables:
+        raise ResultsError(
+            f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"
+        )
+    return pd.concat(tables, ignore_index=True)

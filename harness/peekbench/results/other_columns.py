@@ -1,0 +1,134 @@
+"""Columns of a user's table that the results table does not have: harmless ones are ignored, others refused.
+
+A column is harmless if its values never differ among rows that would be pooled. Otherwise it could distinguish methods
+or draws, and ignoring it would change the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.errors import ResultsError
+from peekbench.records.data import IntArray
+from peekbench.results.cells import is_whole, quoted, short, to_floats
+from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
+from peekbench.results.column_roles import ColumnRoles
+
+CONSTANT = "the same in all rows of a task and configuration"
+ROW_NUMBERS = "it numbers the rows"
+DERIVED = "a difference of arms"
+ROW_NUMBER_NAMES = ("index", "id", "row", "rownumber", "rowid")
+MAX_LISTED = 5  # columns that a message lists
+MAX_VALUES = 4  # values of each
+TOLERANCE = 1e-6  # of differences of scores that were written with few digits
+
+
+def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> None:
+    """Move columns without a role to the ignored ones, or refuse them.
+
+    Parameters
+    ----------
+    table
+        The user's table.
+    roles
+        Roles of its columns; changed in place.
+    groups
+        A number for each row, equal for rows of the same configuration and task, and of the same arm if rows are arms.
+    origin
+        Name of the table for messages.
+
+    Raises
+    ------
+    ResultsError
+        If a column has different values within a group. The message lists its values and the remedies.
+    """
+    varying = []
+    for name in roles.others:
+        cells = table[name]
+        codes = number_values(cells)
+        if is_constant(codes, groups):
+            roles.ignored[name] = CONSTANT
+        elif normalize(name) in ROW_NUMBER_NAMES and is_row_number(cells):
+            roles.ignored[name] = ROW_NUMBERS
+        elif _is_difference(name, table, roles):
+            roles.ignored[name] = DERIVED
+        else:
+            varying.append(name)
+    roles.others = []
+    if varying:
+        _refuse(table, varying, groups, roles, origin)
+
+
+def is_constant(codes: IntArray, groups: IntArray) -> bool:
+    """Return whether values that are given by codes never differ within a group."""
+    first = np.empty(groups.max(initial=-1) + 1, dtype=codes.dtype)
+    first[groups] = codes
+    return bool((first[groups] == codes).all())
+
+
+def number_values(cells: pd.Series[Any]) -> IntArray:
+    """Return a number for each cell, equal for equal values."""
+    try:
+        codes, _ = pd.factorize(cells, use_na_sentinel=False)
+    except (TypeError, ValueError):  # values that cannot be hashed, such as lists
+        codes, _ = pd.factorize(cells.map(repr))
+    return codes.astype(np.int64)
+
+
+def is_row_number(cells: pd.Series[Any]) -> bool:
+    """Return whether cells are distinct whole numbers, which tell no group of rows apart."""
+    numbers = to_floats(cells)
+    return bool((numbers == numbers.round()).all()) and numbers.is_unique
+
+
+def _is_difference(name: str, table: pd.DataFrame, roles: ColumnRoles) -> bool:
+    """Return whether a column is a difference of the scores of two arms, as `paired_scores` names and computes it."""
+    minuend, minus, subtrahend = {"bias": "test - extra", "boost": "extra - base"}.get(name, name).partition(" - ")
+    first, second = roles.source("score", minuend), roles.source("score", subtrahend)
+    if not minus or first is None or second is None:
+        return False
+    difference = to_floats(table[first]) - to_floats(table[second])
+    return bool(((to_floats(table[name]) - difference).abs() <= TOLERANCE).all())
+
+
+def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: ColumnRoles, origin: str) -> None:
+    alike = "model and sizes" if roles.arms else "model, sizes and arm"
+    lines = []
+    for name in names[:MAX_LISTED]:
+        remedies = [map_option(name, _guess(name, table[name], groups, roles)), ignore_option(name)]
+        if roles.source("subsample") and number_values(table[name]).max() + 1 > len(table) / 2:  # as notes would have
+            remedies.reverse()
+        lines.append(f"  {short(name)!r} ({_list_values(table[name])}): {', or '.join(remedies)}")
+    if len(names) > MAX_LISTED:
+        lines.append(f"  and {quoted(names[MAX_LISTED:])}")
+    known = "this column" if len(names) == 1 else "these columns"
+    raise ResultsError(
+        f"{origin}: the meaning of {known} is unknown, and rows of the same task, method, {alike} have "
+        "different values:\n" + "\n".join(lines) + "\nName what a column distinguishes with --map (columns= in "
+        "Python), or ignore it if it says nothing about the scores"
+    )
+
+
+def _list_values(cells: pd.Series[Any]) -> str:
+    _, positions = np.unique(number_values(cells), return_index=True)
+    values = cells.iloc[np.sort(positions)[:MAX_VALUES]].tolist()
+    more = f", ... {len(positions)} values" if len(positions) > MAX_VALUES else ""
+    return ", ".join(short(repr(value)) for value in values) + more
+
+
+def _guess(name: str, cells: pd.Series[Any], groups: IntArray, roles: ColumnRoles) -> str:
+    """Return the most probable meaning of a column, for a message."""
+    known = ("task", "method", "model", "num_train", "num_test")
+    synonym = next((claim.role.column for claim in find_claims(name)), None)
+    if synonym is not None and roles.source(synonym) is None:
+        return synonym
+    near = nearest(name, [column for column in known if roles.source(column) is None])
+    if near:
+        return near
+    has_digits = is_whole(cells) or bool(cells.astype("str").str.contains(r"\d").all())
+    is_distinct = not pd.DataFrame({"group": groups, "value": number_values(cells)}).duplicated().any()
+    return "subsample" if roles.source("subsample") is None and has_digits and is_distinct else "method"

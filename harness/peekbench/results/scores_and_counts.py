@@ -1,0 +1,112 @@
+"""Computes scores from counts of correct answers, and counts from scores."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pandas as pd
+
+from peekbench.errors import ResultsError
+from peekbench.results.cells import CellReader, quoted
+from peekbench.results.column_names import ignore_option
+from peekbench.results.column_roles import ColumnRoles
+
+COUNT_TOLERANCE = 0.26  # maximum distance of score x num_test from a whole number, because scores are printed rounded
+
+
+class ScoreChecks:
+    """Refuses scores that are missing or contradict counts; messages name the user's columns.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain.
+    roles
+        Roles of the user's columns.
+    reader
+        Reader of the user's table.
+    """
+
+    def __init__(self, results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+        self._arms = results["arm"]
+        self._roles = roles
+        self._reader = reader
+
+    def require(self, is_valid: pd.Series[bool], column: str, problem: str) -> None:
+        """Refuse the first row that is not valid."""
+        invalid = (~is_valid.astype("bool")).to_numpy()
+        if invalid.any():
+            position = int(invalid.argmax())
+            source = self._source(column, position) or self._source("score", position)
+            assert source is not None  # `require_scores` passed
+            raise self._reader.error(position % len(self._reader.index), source, problem)
+
+    def require_scores(self, scores: pd.Series[float]) -> None:
+        """Refuse the first row without a score."""
+        missing = scores.isna().to_numpy()
+        if missing.any():
+            self._refuse_missing(int(missing.argmax()))
+
+    def _refuse_missing(self, position: int) -> NoReturn:
+        row = position % len(self._reader.index)
+        score, count = self._source("score", position), self._source("num_correct", position)
+        remedy = "is empty; fill it in, or delete the row and use --allow-incomplete"
+        if score is None and count is not None:
+            size = self._roles.source("num_test")
+            if size is not None:
+                source = size if self._reader.is_empty(row, size) else count
+                raise self._reader.error(row, source, remedy)
+            raise self._reader.error(
+                row, count, "is a count, and the number of test texts is missing; add the column 'num_test'"
+            )
+        if score is not None:
+            raise self._reader.error(row, score, remedy)
+        raise ResultsError(
+            f"{self._reader.origin}: no column has the scores; the columns are {quoted(self._reader.names)}. Add a "
+            "column 'score' or 'accuracy', or name yours with --map COLUMN=score"
+        )
+
+    def _source(self, column: str, position: int) -> str | None:
+        """Return the user's column of a row of the results, or None."""
+        arm = str(self._arms.iloc[position]) if self._roles.arms else ""
+        return self._roles.source(column, arm)
+
+
+def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts, counts by rounding: 0.29 x 100 is 28.999999999999996, not 28.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles
+        Roles of the user's columns, for messages.
+    reader
+        Reader of the user's table, for messages.
+
+    Raises
+    ------
+    ResultsError
+        If a row has no score, or scores, counts and sizes contradict each other.
+    """
+    checks = ScoreChecks(results, roles, reader)
+    given = results["num_correct"]
+    size = results["num_test"].astype("float64")
+    scores = results["score"].fillna(given.astype("float64") / size)
+    checks.require_scores(scores)
+    checks.require(scores <= 1, "num_correct", "is larger than the number of test texts; correct one of them")
+    is_accuracy = ~(scores < 0).groupby(results["task"]).transform("any")  # R^2 can be negative
+    exact = scores * size
+    is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= COUNT_TOLERANCE)
+    if not is_whole.all():
+        column = roles.source("num_test") or "num_test"
+        problem = (
+            f"is not a whole number of correct answers out of {column}; correct {column}, or use "
+            f"{ignore_option(column)} if the score is not an accuracy"
+        )
+        checks.require(is_whole, "score", problem)
+    counts = exact.where(is_accuracy).round().astype("Int64")
+    agrees = given.isna() | counts.isna() | (given == counts)
+    checks.require(agrees.fillna(True), "num_correct", "is not score x num_test; correct one of them")
+    results["score"] = scores
+    results["num_correct"] = given.fillna(counts)

@@ -1,0 +1,209 @@
+"""Columns of users' tables: recognized, named by the user, harmless, or refused."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from typer.testing import CliRunner
+from user_tables import UserTable, user_tables
+
+from peekbench.cli.app import app
+from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
+from peekbench.results import COLUMNS, load_results, pair_arms, tidy
+from peekbench.results.column_names import find_claims
+from peekbench.results.tidying import tidy_table
+
+LONG = pd.DataFrame(
+    {
+        "task": "news", "method": ["a", "a", "b", "b"] * 2, "num_test": 100, "subsample": [3] * 4 + [5] * 4,
+        "arm": ["extra", "test"] * 4, "score": [0.5, 0.52, 0.6, 0.58, 0.7, 0.75, 0.65, 0.68],
+    }
+)  # fmt: skip
+EXPECTED = tidy(LONG, "canonical")
+WIDE = LONG.pivot(index=["task", "method", "num_test", "subsample"], columns="arm", values="score").reset_index()
+
+
+def parse(text: str, **options: Any) -> pd.DataFrame:
+    return tidy(pd.read_csv(io.StringIO(text)), "here", **options)
+
+
+def describe(table: pd.DataFrame, **options: Any) -> str:
+    return str(tidy_table(table, "here", TableOptions(**options)).columns)
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        ({"task": "Dataset", "method": "system", "num_test": "N", "subsample": "Random Seed", "score": "Acc"}, {}),
+        ({"task": "TASK", "method": "Method Name", "num_test": "test-size", "subsample": "split"}, {}),
+        ({"arm": "split", "subsample": "fold", "score": "value"}, {}),
+        ({"method": "config"}, {"columns": {"Config": "method"}}),
+        ({"subsample": "no", "arm": "unlabeled"}, {"columns": {"no": "Subsample", "unlabeled": "arm"}}),
+    ],
+)
+def test_columns_are_recognized_or_named(names: dict[str, str], options: dict[str, Any]) -> None:
+    pd.testing.assert_frame_equal(tidy(LONG.rename(columns=names), "here", **options), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"extra": "Extra", "test": "TEST"},
+        {"extra": "acc_extra", "test": "acc_test"},
+        {"extra": "extra accuracy", "test": "test accuracy"},
+        {"extra": "Accuracy (extra)", "test": "Accuracy (test)"},
+    ],
+)
+def test_columns_of_arms_have_many_spellings(names: dict[str, str]) -> None:
+    pd.testing.assert_frame_equal(tidy(WIDE.rename(columns=names), "here"), EXPECTED)
+
+
+def test_counts_of_each_arm_are_read() -> None:
+    counts = WIDE.assign(**{f"num_correct_{arm}": (WIDE[arm] * 100).round().astype(int) for arm in ("extra", "test")})
+    pd.testing.assert_frame_equal(tidy(counts.drop(columns=["extra", "test"]), "here"), EXPECTED)
+    with_scores = counts.rename(columns={"num_correct_extra": "Extra correct"})
+    pd.testing.assert_frame_equal(tidy(with_scores, "here"), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("write", "options"),
+    [
+        (lambda scores: (scores * 100).round(3), {"percent": True}),
+        (lambda scores: (scores * 100).round(3).astype(str) + " %", {}),
+        (lambda scores: (scores * 100).round(3).astype(str).str.replace(".", ",") + "%", {"percent": True}),
+        (lambda scores: scores.astype(str).str.replace(".", ","), {}),
+    ],
+)
+def test_percentages_and_decimal_commas_are_read_exactly(write: Any, options: dict[str, Any]) -> None:
+    table = WIDE.assign(extra=write(WIDE["extra"]), test=write(WIDE["test"]))
+    pd.testing.assert_frame_equal(tidy(table, "here", **options), EXPECTED, check_exact=True)
+
+
+def test_several_columns_form_a_column_together() -> None:
+    table = LONG.assign(seed=[1, 1, 1, 1, 2, 2, 2, 2], fold="f7").drop(columns="subsample")
+    mapped = tidy(table, "here", columns={"seed": "subsample", "fold": "subsample"})
+    pd.testing.assert_frame_equal(mapped.assign(subsample=mapped["subsample"] * 2 + 3), EXPECTED)
+    split = tidy(LONG.assign(config=["x", "x", "y", "y"] * 2), "here", columns={"config": "method"})
+    assert split["method"].unique().tolist() == ["a, x", "b, y"]
+
+
+def test_what_was_done_with_each_column_is_described() -> None:
+    table = LONG.rename(columns={"subsample": "seed", "method": "config"}).assign(
+        language="English", notes=list("stuvwxyz"), index=range(8)
+    )
+    assert describe(table, columns={"config": "method"}, ignore=["Notes"]) == (
+        "used task, num_test, arm, score; mapped config=method, seed=subsample; ignored notes (by request), "
+        "language (the same in all rows of a task and configuration), index (it numbers the rows)"
+    )
+    wide = WIDE.drop(columns="subsample").assign(log_loss=1.5, extra=WIDE["extra"] * 100, test=WIDE["test"] * 100)
+    assert describe(wide, percent=True) == (
+        "used task, method, num_test, extra, test; ignored log_loss (it does not say which arm it belongs to); "
+        "percentages extra, test; no column numbers the subsamples, so arms are paired by row and methods are not "
+        "paired"
+    )
+
+
+@pytest.mark.parametrize("column", ["seconds", "timestamp", "notes", "config", "sample_no", "Subsamples"])
+def test_unknown_columns_that_vary_are_refused(column: str) -> None:
+    table = LONG.assign(**{column: list("abcdefgh")})
+    with pytest.raises(ResultsError, match=rf"'{column}' \('a', 'b', 'c', 'd', ... 8 values\).*--ignore {column}"):
+        tidy(table, "here")
+    pd.testing.assert_frame_equal(tidy(table, "here", ignore=[column]), EXPECTED)
+
+
+def test_rows_of_arms_without_numbers_are_paired_by_order_only_on_request() -> None:
+    table = LONG.drop(columns="subsample")
+    with pytest.raises(ResultsError, match=r"2 rows have the same task.* \(rows 1, 5\).*--pair-by-order"):
+        tidy(table, "here")
+    paired = tidy(table, "here", pair_by_order=True)
+    pd.testing.assert_frame_equal(paired.assign(subsample=paired["subsample"] * 2 + 3), EXPECTED)
+    single = tidy(table[:4], "here")  # one row for each arm of a method
+    assert single["subsample"].tolist() == [0] * 4
+
+
+def test_rows_of_a_wide_table_are_draws_whose_numbers_do_not_depend_on_their_order() -> None:
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"task": ["x", "y"] * 50, "method": ["a"] * 40 + ["b"] * 60, "extra": 0.5, "test": 0.5})
+    table[["extra", "test"]] += generator.normal(0, 0.1, (100, 2)).round(2)
+    results = tidy(table, "here")
+    pd.testing.assert_frame_equal(tidy(table.sample(frac=1, random_state=1), "here"), results)
+    numbers = results.groupby("method")["subsample"].agg(set)
+    assert not numbers["a"] & numbers["b"], "nothing says that the methods share draws"
+    wide = pair_arms(results).loc["a"].sort_index(level="subsample")
+    ranks = np.corrcoef(np.arange(len(wide)), wide["extra"].to_numpy())[0, 1]
+    assert abs(ranks) < 0.5, "the first subsamples are not those of the lowest scores"
+    ordered = tidy(table, "here", pair_by_order=True)
+    assert ordered["subsample"].max() == 29
+
+
+@pytest.mark.parametrize("values", [["t1", "t1", "t2", "t2"], [-1, -1, 7, 7], [2**60, 2**60, 2**60 + 1, 2**60 + 1]])
+def test_draws_that_the_user_names_are_numbered_in_order(values: list[Any]) -> None:
+    table = LONG[:4].drop(columns="method").assign(subsample=values).rename(columns={"subsample": "draw"})
+    results = tidy(table, "here", columns={"draw": "subsample"})
+    assert results["subsample"].tolist() == ([1, 1, 2, 2])
+
+
+def test_a_constant_seed_is_not_the_number_of_the_draw() -> None:
+    table = WIDE.rename(columns={"subsample": "trial"}).assign(seed=42)
+    pd.testing.assert_frame_equal(tidy(table, "here"), EXPECTED)
+
+
+def test_synonyms_belong_to_one_column_unless_values_tell_them_apart() -> None:
+    names = [synonym for column in COLUMNS for synonym in column.synonyms]
+    shared = {name for name in names if len({claim.role for claim in find_claims(name)}) > 1}
+    assert shared == {"split"}
+    assert not set(names) & {column.name for column in COLUMNS}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "json", "parquet"])
+def test_the_standard_input_has_any_format(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: dict[str, Any] = {
+        "csv": lambda file: LONG.to_csv(file, index=False),
+        "jsonl": lambda file: LONG.to_json(file, orient="records", lines=True),
+        "json": lambda file: LONG.to_json(file, orient="records"),
+        "parquet": LONG.to_parquet,
+    }
+    file = io.BytesIO()
+    writers[form](file)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(file.getvalue())))
+    pd.testing.assert_frame_equal(load_results("-"), EXPECTED)
+
+
+def test_every_format_of_a_report_has_the_columns_and_the_pairing(tmp_path: Path) -> None:
+    LONG.drop(columns="subsample").assign(notes=list("abcdefgh")).to_csv("scores.csv", index=False)
+    arguments = ["analyze", "scores.csv", "--analysis", "toy.count", "--ignore", "notes", "--pair-by-order"]
+    ran = CliRunner().invoke(app, [*arguments, "--reports", "out"])
+    assert ran.exit_code == 0, ran.output
+    for name in ("html", "txt", "md", "json"):
+        text = (tmp_path / "out" / "scores" / f"report.{name}").read_text("utf-8").replace("\\_", "_")
+        text = " ".join(text.split())
+        assert "used task, method, num_test, arm, score; ignored notes (by request)" in text
+        assert "Rows were paired by their order in the table" in text
+
+
+@pytest.mark.slow
+def test_tables_as_people_write_them_give_the_verdicts_of_the_canonical_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
+    judge = importlib.import_module("results_tables").judge
+    outcomes = []
+
+    @settings(
+        max_examples=15, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(user_tables())
+    def check(table: UserTable) -> None:
+        outcomes.append(judge(table))
+
+    check()
+    assert outcomes.count("equal") > 4
