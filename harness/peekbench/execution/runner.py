@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -194,6 +195,9 @@ class _Work:
 
     def do(self, pending: list[Trial], worker: Worker) -> None:
         """Try all pending trials, except those of methods whose first trials all fail in the same way."""
+        for method, num_trials in Counter(trial.method for trial in pending if trial.method in self.stopped).items():
+            self._stop(method, num_trials)
+        pending = [trial for trial in pending if trial.method not in self.stopped]
         queue = _make_queue(self._spec, pending, self._store, keep_going=self._keep_going)
         with closing(_execute(self._spec, queue, worker)) as batches:
             for batch in batches:
@@ -209,8 +213,11 @@ class _Work:
                     self.finished += not isinstance(outcome, TrialFailure)
                 for method, num_trials in queue.stopped.items():
                     if method not in stopped_before:
-                        self._progress.stop(method, num_trials)
-        self.stopped = queue.stopped
+                        self._stop(method, num_trials)
+
+    def _stop(self, method: str, num_trials: int) -> None:
+        self.stopped[method] = self.stopped.get(method, 0) + num_trials
+        self._progress.stop(method, num_trials)
 
 
 def _remaining_looks(design: Design, store: Store) -> range:

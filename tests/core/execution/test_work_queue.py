@@ -14,8 +14,9 @@ import yaml
 from peekbench.execution.runner import RunSummary, run
 from peekbench.execution.work_queue import FIRST_TRIALS, WorkQueue
 from peekbench.plugins.protocols import Outcome
+from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
-from peekbench.spec.experiment import load_spec
+from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.writer import Store
 
 NUM_DRAWS = 25
@@ -106,6 +107,21 @@ def test_a_run_stops_a_method_and_tries_the_others(run_spec: Callable[..., RunSu
         first = [failure.trial for failure in store.failures()]
     assert {trial.draw.subsample for trial in first} == set(range(5)), "the first ten of two tasks"
     assert run_spec(keep_going=True, in_process=True).failed == 16
+
+
+def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callable[..., ExperimentSpec]) -> None:
+    spec = make_spec(
+        tasks=["toy.words"],
+        methods=["toy.constant", "toy.faulty"],
+        design={"num_train": 12, "num_test": 30, "num_subsamples": 24, "stop": {"looks": [12]}},
+        report={"allow_incomplete": True},
+    )
+
+    def take_look(store: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+        return PlannedLook(12, 24, 0.5, {}, stops=False)
+
+    summary = run(spec, store="small.sqlite", take_look=take_look)
+    assert (summary.finished, summary.failed, summary.stopped) == (24, 10, {"toy.faulty": 14})
 
 
 @pytest.mark.slow
