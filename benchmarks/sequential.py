@@ -56,7 +56,8 @@ def resample(differences: FloatArray, number: int, repeats: int, rng: np.random.
     num_tasks, num_subsamples = differences.shape
     columns = rng.integers(0, num_subsamples, size=(repeats, num_tasks, number))
     signs = rng.choice([-1.0, 1.0], size=columns.shape)
-    return differences[np.arange(num_tasks)[:, None], columns] * signs
+    samples: FloatArray = differences[np.arange(num_tasks)[:, None], columns] * signs
+    return samples
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def simulate(differences: FloatArray, sizes: list[int], rng: np.random.Generator
     squared_errors = (differences**2).mean(axis=1) / FIXED
     degrees = welch_satterthwaite(squared_errors, np.full(len(squared_errors), FIXED - 1.0))
     error = math.sqrt(squared_errors.sum()) / len(squared_errors)
-    detectable = minimum_detectable(error, degrees, Criterion(POWER, ALPHA))
+    detectable = minimum_detectable(error, float(degrees), Criterion(POWER, ALPHA))
     assert detectable is not None
     samples = resample(differences, sizes[-1], BATCH, rng)
     looks, fixed = estimate(samples, sizes), estimate(samples, [FIXED])

@@ -6,6 +6,9 @@ as many more subsamples as advised. The advice is right if the verdict is then e
 with it. The advice on a bias is about the side of the observed mean, so data sets with a negative mean are left out
 there. Also printed: the median number of subsamples advised.
 
+The second table compares the forecast of `power` that the verdict is equivalent if there is no bias with the share of
+data sets in which it is, for several numbers of subsamples.
+
     python benchmarks/settling.py FOLDER [--repeats 1000]
 """
 
@@ -15,16 +18,21 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from sequential import published_differences
+from scipy.stats import t
+from sequential import estimate, published_differences, resample
 
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import decide
+from peekbench_power.detection import equivalence_power
+from peekbench_stats import welch_satterthwaite
 from peekbench_summary.estimates import estimate_these_tasks
 from peekbench_summary.sample_size import settle
 
 LEVEL, REGION = 0.95, 0.005
 SIZES = (5, 10, 20)
+PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast
+NUM_FORECASTS = 2000  # data sets
 MAX_DRAWN = 20_000  # additional subsamples that are simulated
 
 
@@ -72,7 +80,8 @@ def main() -> None:
     rng = np.random.default_rng(arguments.seed)
     print("| configuration | subsamples | no bias: right | advised | bias at the edge: right | advised |")
     print("|---|---|---|---|---|---|")
-    for name, differences in published_differences(load_results(arguments.folder / "few_shot")):
+    configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
+    for name, differences in configurations:
         for size in SIZES:
             cells = []
             for bias in (0.0, REGION):
@@ -80,6 +89,28 @@ def main() -> None:
                 error = (right * (1 - right) / number) ** 0.5 if number else 0.0
                 cells += [f"{right:.0%} ± {error:.0%} of {number}" if number else "-", f"{median:,.0f}"]
             print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
+    print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")
+    print("|---" * (1 + 2 * len(PLANNED)) + "|")
+    largest = 0.0
+    for name, differences in configurations:
+        cells = []
+        for size in PLANNED:
+            forecast, found = forecast_equivalence(differences, size, rng)
+            largest = max(largest, abs(forecast - found))
+            cells += [f"{forecast:.1%}", f"{found:.1%}"]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\nLargest difference: {largest:.1%}; the largest standard error is {0.5 / NUM_FORECASTS**0.5:.1%}.")
+
+
+def forecast_equivalence(differences: FloatArray, size: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the forecast probability of 'equivalent' without a bias, and the share of simulated data sets with it."""
+    variances = (differences**2).mean(axis=1)
+    degrees = float(welch_satterthwaite(variances / size, np.full(len(variances), size - 1.0)))
+    error = float(np.sqrt((variances / size).sum())) / len(variances)
+    estimates = estimate(resample(differences, size, NUM_FORECASTS, rng), [size])
+    half_widths = t.ppf((1 + LEVEL) / 2, estimates.degrees) * estimates.errors
+    found = np.mean(np.abs(estimates.means) + half_widths <= REGION)
+    return equivalence_power(error, degrees, REGION, 1 - LEVEL), float(found)
 
 
 if __name__ == "__main__":

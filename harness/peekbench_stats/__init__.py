@@ -6,7 +6,7 @@ A library beside the core: it registers nothing, and importing it imports numpy 
 from peekbench_stats.alpha_spending import group_sequential_levels, obrien_fleming_spending
 from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
-from peekbench_stats.look_levels import level_at, valid_level
+from peekbench_stats.look_levels import level_at, levels_at, valid_level
 from peekbench_stats.multiple_testing import hierarchical_rejections, holm, selection_level
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design, procedure_p_value
 from peekbench_stats.sign_flips import SignFlips, sign_flip_test, sign_flip_test_of_counts, stratified_sign_flip_test
@@ -21,6 +21,7 @@ __all__ = [
     "hierarchical_rejections",
     "holm",
     "level_at",
+    "levels_at",
     "obrien_fleming_spending",
     "procedure_p_value",
     "selection_level",

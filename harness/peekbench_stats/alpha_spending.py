@@ -111,11 +111,17 @@ def _find_bound(scores: FloatArray, masses: FloatArray, sd: float, target: float
     return float(brentq(excess, 0.0, upper, xtol=1e-10)) if excess(0.0) > 0 else 0.0
 
 
+@lru_cache(maxsize=64)
+def _gauss_legendre(number: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights between -1 and 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(number)
+    return nodes, weights
+
+
 def _carry(scores: FloatArray, masses: FloatArray, sd: float, bound: float) -> tuple[FloatArray, FloatArray]:
     """Return nodes between the bounds and the probabilities there, after a normal increment."""
-    number = int(np.clip(NODES_PER_SD * 2 * bound / sd, MIN_NODES, MAX_NODES))
-    nodes, weights = np.polynomial.legendre.leggauss(number)
-    nodes, weights = nodes * bound, weights * bound
+    needed = min(NODES_PER_SD * 2 * bound / sd, MAX_NODES)
+    nodes, weights = (values * bound for values in _gauss_legendre(max(1, math.ceil(needed / MIN_NODES)) * MIN_NODES))
     distances = (nodes[:, None] - scores) / sd
     density = np.exp(-0.5 * distances**2) @ masses / (sd * math.sqrt(2 * math.pi))
     return nodes, density * weights

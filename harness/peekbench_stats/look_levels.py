@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from peekbench.records import Looks
+import numpy as np
+
+from peekbench.records import FloatArray, Looks
 from peekbench_stats.alpha_spending import group_sequential_levels
 from peekbench_stats.confidence_sequences import confidence_sequence_level
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design
@@ -26,17 +28,32 @@ def level_at(looks: Looks) -> NominalAlpha:
     >>> level_at(Looks())(0.05)
     0.05
     """
-    match looks.method:
-        case "group_sequential":
-            return cache(partial(_level_of_last, looks.fractions))
-        case "confidence_sequence":
-            return partial(confidence_sequence_level, looks.fractions[-1])
-        case _:
-            return fixed_design
+    return cache(partial(_last_level, looks)) if looks.method else fixed_design
 
 
-def _level_of_last(fractions: tuple[float, ...], alpha: float) -> float:
-    return float(group_sequential_levels(fractions, alpha)[-1]) if alpha < 1 else 1.0
+def _last_level(looks: Looks, alpha: float) -> float:
+    return float(levels_at(looks, alpha)[-1])
+
+
+def levels_at(looks: Looks, alpha: float) -> FloatArray:
+    """Return the two-sided level of every look of a planned design, so that all together keep the level `alpha`.
+
+    Parameters
+    ----------
+    looks
+        Planned looks.
+    alpha
+        Error rate of the whole design.
+
+    Returns
+    -------
+    array of shape (n_looks,)
+    """
+    if alpha >= 1:
+        return np.ones(len(looks.fractions))
+    if looks.method == "group_sequential":
+        return group_sequential_levels(looks.fractions, alpha)
+    return np.array([confidence_sequence_level(fraction, alpha) for fraction in looks.fractions])
 
 
 def valid_level(num_trials: int, first: int) -> NominalAlpha:

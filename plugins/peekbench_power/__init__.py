@@ -18,6 +18,11 @@ class Power(Options):
     """Probability of detecting a bias that is as large as the minimum detectable bias."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     """Significance level of the two-sided test: probability of detecting a bias if there is none."""
+    region: float = Field(default=0.005, gt=0)
+    """Half-width of the region of practical equivalence, as in `summary`, for forecasts of the verdict 'equivalent'."""
+    pilot_confidence: float = Field(default=0.8, ge=0.5, lt=1)
+    """Planned designs use the upper confidence limit of the measured variance at this level, because a small pilot run
+    measures the noise poorly."""
     biases: tuple[Annotated[float, Field(gt=0)], ...] = (0.005, 0.01, 0.02)
     """Biases for which to compute the power."""
     tasks: tuple[Annotated[int, Field(ge=2)], ...] = ()

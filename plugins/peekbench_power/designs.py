@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from peekbench_power.detection import Criterion, minimum_detectable
+from peekbench_power.detection import Criterion, equivalence_power, minimum_detectable
 from peekbench_power.noise import Noise
 
 MAX_SUBSAMPLES = 1_000_000
@@ -43,15 +43,42 @@ def plan_subsamples(
         detected = detectable_bias(noise, num_tasks, subsamples, num_test, criterion)
         return detected is not None and detected <= bias
 
+    return _fewest(detects, noise, num_tasks, num_test)
+
+
+def equivalence_probability(
+    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
+) -> float:
+    """Return the probability that the verdict of a design is 'equivalent' if there is no bias."""
+    error, degrees = noise.error_for_these_tasks(num_tasks, subsamples, num_test)
+    return equivalence_power(error, degrees, criterion.region, criterion.alpha)
+
+
+def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criterion: Criterion) -> Plan | None:
+    """Return the design with the fewest subsamples per task whose verdict is probably 'equivalent' without a bias.
+
+    Returns
+    -------
+    Plan or None
+        None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
+    """
+
+    def settles(subsamples: int) -> bool:
+        return equivalence_probability(noise, num_tasks, subsamples, num_test, criterion) >= criterion.power
+
+    return _fewest(settles, noise, num_tasks, num_test)
+
+
+def _fewest(suffices: Callable[[int], bool], noise: Noise, num_tasks: int, num_test: int | None) -> Plan | None:
     enough = 2
-    while not detects(enough):
+    while not suffices(enough):
         enough *= 2
         if enough > MAX_SUBSAMPLES:
             return None
     too_few = enough // 2  # or 1, which was not tried
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        too_few, enough = (too_few, middle) if detects(middle) else (middle, enough)
+        too_few, enough = (too_few, middle) if suffices(middle) else (middle, enough)
     seconds = noise.trial_seconds(num_test)
     trials = num_tasks * enough
     return Plan(num_test, enough, trials, None if seconds is None else trials * seconds)

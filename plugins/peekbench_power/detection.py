@@ -6,20 +6,27 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import nct, norm, t
+from scipy.special import ndtr
+from scipy.stats import chi2, nct, norm, t
 
+from peekbench.records import FloatArray
+
+NUM_VARIANCES = 200  # quantiles of the estimated variance over which the power of equivalence is averaged
 MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What counts as detecting an effect."""
+    """What counts as detecting an effect, or its absence."""
 
     power: float
     """Probability with which the test must detect it."""
     alpha: float
     """Significance level of the two-sided test."""
+    region: float = 0.005
+    """Half-width of the region of practical equivalence."""
 
 
 def compute_power(effect: float, standard_error: float, degrees: float, alpha: float) -> float:
@@ -47,6 +54,75 @@ def minimum_detectable(standard_error: float, degrees: float, criterion: Criteri
         return None
     rounded_degrees = float(f"{min(degrees, MAX_DEGREES):.4g}")  # so that similar designs share one cached solution
     return standard_error * _noncentrality(rounded_degrees, criterion.power, criterion.alpha)
+
+
+def equivalence_power(standard_error: float, degrees: float, region: float, alpha: float) -> float:
+    """Return the probability that the interval lies inside the region of practical equivalence if there is no bias.
+
+    The interval of the mean has the level 1 - `alpha`, so this is two one-sided tests (TOST) at `alpha` / 2. Given an
+    estimated standard error s, the mean must be within region - t s; the probability is averaged over the distribution
+    of s.
+
+    Parameters
+    ----------
+    standard_error
+        Standard error of the mean, in the unit of `region`.
+    degrees
+        Degrees of freedom of the estimated standard error.
+    region
+        Half-width of the region.
+    alpha
+        1 - level of the interval.
+
+    References
+    ----------
+    Phillips (1990), https://doi.org/10.1007/BF01063556
+
+    Examples
+    --------
+    >>> round(equivalence_power(0.0015, 100, region=0.005, alpha=0.05), 2)
+    0.82
+    """
+    if standard_error == 0:
+        return 1.0
+    if not degrees > 0:
+        return 0.0
+    half_widths = standard_error * _estimated_half_widths(float(f"{min(degrees, MAX_DEGREES):.4g}"), alpha)
+    within = np.clip(region - half_widths, 0, None) / standard_error
+    return float((2 * ndtr(within) - 1).mean())
+
+
+@lru_cache(maxsize=10_000)
+def _estimated_half_widths(degrees: float, alpha: float) -> FloatArray:
+    """Return equally probable half-widths of a t interval, in true standard errors."""
+    quantiles = chi2.ppf((np.arange(NUM_VARIANCES) + 0.5) / NUM_VARIANCES, degrees)
+    half_widths: FloatArray = t.ppf(1 - alpha / 2, degrees) * np.sqrt(quantiles / degrees)
+    return half_widths
+
+
+def pilot_inflation(degrees: float, confidence: float) -> float:
+    """Return the factor by which to multiply the variance of a pilot run when planning.
+
+    A design planned with the estimated variance has less than the nominal power half of the time, and much less if the
+    pilot is small. The upper confidence limit of the variance gives at least the nominal power with this probability.
+
+    Parameters
+    ----------
+    degrees
+        Degrees of freedom of the estimated variance.
+    confidence
+        Probability with which the variance must not exceed the limit.
+
+    References
+    ----------
+    Browne (1995), https://doi.org/10.1002/sim.4780141709
+
+    Examples
+    --------
+    >>> round(pilot_inflation(10, 0.8), 2), round(pilot_inflation(1000, 0.8), 2)
+    (1.62, 1.04)
+    """
+    return max(1.0, degrees / float(chi2.ppf(1 - confidence, degrees)))
 
 
 def _power(noncentrality: float, degrees: float, alpha: float) -> float:

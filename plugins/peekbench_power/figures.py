@@ -9,8 +9,9 @@ from peekbench.figures import Axis, Curve, Curves
 from peekbench.formatting import pluralize, spread_unit
 from peekbench_power import Power
 from peekbench_power.designs import detectable_bias
-from peekbench_power.detection import Criterion, compute_power, minimum_detectable
+from peekbench_power.detection import compute_power, minimum_detectable
 from peekbench_power.noise import Measurement, MethodNoise
+from peekbench_power.tables import criterion_of
 
 NUM_POINTS = 24  # of a curve
 X_RANGE = 1.6  # in minimum detectable biases of the least precise design
@@ -18,7 +19,7 @@ X_RANGE = 1.6  # in minimum detectable biases of the least precise design
 
 def power_curves(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Curves:
     """Draw the probability of detecting a bias with the subsamples of this design."""
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     sizes = [size for method in measured for size in method.measurements]
     detected = [minimum_detectable(math.sqrt(size.squared_error), size.degrees, criterion) for size in sizes]
     largest = max([bias for bias in detected if bias], default=max(options.biases))
@@ -50,7 +51,7 @@ def _power_at(biases: Sequence[float], size: Measurement, alpha: float) -> tuple
 
 def detectable_curves(planned: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> tuple[Curves, ...]:
     """Draw the minimum detectable bias by number of subsamples, for the measured number of tasks."""
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     panels = []
     for method in planned:
         curves = []

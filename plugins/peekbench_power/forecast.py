@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from peekbench import Analysis, Column, PeekbenchError, Table
-from peekbench.formatting import spread_unit
+from peekbench.formatting import pluralize, spread_unit
 from peekbench.records import Cell, DesignPoint, PlannedDesign
 from peekbench_power import Power
-from peekbench_power.designs import plan_subsamples
-from peekbench_power.detection import Criterion, compute_power, minimum_detectable
+from peekbench_power.designs import equivalence_probability, plan_equivalence, plan_subsamples
+from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable
+from peekbench_power.looks import expect
 from peekbench_power.noise import Noise
-from peekbench_power.tables import TIME_COLUMNS, format_bias
+from peekbench_power.tables import TIME_COLUMNS, criterion_of, format_bias
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "
@@ -21,6 +24,8 @@ TYPICAL = (
     Noise("GPT-2", training=0.00074, sampling=0.061, between=0.0, evenness=0.6),
 )
 
+MIN_PROBABILITY = 0.05
+"""Probability of 'equivalent' without a bias, below which the forecast warns."""
 NOISE = Column("noise of")
 POINT_COLUMNS = (*(Column(name, "count") for name in ("num_train", "num_test", "tasks", "subsamples")), NOISE)
 
@@ -50,12 +55,71 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             "power: typical noise is known only for accuracies, and no task of this spec is a classification; run the "
             "spec with few subsamples, then use the analysis `power` on its store"
         )
-    tables = (_detection_table(design, options), _power_table(design, options), *_time_tables(design, options))
-    return Analysis("power", tables=tables)
+    return Analysis(
+        "power",
+        tables=(
+            _detection_table(design, options),
+            _power_table(design, options),
+            *_look_tables(design, options),
+            *_time_tables(design, options),
+        ),
+        warnings=tuple(_warn_of_equivalence(design, options)),
+    )
+
+
+def _warn_of_equivalence(design: PlannedDesign, options: Power) -> Iterator[str]:
+    """Warn of design points that can hardly lead to the verdict 'equivalent', even if there is no bias."""
+    criterion = criterion_of(options)
+    for point in design.points:
+        sizes = (len(point.tasks), point.num_subsamples, point.num_test)
+        needed = {}
+        for noise in TYPICAL:
+            if equivalence_probability(noise, *sizes, criterion) < MIN_PROBABILITY:
+                plan = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
+                needed[noise.label] = "more than a million" if plan is None else f"{plan.subsamples:,}"
+        if needed:
+            listed = " or ".join(f"{number} with the noise of {label}" for label, number in needed.items())
+            yield (
+                f"With num_train {point.num_train}, num_test {point.num_test} and "
+                f"{pluralize(point.num_subsamples, 'subsample')}, the verdict can hardly be 'equivalent', even without "
+                f"a bias: that takes {listed}, for a region of ±{format_bias(options.region, is_accuracy=True)}"
+            )
+
+
+def _look_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
+    """Return a table of the subsamples that planned looks will probably take; none without them."""
+    if not design.looks.method:
+        return ()
+    criterion = criterion_of(options)
+    rows: list[tuple[Cell, ...]] = []
+    for point in design.points:
+        for noise in TYPICAL:
+            error = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
+            detectable = minimum_detectable(*error, criterion)
+            if detectable is None:
+                continue
+            none, once, twice = (
+                expect(noise, point, design, times * detectable, criterion) for times in (0.0, 1.0, 2.0)
+            )
+            numbers = (none.subsamples, once.subsamples, twice.subsamples)
+            rows.append((*_point_cells(point, noise), detectable, *numbers, once.biased))
+    columns = (
+        *POINT_COLUMNS,
+        Column("detectable", spread_unit(is_accuracy=True)),
+        *(Column(name, "count") for name in ("no bias", "detectable bias", "twice")),
+        Column("biased, if detectable", "fraction"),
+    )
+    note = (
+        f"Mean number of subsamples per task at which the run stops, with {len(design.looks.fractions)} looks "
+        f"({design.looks.method.replace('_', ' ')}), if the bias is 0, the detectable one, or twice that; and the "
+        "probability of the verdict 'biased' at the detectable bias. A run of several methods or sizes stops when the "
+        "last of them is settled."
+    )
+    return (Table("Subsamples with planned looks, a forecast", columns, tuple(rows), note),)
 
 
 def _detection_table(design: PlannedDesign, options: Power) -> Table:
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         num_tasks = len(point.tasks)
@@ -85,16 +149,28 @@ def _detection_table(design: PlannedDesign, options: Power) -> Table:
 
 
 def _power_table(design: PlannedDesign, options: Power) -> Table:
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         for noise in TYPICAL:
             error, degrees = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
             powers = (compute_power(bias, error, degrees, options.alpha) for bias in options.biases)
-            rows.append((*_point_cells(point, noise), *powers))
-    columns = (Column(format_bias(bias, is_accuracy=True), "fraction") for bias in options.biases)
-    return Table(
-        "Power by true bias, a forecast", (*POINT_COLUMNS, *columns), tuple(rows), "For the mean over these tasks."
+            equivalent = equivalence_power(error, degrees, options.region, options.alpha)
+            plan = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
+            needed = None if plan is None else plan.subsamples
+            rows.append((*_point_cells(point, noise), *powers, equivalent, needed))
+    columns = (
+        *POINT_COLUMNS,
+        *(Column(format_bias(bias, is_accuracy=True), "fraction") for bias in options.biases),
+        Column("equivalent, if 0", "fraction"),
+        Column("subsamples for that", "count"),
     )
+    note = (
+        "For the mean over these tasks: the probability of detecting each bias; the probability of the verdict "
+        f"'equivalent' if there is no bias, for a region of ±{format_bias(options.region, is_accuracy=True)}; and the "
+        f"subsamples that give this verdict with {options.power:.0%} probability."
+    )
+    return Table("Power by true bias, a forecast", columns, tuple(rows), note)
 
 
 def _point_cells(point: DesignPoint, noise: Noise) -> tuple[Cell, ...]:
@@ -105,7 +181,7 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     """Return a table of the time that each method would need to detect the target bias, if its trials were timed."""
     if not design.seconds:
         return ()
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for method in design.methods:
         for point in design.points:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import nnls
@@ -56,6 +56,10 @@ class Noise:
     def within(self, num_test: int | None) -> float:
         """Return the variance between subsamples of a task."""
         return self.training + (self.sampling / num_test if num_test else 0.0)
+
+    def inflated(self, factor: float) -> Noise:
+        """Return the noise with the variances within tasks multiplied by a factor."""
+        return replace(self, training=self.training * factor, sampling=self.sampling * factor)
 
     def error_for_these_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
         """Return the standard error of the mean over these tasks, and its degrees of freedom."""

@@ -12,12 +12,12 @@ from peekbench import Analysis, Column, Table
 from peekbench.formatting import spread_unit
 from peekbench.records import Cell
 from peekbench_power import Power
-from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_subsamples
-from peekbench_power.detection import Criterion, compute_power, minimum_detectable
+from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_equivalence, plan_subsamples
+from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable, pilot_inflation
 from peekbench_power.figures import detectable_curves, power_curves
 from peekbench_power.measure import measure_noise, pair_trials, size_cell
 from peekbench_power.noise import MethodNoise
-from peekbench_power.tables import TIME_COLUMNS, format_bias
+from peekbench_power.tables import TIME_COLUMNS, criterion_of, format_bias
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
@@ -43,7 +43,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
         return Analysis("power", warnings=(warning,))
-    planned = _extrapolate(measured, options)
+    planned = _plan(measured, options)
     return Analysis(
         "power",
         tables=(
@@ -84,7 +84,7 @@ def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Tabl
 
 
 def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for method in measured:
         for size in method.measurements:
@@ -94,6 +94,7 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
                 minimum_detectable(error, size.degrees, criterion),
                 minimum_detectable(error_other, size.num_tasks - 1, criterion),
                 *(compute_power(bias, error, size.degrees, options.alpha) for bias in options.biases),
+                equivalence_power(error, size.degrees, options.region, options.alpha),
             ))  # fmt: skip
     unit = spread_unit(is_accuracy)
     return Table(
@@ -105,17 +106,19 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
             Column("these tasks", unit),
             Column("other tasks", unit),
             *(Column(f"power at {format_bias(bias, is_accuracy)}", "fraction") for bias in options.biases),
+            Column("equivalent, if 0", "fraction"),
         ),
         tuple(rows),
         "For t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
-        "over these tasks.",
+        "over these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
+        f"region of ±{format_bias(options.region, is_accuracy)}.",
     )
 
 
 def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
-    for method in _extrapolate(measured, options):
+    for method in _plan(measured, options):
         for num_test in options.num_test or method.test_sizes:
             for tasks in options.tasks or [method.num_tasks]:
                 biases = (
@@ -128,14 +131,14 @@ def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
         (*SIZE_COLUMNS, TASKS, *columns),
         tuple(rows),
         "For planned designs with the variance components above: the mean over the given number of tasks, which are as "
-        "noisy as these." + _extrapolation_note(measured, options),
+        "noisy as these." + _planning_note(measured, options),
     )
 
 
 def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
-    criterion = Criterion(options.power, options.alpha)
+    criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
-    for method in _extrapolate(measured, options):
+    for method in _plan(measured, options):
         for tasks in options.tasks or [method.num_tasks]:
             plans: list[Plan] = []
             for num_test in options.num_test or method.test_sizes:
@@ -144,34 +147,48 @@ def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bo
             cheapest = find_cheapest(plans)
             for plan in plans:
                 mark = "lowest" if plan is cheapest and len(plans) > 1 else ""
+                equivalent = plan_equivalence(method.noise, tasks, plan.num_test, criterion)
                 cells = (plan.num_test, tasks, plan.subsamples, plan.trials, plan.seconds, mark)
-                rows.append((method.label, size_cell(method.num_train), *cells))
+                needed = None if equivalent is None else equivalent.subsamples
+                rows.append((method.label, size_cell(method.num_train), *cells, needed))
     return Table(
         f"Designs that detect a bias of {format_bias(options.target_bias, is_accuracy)}",
-        (*SIZE_COLUMNS, TASKS, *TIME_COLUMNS, Column("cost")),
+        (*SIZE_COLUMNS, TASKS, *TIME_COLUMNS, Column("cost"), Column("subsamples for equivalent, if 0", "count")),
         tuple(rows),
-        "The fewest subsamples per task. Time: all trials in sequence, predicted from the times in the results, of "
-        "which a part grows with num_test. Without times, the design with the fewest trials has the lowest cost."
-        + _extrapolation_note(measured, options),
+        "The fewest subsamples per task; in the last column, those after which the verdict is 'equivalent' with "
+        f"{options.power:.0%} probability if there is no bias. Time: all trials in sequence, predicted from the times "
+        "in the results, of which a part grows with num_test. Without times, the design with the fewest "
+        "trials has the lowest cost." + _planning_note(measured, options),
     )
 
 
-def _extrapolate(measured: Sequence[MethodNoise], options: Power) -> list[MethodNoise]:
-    """Return the measured noise, or for each planned `num_train` the noise at the nearest measured size."""
+def _plan(measured: Sequence[MethodNoise], options: Power) -> list[MethodNoise]:
+    """Return the noise to plan with, at the measured train sizes or those that the options name.
+
+    The variance is the upper confidence limit of the measured one. For a train size without measurements, it is that of
+    the nearest size.
+    """
+    inflated = [_inflate(method, options.pilot_confidence) for method in measured]
     if not options.num_train:
-        return list(measured)
+        return inflated
     planned = []
-    for label in dict.fromkeys(method.label for method in measured):
-        same_label = [method for method in measured if method.label == label]
+    for label in dict.fromkeys(method.label for method in inflated):
+        same_label = [method for method in inflated if method.label == label]
         for num_train in options.num_train:
             distances = [abs(math.log(max(1, method.num_train) / num_train)) for method in same_label]
             planned.append(replace(same_label[distances.index(min(distances))], num_train=num_train))
     return planned
 
 
-def _extrapolation_note(measured: Sequence[MethodNoise], options: Power) -> str:
+def _inflate(method: MethodNoise, confidence: float) -> MethodNoise:
+    factor = pilot_inflation(sum(size.degrees for size in method.measurements), confidence)
+    return replace(method, noise=method.noise.inflated(factor))
+
+
+def _planning_note(measured: Sequence[MethodNoise], options: Power) -> str:
+    note = f" Planned with the upper {options.pilot_confidence:.0%} confidence limit of the variance within tasks."
     unmeasured = sorted(set(options.num_train) - {method.num_train for method in measured})
     if not unmeasured:
-        return ""
+        return note
     sizes = ", ".join(map(str, unmeasured))
-    return f" num_train {sizes} was not measured: noise and times are those of the nearest measured size."
+    return f"{note} num_train {sizes} was not measured: noise and times are those of the nearest measured size."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
+from peekbench.records.looks import Looks
 from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
@@ -90,7 +91,11 @@ def planned_design(
         for point, tasks in sorted(tasks_by_point.items())
     )
     methods = tuple(method.name for method in spec.methods if not method.entry.control)
-    return PlannedDesign(methods, tuple(points), seconds)
+    stop = spec.design.stop
+    if stop is None:
+        return PlannedDesign(methods, tuple(points), seconds)
+    looks = Looks(stop.method, spec.design.look_fractions(), spec.design.largest)
+    return PlannedDesign(methods, tuple(points), seconds, looks, stop.at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from peekbench.records.looks import Looks, Settled
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -161,6 +163,10 @@ class PlannedDesign:
     """Points at which at least one task scored by accuracy is drawn."""
     seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
     """Seconds of a trial by (method, num_train, num_test), if it was timed."""
+    looks: Looks = field(default_factory=Looks)
+    """All planned looks, at shares of `num_subsamples`."""
+    stops_at: tuple[Settled, ...] = ()
+    """Verdicts at which the run stops early."""
 
 
 @dataclass(frozen=True, slots=True)
