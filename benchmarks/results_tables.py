@@ -55,7 +55,10 @@ def judge(user_table: UserTable) -> str:
     if not options.get("pair_by_order"):
         shuffled = tidy(table.sample(frac=1, random_state=1), "table", **options)
         pd.testing.assert_frame_equal(shuffled, results, check_exact=True)
-    expected, found = read_verdicts(tidy(user_table.canonical, "canonical")), read_verdicts(results)
+    canonical = user_table.canonical
+    if results["num_test"].isna().all():  # the user's table lacks the sizes, or has one in a column of unknown meaning
+        canonical = canonical.drop(columns="num_test")
+    expected, found = read_verdicts(tidy(canonical, "canonical")), read_verdicts(results)
     assert found == expected, f"{found} instead of {expected}, with {options}:\n{table.head(12)}"
     return "equal"
 

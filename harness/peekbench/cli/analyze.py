@@ -153,6 +153,10 @@ AnalysisOption = Annotated[
 def compare(
     before: RunArgument,
     after: RunArgument,
+    columns: MapOption = None,
+    ignore: IgnoreOption = None,
+    pair_by_order: PairOption = False,
+    percent: PercentOption = False,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
@@ -164,7 +168,9 @@ def compare(
     from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
 
     paths = scores_path(before), scores_path(after)
-    show_report(report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)
+    table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
+    show_report(report, reports)
 
 
 @app.command()
@@ -173,6 +179,10 @@ def leaderboard(
         list[str],
         typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores."),
     ],
+    columns: MapOption = None,
+    ignore: IgnoreOption = None,
+    pair_by_order: PairOption = False,
+    percent: PercentOption = False,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
@@ -184,4 +194,6 @@ def leaderboard(
     from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
 
     paths = [scores_path(run) for run in runs]
-    show_report(report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis), reports)
+    table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
+    show_report(report, reports)

@@ -75,7 +75,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         "each row of a table with a column for each arm is a draw of its own; otherwise required",
         is_of_arm=False, minimum=0,
         synonyms=("seed", "random_seed", "run", "run_id", "fold", "trial", "trial_id", "draw", "repeat", "repetition",
-                  "rep", "split", "iteration", "iter", "replicate", "resample"),
+                  "rep", "split", "iteration", "replicate", "resample"),
     ),
     ResultsColumn(
         "arm", "text", "base, extra, test, or a dose such as mix-0.25", "required, or one column for each arm",

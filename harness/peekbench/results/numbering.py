@@ -9,8 +9,8 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
-from peekbench.results.cells import MAX_COUNT, CellReader, to_floats
-from peekbench.results.column_names import map_option
+from peekbench.results.cells import MAX_COUNT, CellReader, short, to_floats
+from peekbench.results.column_names import ignore_option, map_option
 from peekbench.results.column_roles import SUBSAMPLE, ColumnRoles, is_exact, refuse_ambiguity
 from peekbench.results.columns import CONFIGURATION
 from peekbench.results.other_columns import is_constant, number_values
@@ -88,6 +88,31 @@ def read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader)
     if is_number.all() and numbers.between(0, MAX_COUNT).all():
         return numbers.astype("Int64")
     return pd.Series(rank(table[name]), index=table.index, dtype="Int64")
+
+
+def refuse_unpaired(trials: pd.DataFrame, subsamples: pd.Series[int], roles: ColumnRoles, origin: str) -> None:
+    """Refuse a column that was taken for the number of the draw if all rows of the arms have different numbers.
+
+    Parameters
+    ----------
+    trials
+        Configuration, task and arm of each row.
+    subsamples
+        Number of the draw of each row.
+    roles
+        Roles of the user's columns.
+    origin
+        Name of the table for messages.
+    """
+    (name, *_) = roles.sources[SUBSAMPLE]
+    if is_exact(SUBSAMPLE, name) or name in roles.requested:
+        return
+    numbers = [subsamples[trials["arm"] == arm] for arm in ("extra", "test")]
+    if all(map(len, numbers)) and not numbers[0].isin(numbers[1]).any():
+        raise ResultsError(
+            f"{origin}: no value of the column {short(name)!r} belongs to rows of both arms, extra and test, so it "
+            f"does not number the draws; use {ignore_option(name)} and name another column with --map COLUMN=subsample"
+        )
 
 
 def number_rows_by_content(trials: pd.DataFrame, scores: pd.DataFrame, groups: IntArray) -> pd.Series[int]:

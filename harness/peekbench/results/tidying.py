@@ -34,6 +34,7 @@ from peekbench.results.numbering import (
     number_rows_by_order,
     read_subsamples,
     refuse_unnumbered,
+    refuse_unpaired,
 )
 from peekbench.results.other_columns import ignore_harmless, is_row_number
 from peekbench.results.row_order import sort_arms, sort_rows
@@ -121,6 +122,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
                 f"the option, or use {ignore_option(source)}"
             )
         subsamples = read_subsamples(table, roles, reader)
+        if not roles.arms:
+            refuse_unpaired(trials, subsamples, roles, origin)
     elif len(np.unique(groups)) == len(groups):
         subsamples = pd.Series(0, index=table.index, dtype="Int64")
     elif options.pair_by_order:

@@ -191,6 +191,16 @@ def test_every_format_of_a_report_has_the_columns_and_the_pairing(tmp_path: Path
         assert "Rows were paired by their order in the table" in text
 
 
+@pytest.mark.parametrize("arguments", [["leaderboard", "scores.csv"], ["compare", "scores.csv", "again.csv"]])
+def test_commands_for_several_tables_take_the_same_options(arguments: list[str]) -> None:
+    table = LONG.rename(columns={"subsample": "no"}).assign(notes=list("abcdefgh"))
+    for name in ("scores.csv", "again.csv"):
+        table.to_csv(name, index=False)
+    ran = CliRunner().invoke(app, [*arguments, "--map", "no=subsample", "--ignore", "notes"])
+    assert ran.exit_code == 0, ran.output
+    assert "columns of scores: used task, method, num_test, arm, score; mapped" in " ".join(ran.output.split())
+
+
 @pytest.mark.slow
 def test_tables_as_people_write_them_give_the_verdicts_of_the_canonical_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))

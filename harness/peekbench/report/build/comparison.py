@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Column, Table
+from peekbench.records.table_options import TableOptions
 from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.side_by_side import RUN, Run, open_runs, side_by_side
 from peekbench.report.document import MethodFacts, Report
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 SESSION_KEYS = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
 
 
-def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "") -> Report:
+def report_of_comparison(
+    before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "", table: TableOptions | None = None
+) -> Report:
     r"""Return a report on how the settings, data, versions, scores and verdicts of two runs differ.
 
     Parameters
@@ -34,6 +37,8 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     analysis
         Analysis that compares, as `plugin.thing`; by default the installed one with the role
         'comparison'.
+    table
+        How to read tables of scores of other tools.
 
     Returns
     -------
@@ -55,7 +60,7 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
     ...     report_of_comparison(before, after).name
     'before to after'
     """
-    old, new = open_runs([before, after], allow_incomplete=allow_incomplete)
+    old, new = open_runs([before, after], allow_incomplete=allow_incomplete, table=table)
     changed = {
         "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
         "data": differences("", _fingerprints(old), _fingerprints(new)),
@@ -72,14 +77,16 @@ def report_of_comparison(before: Path, after: Path, *, allow_incomplete: bool = 
             for kind, rows in changed.items()
             if rows
         ),
-        provenance={"before": str(old.path), "after": str(new.path)},
+        provenance={"before": str(old.path), "after": str(new.path), **_columns([old, new])},
         details={"runs": [str(old.path), str(new.path)]},
-        command=_command("compare", [before, after], analysis, allow_incomplete=allow_incomplete),
+        command=_command("compare", [before, after], analysis, table, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side([old, new]))])
 
 
-def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "") -> Report:
+def report_of_ranking(
+    paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "", table: TableOptions | None = None
+) -> Report:
     r"""Return a leaderboard of the methods of one or several runs, on the tasks and arms that all runs have.
 
     Parameters
@@ -90,6 +97,8 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
         Rank runs with missing trials instead of refusing them; the report warns about them.
     analysis
         Analysis that ranks, as `plugin.thing`; by default the installed one with the role 'ranking'.
+    table
+        How to read tables of scores of other tools.
 
     Returns
     -------
@@ -111,7 +120,7 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
     ...     report_of_ranking([path]).tables[0].title
     'Leaderboard, by accuracy of extra (num_test 50)'
     """
-    runs = open_runs(paths, allow_incomplete=allow_incomplete)
+    runs = open_runs(paths, allow_incomplete=allow_incomplete, table=table)
     joined = without_controls(side_by_side(runs))
     if joined.empty:
         raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
@@ -124,17 +133,25 @@ def report_of_ranking(paths: Sequence[Path], *, allow_incomplete: bool = False, 
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
         warnings=(*_warnings(runs), *left_out),
-        provenance={run.name: str(run.path) for run in runs},
+        provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
-        command=_command("leaderboard", paths, analysis, allow_incomplete=allow_incomplete),
+        command=_command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))])
 
 
-def _command(name: str, paths: Sequence[Path], analysis: str, *, allow_incomplete: bool) -> str:
+def _columns(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what was done with the columns of tables of scores."""
+    return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
+
+
+def _command(
+    name: str, paths: Sequence[Path], analysis: str, table: TableOptions | None, *, allow_incomplete: bool
+) -> str:
     """Return the command that makes the same report again."""
-    options = [*(["--analysis", analysis] if analysis else []), *(["--allow-incomplete"] if allow_incomplete else [])]
+    options = [*(["--analysis", analysis] if analysis else []), *(table.arguments() if table else [])]
+    options += ["--allow-incomplete"] if allow_incomplete else []
     return shlex.join(["peekbench", name, *map(str, paths), *options])
 
 

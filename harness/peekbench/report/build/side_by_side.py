@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
 from peekbench.report.build.doubts import check_results, doubt_run
 from peekbench.results.analyze import only_complete, planned_trials
+from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
-from peekbench.results.table import load_results
+from peekbench.results.table import load_table
 from peekbench.spec.design import Design
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
@@ -34,6 +36,8 @@ class Run:
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     session: Mapping[str, Any] = field(default_factory=dict)
     """The last session."""
+    columns: ColumnUse = field(default_factory=ColumnUse)
+    """What was done with the columns of a table of scores."""
 
     def sampling_key(self, task: str) -> object:
         """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""
@@ -43,7 +47,7 @@ class Run:
         return (self.spec["seed"], self.tasks[task]["fingerprint"], design["train"], max(design["num_train"]))
 
 
-def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[Run]:
+def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: TableOptions | None = None) -> list[Run]:
     """Open stores, or other sources that `load_results` reads; runs that share a name are named by their paths.
 
     Parameters
@@ -52,6 +56,8 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[
         Stores, or files or folders of scores.
     allow_incomplete
         Accept runs with missing trials.
+    table
+        How to read tables of scores of other tools.
 
     Raises
     ------
@@ -60,13 +66,14 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False) -> list[
     """
     if len({path.absolute() for path in paths}) < len(paths):
         raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
-    runs = [_open(path, allow_incomplete) for path in paths]
+    runs = [_open(path, allow_incomplete, table or TableOptions()) for path in paths]
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
 
 
-def _open(path: Path, allow_incomplete: bool) -> Run:
-    results = load_results(path)
+def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
+    table = load_table(path, options if not is_store(path) else TableOptions())
+    results = table.results
     if results.empty:
         raise ResultsError(f"{path}: no trial is finished; run its spec first")
     complete, warnings = only_complete(results, planned_trials(path), allow_incomplete=allow_incomplete)
@@ -74,7 +81,7 @@ def _open(path: Path, allow_incomplete: bool) -> Run:
     checks = (warning for analysis in check_results(complete) for warning in analysis.warnings)
     warnings = (*warnings, *checks)
     if not is_store(path):
-        return Run(path.stem, path, complete, warnings)
+        return Run(path.stem, path, complete, (*warnings, *table.columns.warnings), columns=table.columns)
     with Store.open(path) as store:
         spec, tasks, texts = store.spec(), store.tasks(), store.texts()
         design = Design.model_validate(spec["design"])
