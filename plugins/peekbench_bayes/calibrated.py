@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
+
 import numpy as np
 
 from peekbench.records import FloatArray
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.diagnostics import check_chains, check_dispersion
-from peekbench_bayes.gaussian import Cells, State, draw_population_mean, sample, summarize_cells
+from peekbench_bayes.gaussian import Cells, Population, State, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Check, Posterior
 
 ENGINE = "Gibbs"
 WARM_UP = 100
+MIN_TASKS = 4
+"""Fewest tasks from which the mean over other tasks is estimated. With fewer, the priors would determine its width."""
 EDGE = 0.01  # minimum distance of accuracies from 0 and 1 when log-odds are computed
 REMEDY = "do not rely on this model here; use the analysis summary, which uses the tasks' own standard errors"
 
@@ -35,8 +40,9 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
     rng = np.random.default_rng(options.seed)
     cells = summarize_cells(np.repeat(arms.difference[None], options.chains, axis=0))
     states = list(sample(cells, options.difference_priors, WARM_UP + options.draws, rng))[WARM_UP:]
-    theta, mu, unshrunk = (_stack(states, name) for name in ("theta", "mu", "unshrunk"))
-    variance, tau_task, tau_cell = (_stack(states, name) for name in ("variance", "tau_task", "tau_cell"))
+    populations = list(sample_population(cells, states, options.difference_priors, rng))
+    theta, unshrunk, variance = (_stack(states, name) for name in ("theta", "unshrunk", "variance"))
+    mu, tau_task, tau_cell, other_tasks = (_stack(populations, each.name) for each in fields(Population))
     has_several_models = len(arms.models) > 1
     spreads = {"between tasks": tau_task}
     if has_several_models:
@@ -53,14 +59,14 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
         by_model=np.nanmean(unshrunk, axis=3),
         by_task=theta.mean(axis=2),
         log_odds=None if arms.num_test is None else np.nanmean(unshrunk * _log_odds_slope(arms), axis=(2, 3)),
-        other_tasks=draw_population_mean(cells, unshrunk, tau_task, tau_cell, np.random.default_rng([options.seed, 2])),
+        other_tasks=other_tasks if len(arms.tasks) >= MIN_TASKS else None,
         spreads=spreads,
         checks=(*check_chains(checked), *_check_dispersion(arms, cells, variance, rng)),
         parameters=parameters,
     )
 
 
-def _stack(states: list[State], name: str) -> FloatArray:
+def _stack(states: Sequence[State] | Sequence[Population], name: str) -> FloatArray:
     """Return one quantity of all states: (n_chains, n_draws, ...)."""
     return np.stack([getattr(state, name) for state in states], axis=1)
 

@@ -41,6 +41,12 @@ class DifferencePriors(Options):
     """Scale of the half-normal prior of the standard deviation between the tasks' effects."""
     cell_sd: float = Field(default=0.05, gt=0)
     """Scale of the half-normal prior of the standard deviation of a model's deviation from a task's effect."""
+    exchangeable_share: float = Field(default=0.5, gt=0, le=1)
+    """Prior probability that the effect of a task resembles those of the other tasks. Otherwise it is an effect of its
+    own, such as that of a contaminated task, which is hardly shrunk. At 1, all effects come from one normal
+    distribution."""
+    own_sd: float = Field(default=0.1, gt=0)
+    """Standard deviation that is added to the effects of tasks with effects of their own."""
     residual_sd: float = Field(default=0.1, gt=0)
     """Typical standard deviation of a single difference; its variance has an exponential prior."""
     residual_df: float = Field(default=2.0, gt=0)

@@ -18,7 +18,7 @@ from peekbench.records import Cell, FloatArray
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.figures import recovered_biases
-from peekbench_bayes.gaussian import Cells, sample, summarize_cells
+from peekbench_bayes.gaussian import Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Recovery
 from peekbench_bayes.simulation import simulate_differences
 from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
@@ -187,7 +187,8 @@ def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.rand
     cells = summarize_cells(np.repeat(arms.difference[None], CHAINS, axis=0))
     states = list(sample(cells, priors, WARM_UP + DRAWS, rng))[WARM_UP:]
     single = np.mean([np.sqrt(state.variance) for state in states], axis=(0, 1))
-    task, cell = (float(np.mean([getattr(state, name) for state in states])) for name in ("tau_task", "tau_cell"))
+    populations = list(sample_population(cells, states, priors, rng))
+    task, cell = (float(np.mean([getattr(each, name) for each in populations])) for name in ("tau_task", "tau_cell"))
     return Components(cells.count[0], task, cell, single)
 
 

@@ -41,8 +41,10 @@ def simulate_prior_differences(
     mu = mu + has_several_models * priors.model_sd * rng.standard_normal((num_data_sets, models, 1))
     tau_task = priors.task_sd * np.abs(rng.standard_normal((num_data_sets, 1, 1)))
     tau_cell = has_several_models * priors.cell_sd * np.abs(rng.standard_normal((num_data_sets, 1, 1)))
-    theta = mu + tau_task * rng.standard_normal((num_data_sets, 1, tasks))
-    theta = theta + tau_cell * rng.standard_normal((num_data_sets, models, tasks))
+    excess = (rng.random((num_data_sets, 1, tasks)) >= priors.exchangeable_share) * priors.own_sd**2
+    theta = mu + np.sqrt(tau_task**2 + excess) * rng.standard_normal((num_data_sets, 1, tasks))
+    cell_sd = np.sqrt(tau_cell**2 + has_several_models * excess)
+    theta = theta + cell_sd * rng.standard_normal((num_data_sets, models, tasks))
     scale = priors.residual_sd**2 * rng.standard_exponential((num_data_sets, models, 1))
     variance = scale * priors.residual_df / rng.chisquare(priors.residual_df, (num_data_sets, models, tasks))
     return simulate_differences(count, theta, np.sqrt(variance), rng)
