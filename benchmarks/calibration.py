@@ -170,8 +170,8 @@ def main() -> None:
             for bias in BIASES:
                 started = time.perf_counter()
                 shares = measure_averages(arms, bias, options, arguments.repeats)
-                seconds = f"{time.perf_counter() - started:.0f}"
-                print_row(name, f"{100 * bias:g}", *(f"{share:.1%}" for share in shares), seconds)
+                elapsed = f"{time.perf_counter() - started:.0f}"
+                print_row(name, f"{100 * bias:g}", *(f"{share:.1%}" for share in shares), elapsed)
         elif arguments.part == "contaminated":
             task, width, others, others_width = measure_contaminated(arms, options, arguments.repeats)
             print_row(name, f"{task:.1%}", f"{width:.2f}", f"{others:.1%}", f"{others_width:.2f}")

@@ -5,6 +5,7 @@ A library beside the core: it registers nothing, and importing it imports numpy 
 
 from peekbench_stats.alpha_spending import group_sequential_levels, obrien_fleming_spending
 from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
+from peekbench_stats.crossed_texts import CrossedInterval, CrossedMean, cross_interval, cross_texts
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
 from peekbench_stats.look_levels import level_at, levels_at, valid_level
 from peekbench_stats.multiple_testing import hierarchical_rejections, holm, selection_level
@@ -13,9 +14,13 @@ from peekbench_stats.sign_flips import SignFlips, sign_flip_test, sign_flip_test
 from peekbench_stats.t_tests import t_test
 
 __all__ = [
+    "CrossedInterval",
+    "CrossedMean",
     "NominalAlpha",
     "SignFlips",
     "confidence_sequence_level",
+    "cross_interval",
+    "cross_texts",
     "fixed_design",
     "group_sequential_levels",
     "hierarchical_rejections",

@@ -128,7 +128,7 @@ def sample(cells: Cells, priors: DifferencePriors, steps: int, rng: np.random.Ge
     """
     chains, models, tasks = cells.count.shape
     df = priors.residual_df
-    variance = (cells.squares + df * priors.residual_sd**2 / 4) / (cells.count + df) + TINY
+    variance: FloatArray = (cells.squares + df * priors.residual_sd**2 / 4) / (cells.count + df) + TINY
     scales = start_scales(chains, models, priors)
     is_own = np.zeros((chains, tasks), bool)
     for _ in range(steps):
@@ -191,8 +191,9 @@ def sample_population(
     is_present = cells.count[0] > 0
     num_cells = is_present.sum()
     task_share = ((is_present.sum(axis=0) / num_cells) ** 2).sum()
-    nobody = np.zeros((len(cells.count), cells.count.shape[2]), bool)
-    scales = start_scales(*cells.count.shape[:2], priors)
+    chains, models, tasks = cells.count.shape
+    nobody = np.zeros((chains, tasks), bool)
+    scales = start_scales(chains, models, priors)
     for state in states:
         scales = draw_scales(CellMeans(cells.mean, cells.count / state.variance), scales, nobody, priors, rng)
         spread = np.sqrt(scales.tau_task**2 * task_share + scales.tau_cell**2 / num_cells)

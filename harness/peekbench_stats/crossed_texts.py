@@ -1,0 +1,141 @@
+"""Variance of an average over subsamples that share texts: texts crossed with subsamples.
+
+References
+----------
+Owen (2007), "The pigeonhole bootstrap", https://doi.org/10.1214/07-AOAS122
+Satterthwaite (1946), https://doi.org/10.2307/3002019
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from peekbench.records import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedMean:
+    """Mean effect on the texts of one task, with the components of its variance."""
+
+    mean: float
+    """Mean over texts and subsamples."""
+    subsample_variance: float
+    """Variance of the mean over other subsamples of the given texts."""
+    degrees: int
+    """Degrees of freedom of `subsample_variance`: subsamples - 1."""
+    text_variance: float
+    """What other texts add to the variance. It is an unbiased estimate, so it can be negative."""
+    text_error: float
+    """Standard error of `text_variance`."""
+    num_texts: int
+    """Number of different texts."""
+    has_differences: bool
+    """Whether any answer differs between the arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedInterval:
+    """Interval of an average over tasks for other texts of these tasks."""
+
+    mean: float
+    low: float
+    high: float
+    text_share: float
+    """Share of the variance that other texts add."""
+
+
+def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
+    """Estimate how much the mean of a task would vary with other subsamples of other texts.
+
+    The difference of text i in subsample k is modeled as mu + a_i + b_k + e_ik, with independent effects of texts and
+    of subsamples. The mean of K subsamples of n texts, of which two share m texts on average, then has the variance
+
+        s^2 / K  +  m var(a) / n^2
+
+    where s^2 is the variance between the means of subsamples. Shared texts make these means more alike, so s^2 / K
+    alone holds only for the given texts. var(a) is the covariance of the differences of one text in two subsamples,
+    with each difference taken from the mean of its subsample.
+
+    Parameters
+    ----------
+    differences
+        Score of treatment - score of control of each test text: (n_subsamples, n_test).
+    rows
+        Number of each text in the data of the task: (n_subsamples, n_test). A subsample has no text twice.
+
+    Returns
+    -------
+    CrossedMean
+        Mean and components of its variance; `subsample_variance` is nan for a single subsample.
+
+    Examples
+    --------
+    >>> differences = np.array([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 1.0]])
+    >>> rows = np.array([[4, 7, 1, 0], [4, 1, 2, 3]])
+    >>> crossed = cross_texts(differences, rows)
+    >>> crossed.mean, crossed.num_texts, crossed.text_variance > 0
+    (0.375, 6, True)
+    """
+    num_subsamples, num_test = differences.shape
+    means = differences.mean(axis=1)
+    centered = differences - means[:, None]
+    within = (centered**2).sum() / (num_subsamples * max(num_test - 1, 1))
+    # Discrete means can be equal by chance, but the variance between texts contributes at least this much.
+    between = max(means.var(ddof=1), within / num_test) / num_subsamples if num_subsamples > 1 else np.nan
+    texts, position = np.unique(rows, return_inverse=True)
+    position = position.ravel()
+    counts = np.bincount(position).astype(float)
+    sums = np.bincount(position, weights=centered.ravel())
+    products = sums**2 - np.bincount(position, weights=centered.ravel() ** 2)  # over ordered pairs of subsamples
+    num_pairs = float((counts * (counts - 1)).sum())
+    coefficient = 0.0
+    if num_pairs and num_test > 1:
+        ordered = num_subsamples * (num_subsamples - 1)
+        # Differences are taken from means that contain them: correct for it, up to 1 / num_test^2.
+        correction = 1 - 2 / num_test + num_pairs / ordered / num_test**2
+        coefficient = 1 / (correction * ordered * num_test**2)
+    return CrossedMean(
+        mean=float(means.mean()),
+        subsample_variance=float(between),
+        degrees=num_subsamples - 1,
+        text_variance=float(products.sum() * coefficient),
+        text_error=float(np.sqrt((products**2).sum()) * coefficient),
+        num_texts=len(texts),
+        has_differences=bool(differences.any()),
+    )
+
+
+def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterval | None:
+    """Return the interval of the average over tasks for other subsamples of other texts of these tasks.
+
+    Parameters
+    ----------
+    tasks
+        Estimates of each task.
+    level
+        Coverage of the interval.
+
+    Returns
+    -------
+    CrossedInterval or None
+        Student's t interval with Satterthwaite's degrees of freedom; None if a task has a single subsample. If no
+        answer differs between the arms, the limits are the largest share of differing texts that is plausible if none
+        of the observed texts differs (rule of three).
+    """
+    mean = float(np.mean([task.mean for task in tasks]))
+    if any(task.degrees == 0 for task in tasks):
+        return None
+    if not any(task.has_differences for task in tasks):
+        half = 1 - (1 - level) ** (1 / sum(task.num_texts for task in tasks))
+        return CrossedInterval(mean, mean - half, mean + half, 0.0)
+    of_subsamples = sum(task.subsample_variance for task in tasks)
+    of_texts = max(sum(task.text_variance for task in tasks), 0.0)
+    variance = of_subsamples + of_texts
+    spread = sum(2 * task.subsample_variance**2 / task.degrees + task.text_error**2 for task in tasks)
+    degrees = 2 * variance**2 / spread
+    half = float(student_t.ppf((1 + level) / 2, degrees) * np.sqrt(variance)) / len(tasks)
+    return CrossedInterval(mean, mean - half, mean + half, of_texts / variance)
