@@ -44,7 +44,7 @@ def simulate(
     expected = BIAS + of_texts[rows] + of_subsamples
     is_discordant = rng.random(rows.shape) < DISCORDANT
     is_up = rng.random(rows.shape) < (1 + expected / DISCORDANT) / 2
-    return is_discordant * np.where(is_up, 1.0, -1.0), rows
+    return np.where(is_discordant, np.where(is_up, 1.0, -1.0), 0.0), rows
 
 
 def given_texts(tasks: list[CrossedMean]) -> tuple[float, float]:

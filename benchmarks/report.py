@@ -72,7 +72,7 @@ def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     for item in group_trials(make_trials(spec), keys, set()):
         for position, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
-            yield TrialResult(trial, labels, tuple(_arm(rng, trial, arm) for arm in arms))
+            yield TrialResult(trial, labels, np.arange(NUM_TEST), tuple(_arm(rng, trial, arm) for arm in arms))
 
 
 def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:

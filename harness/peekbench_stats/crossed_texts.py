@@ -33,6 +33,8 @@ class CrossedMean:
     """Standard error of `text_variance`."""
     num_texts: int
     """Number of different texts."""
+    num_answers: int
+    """Number of texts of all subsamples together."""
     has_differences: bool
     """Whether any answer differs between the arms."""
 
@@ -105,6 +107,7 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
         text_variance=float(products.sum() * coefficient),
         text_error=float(np.sqrt((products**2).sum()) * coefficient),
         num_texts=len(texts),
+        num_answers=differences.size,
         has_differences=bool(differences.any()),
     )
 

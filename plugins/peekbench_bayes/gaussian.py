@@ -29,10 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peekbench.records import FloatArray
+from peekbench.records import BoolArray, FloatArray
 from peekbench_bayes.options import DifferencePriors
 from peekbench_bayes.task_effects import (
-    BoolArray,
     CellMeans,
     draw_on_grid,
     draw_own,

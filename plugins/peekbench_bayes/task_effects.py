@@ -8,16 +8,13 @@ integrated out. The draws are therefore nearly independent, and a few hundred su
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logit
 
-from peekbench.records import FloatArray
+from peekbench.records import BoolArray, FloatArray
 from peekbench_bayes.options import DifferencePriors
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 GRID = np.geomspace(1e-3, 4.0, 40)
 """Values of tau in units of the prior's scale; neighbors differ by a quarter, and a draw is spread over its cell."""
 

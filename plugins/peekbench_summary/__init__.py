@@ -30,9 +30,18 @@ class Summary(Options):
     """Configurations whose verdicts are adjusted together: 'all' of a report, those of the same 'method', or 'none'."""
 
 
+class OtherTexts(Options):
+    """Options of the analysis `summary.texts`."""
+
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Nominal coverage of the intervals."""
+    region: float = Field(default=0.005, ge=0)
+    """Half-width of the region of practical equivalence; 0.005 is half an accuracy point."""
+
+
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
-    """Register the three analyses."""
+    """Register the analyses."""
     return [
         AnalyzerEntry(
             name="summary",
@@ -41,6 +50,13 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             sees_controls=True,
             sees_looks=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
+        ),
+        AnalyzerEntry(
+            name="texts",
+            options=OtherTexts,
+            analyze="peekbench_summary.texts:cross",
+            sees_predictions=True,
+            summary="what other test texts of these tasks would show: texts crossed with subsamples",
         ),
         AnalyzerEntry(
             name="leaderboard",

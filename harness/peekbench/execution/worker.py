@@ -118,7 +118,7 @@ class Worker:
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
                 outcomes.append(_make_failure(trial, error, f"in the trial of {trial}; `use: {method.use}`"))
             else:
-                outcomes.append(TrialResult(trial, test_labels, tuple(arms)))
+                outcomes.append(TrialResult(trial, test_labels, subsample.test, tuple(arms)))
                 needs_base = False
             finally:
                 if getpid() != process:  # a copy of this process, which a method forked and did not end

@@ -146,6 +146,8 @@ class AnalyzerEntry:
     sees_looks: bool = False
     """Whether `analyze` takes the looks at the run, as the keyword `looks`, and its verdicts account for them. The
     first such analysis of a spec with `design.stop` decides at which look the run stops."""
+    sees_predictions: bool = False
+    """Whether `analyze` takes the predictions of the run, as the keyword `predictions`."""
     role: AnalyzerRole = ""
     """Role in commands and reports; empty for analyses that only specs name."""
 

@@ -176,6 +176,9 @@ class Analyzer(Protocol[O_contra]):
         Options from the spec.
     looks
         Looks at the run, as `peekbench.records.Looks`, only if the entry declares `sees_looks`.
+    predictions
+        Predictions of the run, as `peekbench.records.Predictions`, or None if the results are not from a run, only if
+        the entry declares `sees_predictions`.
 
     Returns
     -------

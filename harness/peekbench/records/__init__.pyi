@@ -8,6 +8,7 @@ from .analysis import ScoreName as ScoreName
 from .analysis import Table as Table
 from .analysis import Topic as Topic
 from .analysis import Verdict as Verdict
+from .data import BoolArray as BoolArray
 from .data import Dataset as Dataset
 from .data import FloatArray as FloatArray
 from .data import Folders as Folders
@@ -23,6 +24,8 @@ from .data import TokenCounts as TokenCounts
 from .looks import LookMethod as LookMethod
 from .looks import Looks as Looks
 from .looks import PlannedLook as PlannedLook
+from .predictions import Answers as Answers
+from .predictions import Predictions as Predictions
 from .trials import ArmResult as ArmResult
 from .trials import Context as Context
 from .trials import Control as Control

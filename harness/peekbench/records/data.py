@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    BoolArray: TypeAlias = NDArray[np.bool_]
     IntArray: TypeAlias = NDArray[np.int64]
     FloatArray: TypeAlias = NDArray[np.floating[Any]]
     Inputs: TypeAlias = Sequence[str] | FloatArray
     """Texts, or rows of features of shape (n, n_features)."""
 else:  # plugins import these names at run time, when annotations are not evaluated
-    IntArray = FloatArray = Inputs = Any
+    BoolArray = IntArray = FloatArray = Inputs = Any
 
 
 TaskKind: TypeAlias = Literal["classification", "regression"]

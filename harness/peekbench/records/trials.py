@@ -208,13 +208,16 @@ class TrialResult:
     Examples
     --------
     >>> import numpy as np
-    >>> TrialResult(Trial(Draw("tickets", 50, 4, 0), "lsa"), np.array([0, 1, 1, 0]), arms=()).trial.method
+    >>> labels, rows = np.array([0, 1, 1, 0]), np.array([17, 3, 42, 8])
+    >>> TrialResult(Trial(Draw("tickets", 50, 4, 0), "lsa"), labels, rows, arms=()).trial.method
     'lsa'
     """
 
     trial: Trial
     test_labels: IntArray | FloatArray
     """Labels of the test rows, shape (n_test,)."""
+    test_rows: IntArray
+    """Numbers of the test rows in the data of the task, shape (n_test,)."""
     arms: tuple[ArmResult, ...]
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
+from peekbench.records.predictions import Predictions
 from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
+from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import is_results_table, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
@@ -32,6 +34,23 @@ MAX_LISTED = 5  # gaps listed in a message
 MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an analysis can take besides the results table, if its entry says so."""
+
+    looks: Looks = field(default_factory=Looks)
+    predictions: Predictions | None = None
+    """None if the results are not from a run."""
+
+    def keywords(self, entry: AnalyzerEntry) -> dict[str, Any]:
+        """Return the keywords of the call of an analysis."""
+        looks = {"looks": self.looks} if entry.sees_looks else {}
+        return looks | ({"predictions": self.predictions} if entry.sees_predictions else {})
+
+
+NOTHING_SEEN = Seen()
+
+
 def analyze(
     source: pd.DataFrame | str | Path,
     analyses: Sequence[AnalysisSpec | str] | None = None,
@@ -39,6 +58,7 @@ def analyze(
     allow_incomplete: bool = False,
     planned: Sequence[Trial] = (),
     looks: Looks | None = None,
+    store: Path | None = None,
     **table: Any,
 ) -> tuple[Analysis, ...]:
     """Analyze scores.
@@ -56,6 +76,9 @@ def analyze(
     looks
         Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
         recorded there.
+    store
+        Store of the run that the table is from, whose predictions some analyses read. If `source` is a store, the
+        default is this store.
     **table
         How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for `load_results`.
 
@@ -89,11 +112,14 @@ def analyze(
     results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
     if looks is None and not isinstance(source, pd.DataFrame):
         looks = look_at(Path(source), results)
+    if store is None and not isinstance(source, pd.DataFrame) and is_store(Path(source)):
+        store = Path(source)
+    seen = Seen(looks or Looks(), None if store is None else StoredPredictions(store))
     chosen = [
         make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
         for analysis in analyses or DEFAULT_ANALYSES
     ]
-    return tuple(run_analysis(analysis, results, warnings, looks or Looks()) for analysis in chosen)
+    return tuple(run_analysis(analysis, results, warnings, seen) for analysis in chosen)
 
 
 def only_complete(
@@ -192,7 +218,7 @@ def planned_trials(path: str | Path) -> list[Trial]:
 
 
 def run_analysis(
-    analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...], looks: Looks | None = None
+    analysis: AnalysisSpec, results: pd.DataFrame, warnings: tuple[str, ...], seen: Seen = NOTHING_SEEN
 ) -> Analysis:
     """Run one analysis.
 
@@ -204,8 +230,8 @@ def run_analysis(
         The results table without incomplete trials.
     warnings
         Warnings to add to its own.
-    looks
-        Looks at the run, which only some analyses take.
+    seen
+        What only some analyses take besides the table.
 
     Raises
     ------
@@ -216,8 +242,7 @@ def run_analysis(
     if visible.empty:
         return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} did not run: all methods are controls"))
     try:
-        extra = {"looks": looks or Looks()} if analysis.entry.sees_looks else {}
-        outcome = analysis.entry.analyze(visible, options=analysis.options, **extra)
+        outcome = analysis.entry.analyze(visible, options=analysis.options, **seen.keywords(analysis.entry))
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise

@@ -8,8 +8,9 @@ from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import Progress, RunSummary
 from peekbench.execution.runner import run as run_trials
 from peekbench.records.looks import Looks, PlannedLook
-from peekbench.results.analyze import only_complete, run_analysis
+from peekbench.results.analyze import Seen, only_complete, run_analysis
 from peekbench.results.looks import first_maximum, fractions_until
+from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
@@ -50,7 +51,8 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     results = results[results["subsample"] < results["num_test"].map(stage.design.repeats)].reset_index(drop=True)
     results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
     looks = Looks(stop.method, fractions_until(recorded, fraction), maximum)
-    analysis = run_analysis(next(each for each in spec.analyses if each.entry.sees_looks), results, warnings, looks)
+    deciding = next(each for each in spec.analyses if each.entry.sees_looks)
+    analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
     decisions = {
         verdict.method: verdict.decision
         for verdict in analysis.verdicts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from peekbench.records.data import FloatArray
 from peekbench.records.looks import PlannedLook
+from peekbench.records.predictions import Answers
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.store.checksums import hash_bytes
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
@@ -40,6 +42,10 @@ WHERE trials.error IS NULL
 IN_ORDER = """
 ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draws.subsample,
          CASE arms.arm WHEN 'base' THEN 0 WHEN 'extra' THEN 1 WHEN 'test' THEN 2 ELSE 3 END, arms.arm
+"""
+SELECT_ANSWERS = """
+SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
+       (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum
 """
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 
@@ -180,6 +186,41 @@ class Reader(Database):
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
         return means
+
+    def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
+        """Read the answers of all finished trials of one method in one classification task at one design point.
+
+        Raises
+        ------
+        StoreError
+            If predictions are missing, or are not those that were stored.
+        """
+        with translate_errors(self.path):
+            rows = self._connection.execute(
+                f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
+                f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({', '.join('?' * len(arms))}) "
+                "ORDER BY draws.subsample",
+                (task, method, num_train, num_test, *arms),
+            ).fetchall()
+        for arm, subsample, _, _, blob, checksum in rows:
+            if not isinstance(blob, bytes) or hash_bytes(blob) != checksum:
+                state = "missing" if blob is None else "changed"
+                trial = Trial(Draw(task, num_train, num_test, subsample), method)
+                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {state}")
+        by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
+        draws = by_arm[arms[0]]
+        labels, numbers = (
+            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), num_test)
+            for column in (2, 3)
+        )
+        num_classes = len(self.tasks()[task]["class_names"])
+        shape = (len(draws), num_test, num_classes)
+        probabilities = (np.frombuffer(b"".join(row[4] for row in by_arm[arm]), "<f4").reshape(shape) for arm in arms)
+        return Answers(
+            subsamples=np.array([row[1] for row in draws], dtype=np.int64),
+            rows=numbers.astype(np.int64),
+            is_correct={arm: each.argmax(axis=2) == labels for arm, each in zip(arms, probabilities, strict=True)},
+        )
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a finished trial by arm.

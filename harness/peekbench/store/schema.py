@@ -23,7 +23,7 @@ from peekbench.store.checksums import NONE, shorten
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 6
+VERSION = 7
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -50,7 +50,8 @@ CREATE TABLE methods (
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,
-    subsample INTEGER NOT NULL, test_labels BLOB, {CHECKSUM}, UNIQUE (task, num_train, num_test, subsample)
+    subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB, {CHECKSUM},
+    UNIQUE (task, num_train, num_test, subsample)
 );
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,

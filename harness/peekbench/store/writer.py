@@ -339,10 +339,10 @@ class Store(Reader):
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
         trial = outcome.trial
         if isinstance(outcome, TrialFailure):
-            draw = self._draw_id(trial.draw, None)
+            draw = self._draw_id(trial.draw, None, None)
             self._save_trial(draw, trial.method, outcome.error, outcome.traceback)
             return
-        draw = self._draw_id(trial.draw, outcome.test_labels)
+        draw = self._draw_id(trial.draw, outcome.test_labels, outcome.test_rows)
         self._save_trial(draw, trial.method, None, None)
         for arm in outcome.arms:
             self._save_arm(draw, trial.method, arm)
@@ -350,15 +350,17 @@ class Store(Reader):
     def _save_trial(self, draw: int, method: str, error: str | None, traceback: str | None) -> None:
         self._replace("trials", draw=draw, method=method, session=self._session, error=error, traceback=traceback)
 
-    def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None) -> int:
-        """Return the id of a draw. Insert the draw, or add its labels if they were unknown."""
+    def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None, test_rows: IntArray | None) -> int:
+        """Return the id of a draw. Insert the draw, or add its labels and rows if they were unknown."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
         labels = None
+        rows = None if test_rows is None else test_rows.astype("<i4").tobytes()
         if test_labels is not None:
             labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
         added = self._connection.execute(
-            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels) VALUES (?, ?, ?, ?, ?)",
-            (*key, labels),
+            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels, test_rows) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (*key, labels, rows),
         )
         if added.rowcount:
             return int(added.lastrowid or 0)
@@ -367,7 +369,8 @@ class Store(Reader):
         ).fetchone()[0]
         if labels is not None:
             self._connection.execute(
-                "UPDATE draws SET test_labels = ? WHERE id = ? AND test_labels IS NULL", (labels, draw_id)
+                "UPDATE draws SET test_labels = ?, test_rows = ? WHERE id = ? AND test_labels IS NULL",
+                (labels, rows, draw_id),
             )
         return int(draw_id)
 

@@ -11,8 +11,8 @@ from peekbench.plugins.entries import AnalyzerEntry, AuditEntry
 from peekbench.plugins.protocols import Options
 from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
-from peekbench.records.looks import Looks
 from peekbench.records.trials import Context
+from peekbench.results.analyze import Seen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,8 +45,8 @@ def check_analyzer(entry: AnalyzerEntry, options: Options, results: pd.DataFrame
     >>> check_analyzer(entry, peekbench.Options(), pd.DataFrame({"score": [0.5, 0.6]}))
     """
     before = results.copy(deep=True)
-    looks = {"looks": Looks()} if entry.sees_looks else {}
-    first, second = (entry.analyze(results, options=options, **looks) for _ in range(2))
+    seen = Seen().keywords(entry)
+    first, second = (entry.analyze(results, options=options, **seen) for _ in range(2))
     _check_same(entry.name, first, second, "take the seed from the options")
     if not before.equals(results):
         raise ContractError(f"{entry.name} changes the results table; work on a copy")

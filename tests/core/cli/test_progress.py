@@ -20,7 +20,8 @@ NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 def result(method: str, *, seconds: float = 0.2, num_test: int = 5, **scores: float) -> TrialResult:
     arms = tuple(ArmResult(arm, {"score": score}, seconds, 0.0, {}, NOTHING) for arm, score in scores.items())
-    return TrialResult(Trial(Draw("a", 5, num_test, 0), method), np.zeros(0, dtype=np.int64), arms)
+    nothing = np.zeros(0, dtype=np.int64)
+    return TrialResult(Trial(Draw("a", 5, num_test, 0), method), nothing, nothing, arms)
 
 
 def trials(number: int, method: str = "toy.vote", num_test: int = 5) -> list[Trial]:

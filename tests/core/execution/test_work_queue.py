@@ -44,7 +44,7 @@ def work(item: WorkItem) -> list[Outcome]:
     for trial in item.trials:
         error = ERRORS[trial.method](trial.draw.subsample)
         failed = TrialFailure(trial, error, "")
-        outcomes.append(failed if error else TrialResult(trial, np.zeros(5, dtype=np.int64), ()))
+        outcomes.append(failed if error else TrialResult(trial, np.zeros(5, dtype=np.int64), np.arange(5), ()))
     return outcomes
 
 

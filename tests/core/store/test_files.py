@@ -38,6 +38,7 @@ def make_result(subsample: int = 0) -> TrialResult:
     return TrialResult(
         Trial(Draw("a", 12, 30, subsample), "toy.vote"),
         np.arange(30) % 3,
+        np.arange(30),
         tuple(ArmResult(arm, scores, 0.5, 0.25, {}, predictions) for arm in ("base", "extra", "test")),
     )
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extr
     return TrialResult(
         Trial(DRAW, method),
         np.arange(30) % 3,
+        np.arange(30),
         tuple(ArmResult(arm, SCORES, 0.5, 0.25, {"loss": 2.0}, predictions) for arm in arms),
     )
 
@@ -73,7 +75,7 @@ def test_a_stored_trial_is_read_back_unchanged(make_spec: MakeSpec) -> None:
 
 def test_trials_saved_together_are_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
     first, second = make_result(), make_result("toy.constant")
-    broken = TrialResult(second.trial, second.test_labels, (*second.arms[:2], "not an arm"))  # type: ignore[arg-type]
+    broken = replace(second, arms=(*second.arms[:2], "not an arm"))  # type: ignore[arg-type]
     with open_for(make_spec()) as store:
         with pytest.raises(AttributeError):
             store.save(first, broken)
@@ -95,7 +97,7 @@ def test_labels_of_a_draw_are_stored_also_after_a_failure(make_spec: MakeSpec) -
 def test_a_trial_is_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
     with open_for(make_spec()) as store:
         complete = make_result()
-        broken = TrialResult(complete.trial, complete.test_labels, (*complete.arms[:2], "not an arm"))  # type: ignore[arg-type]
+        broken = replace(complete, arms=(*complete.arms[:2], "not an arm"))  # type: ignore[arg-type]
         with pytest.raises(AttributeError):
             store.save(broken)
         assert store.done() == set()
@@ -317,7 +319,7 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for access in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 6"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 7"):
             access()
 
 
@@ -375,9 +377,7 @@ def test_a_full_disk_loses_no_stored_trial(make_spec: MakeSpec) -> None:
         with pytest.raises(StoreError, match="full; free some disk space"):
             for subsample in range(40):
                 result = make_result()
-                store.save(
-                    TrialResult(Trial(Draw("a", 12, 30, subsample), "toy.vote"), result.test_labels, result.arms)
-                )
+                store.save(replace(result, trial=Trial(Draw("a", 12, 30, subsample), "toy.vote")))
                 saved += 1
         assert 0 < saved < 40
     with Store.open("runs/small.sqlite") as again:

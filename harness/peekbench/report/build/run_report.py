@@ -165,7 +165,9 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     if not results.empty:
         complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
         looks = look_at(path, complete)
-        analyses = analyze(results, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
+        analyses = analyze(
+            results, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks, store=path
+        )
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
     methods = describe_methods(spec)

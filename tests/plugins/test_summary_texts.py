@@ -1,0 +1,60 @@
+"""Tests of `summary.texts`, which reads the predictions of a run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from peekbench import analyze, load_results
+from peekbench.data.loading import load_dataset
+from peekbench.data.sampling import Sampler
+from peekbench.errors import StoreError
+from peekbench.execution.runner import run
+from peekbench.records import Draw
+from peekbench.results.predictions import StoredPredictions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench.spec.experiment import ExperimentSpec
+
+
+def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., ExperimentSpec]) -> None:
+    spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 6})
+    store = run(spec).store
+    results = load_results(store)
+    task, method = str(results["task"].iloc[0]), str(results["method"].iloc[0])
+    answers = StoredPredictions(store).answers(task, method, 12, 30, ("extra", "test"))
+    rows = results[(results["task"] == task) & (results["method"] == method)]
+    for arm, is_correct in answers.is_correct.items():
+        assert is_correct.sum(axis=1).tolist() == rows[rows["arm"] == arm]["num_correct"].tolist()
+    sampler = Sampler(load_dataset(spec.source(spec.task(task))), spec.design, spec.seed, task)
+    assert answers.subsamples.tolist() == list(range(6))
+    for subsample, drawn in enumerate(answers.rows):
+        assert np.array_equal(drawn, sampler.draw(Draw(task, 12, 30, subsample)).test)
+
+    (analysis,) = analyze(store, ["summary.texts"])
+    (table,) = analysis.tables
+    names = [column.name for column in table.columns]
+    for row in table.rows:
+        cells: dict[str, Any] = dict(zip(names, row, strict=True))
+        means = results[results["method"] == cells["method"]].pivot_table(index="task", columns="arm", values="score")
+        assert cells["bias"] == pytest.approx((means["test"] - means["extra"]).mean())
+        assert cells["bias, low"] <= cells["bias"] <= cells["bias, high"]
+        assert cells["conclusion"] in ("biased up", "biased down", "equivalent", "inconclusive")
+
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE predictions SET numbers = zeroblob(length(numbers))")
+    with pytest.raises(StoreError, match="the predictions of arm .* are changed"):
+        analyze(store, ["summary.texts"])
+
+
+def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:
+    (analysis,) = analyze(simulate(0.0, subsamples=4), ["summary.texts"])
+    assert analysis.tables == ()
+    assert "needs the predictions of a run" in analysis.warnings[0]

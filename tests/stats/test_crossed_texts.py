@@ -1,0 +1,53 @@
+"""Tests of intervals for other texts: recovery of known variances, and cases without any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from peekbench_stats import cross_interval, cross_texts
+
+
+def test_variance_of_the_mean_is_recovered_and_its_interval_covers() -> None:
+    """Texts are new in each data set. The variance between subsamples alone is too small, because they share texts."""
+    rng = np.random.default_rng(0)
+    tasks, intervals = [], []
+    for _ in range(300):
+        rows = np.array([rng.permutation(60)[:40] for _ in range(12)])
+        differences = 0.1 * rng.standard_normal(60)[rows] + 0.03 * rng.standard_normal((12, 1))
+        tasks.append(cross_texts(differences + 0.2 * rng.standard_normal(rows.shape), rows))
+        intervals.append(cross_interval(tasks[-1:], 0.9))
+    variance = np.var([task.mean for task in tasks])
+    of_subsamples = np.mean([task.subsample_variance for task in tasks])
+    of_texts = np.mean([task.text_variance for task in tasks])
+    assert of_texts == pytest.approx(0.01 / 60, rel=0.1)  # two subsamples share 40 * 40 / 60 texts
+    assert of_subsamples + of_texts == pytest.approx(variance, rel=0.2)
+    assert np.std([task.text_variance for task in tasks]) == pytest.approx(
+        np.mean([task.text_error for task in tasks]), rel=0.25
+    )
+    covered = [interval is not None and interval.low < 0 < interval.high for interval in intervals]
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.05)
+
+
+def test_subsamples_without_shared_texts_add_nothing() -> None:
+    rng = np.random.default_rng(0)
+    tasks = [cross_texts(rng.normal(0.1, 1, (8, 50)), np.arange(400).reshape(8, 50)) for _ in range(3)]
+    assert [task.text_variance for task in tasks] == [0, 0, 0]
+    interval = cross_interval(tasks, 0.95)
+    assert interval is not None
+    assert interval.text_share == 0
+
+
+def test_equal_answers_have_an_upper_bound_and_single_subsamples_no_interval() -> None:
+    equal = cross_texts(np.zeros((4, 100)), np.arange(400).reshape(4, 100))
+    interval = cross_interval([equal, equal], 0.95)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((-3 / 800, 3 / 800), rel=0.01)  # rule of three
+    assert cross_interval([equal, cross_texts(np.eye(1, 100), np.arange(100)[None])], 0.95) is None
+
+
+def test_subsamples_that_agree_by_chance_have_an_interval() -> None:
+    differences = np.tile(np.eye(2, 50)[:1], (2, 1))
+    interval = cross_interval([cross_texts(differences, np.arange(100).reshape(2, 50))], 0.95)
+    assert interval is not None
+    assert interval.low < 0 < interval.high
