@@ -52,6 +52,10 @@ class FileKind:
     """What to do instead; empty if the kind does not tell."""
 
 
+STREAM = FileKind("other", "neither a file nor a folder")
+"""Kind of pipes and devices, which can be read only once."""
+
+
 def identify(path: Path) -> FileKind:
     """Return what an existing file or folder is.
 
@@ -68,7 +72,7 @@ def identify(path: Path) -> FileKind:
     if path.is_dir():
         return _identify_folder(path)
     if not path.is_file():
-        return FileKind("other", "neither a file nor a folder")
+        return STREAM
     for suffix, words in COMPANIONS.items():
         store = path.with_name(path.name.removesuffix(suffix))
         if store.name != path.name and is_store(store):

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from peekbench.cli.file_kinds import FileKind, identify
+from peekbench.cli.file_kinds import STREAM, FileKind, identify
 from peekbench.cli.output import echo
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.spec.base import NAME
@@ -73,6 +73,23 @@ def check_new_store(path: Path) -> None:
         )
 
 
+def refuse_run(name: str) -> None:
+    """Refuse the name of a run or the path of a file where the name of a plugin's entry is wanted.
+
+    Raises
+    ------
+    PeekbenchError
+        If there is such a run or file.
+    """
+    store = RUNS / f"{name}{STORE_SUFFIX}"
+    words = "a run" if store.is_file() else identify(Path(name)).words if Path(name).is_file() else ""
+    if words:
+        raise PeekbenchError(
+            f"{name} is {words}, not an entry of a plugin; give a name such as those that `peekbench list` prints. "
+            f"`peekbench report {quote(name)}` shows a run"
+        )
+
+
 def find_spec(argument: Path) -> Path:
     """Return the path of a spec of an experiment.
 
@@ -82,7 +99,7 @@ def find_spec(argument: Path) -> Path:
         If there is no such file, or it is of another kind. The message names the kind and the right command.
     """
     path, kind = _find(str(argument), wanted="spec")
-    if kind.role in ("spec", "yaml"):  # reading it tells what it lacks
+    if kind.role in ("spec", "yaml") or kind == STREAM:  # reading it tells what it lacks
         return path
     if kind.role == "store":
         raise SpecError(

@@ -202,7 +202,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
-    if is_analysis_only(path):
+    if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
         analyses = pluralize(len(names), "analysis", "analyses")
         return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"], []

@@ -13,7 +13,7 @@ from peekbench.spec.suggestions import describe_unknown, find_meant
 from peekbench.spec.value_errors import describe_value
 
 PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.(\w+): ")
-MAX_LISTED = 20  # errors of a spec that a message lists
+MAX_LISTED = 10  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 EXAMPLES = {

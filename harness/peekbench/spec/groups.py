@@ -48,6 +48,8 @@ def _find_group(use: Any) -> TaskGroupEntry | None:
     if not isinstance(use, str):
         return None
     plugin, entry_name = registry.split_name(use)
+    if plugin not in registry.installed():  # searching for a similar name takes time
+        return None
     try:
         entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(entry_name)
     except PluginError:

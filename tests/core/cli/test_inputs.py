@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from peekbench.cli.inputs import find_analysis_spec, find_scores, find_spec, find_store, load_experiment
+from peekbench.cli.inputs import find_analysis_spec, find_scores, find_spec, find_store, load_experiment, refuse_run
 from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
@@ -75,11 +76,15 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_spec, "scores.csv", "is a CSV file, not the spec of an experiment; `peekbench analyze scores.csv`"),
         (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),
         (find_spec, "small.yml", "cannot read the spec small.yml: No such file or directory; did you mean small.yaml?"),
+        (refuse_run, "small", "small is a run, not an entry of a plugin"),
+        (refuse_run, "small.yaml", "is the spec of an experiment, not an entry of a plugin; give a name such as"),
         (find_analysis_spec, "small.yaml", "is the spec of an experiment; give a spec with `name` and `analyses` only"),
         (find_analysis_spec, "scores.csv", "is a CSV file, not a spec of analyses"),
     ],
 )  # fmt: skip
-def test_other_files_are_named_with_the_right_command(find: Callable[[Any], Path], argument: str, message: str) -> None:
+def test_other_files_are_named_with_the_right_command(
+    find: Callable[[Any], Path | None], argument: str, message: str
+) -> None:
     with pytest.raises(PeekbenchError) as caught:
         find(argument)
     assert message in str(caught.value)
@@ -91,6 +96,9 @@ def test_scores_and_specs_are_accepted() -> None:
     assert find_scores("tree") == Path("tree")
     assert find_spec(Path("small.yaml")) == Path("small.yaml")
     assert find_spec(Path("latin.yaml")) == Path("latin.yaml"), "reading it reports the error"
+    os.mkfifo("pipe")
+    assert find_spec(Path("pipe")) == Path("pipe"), "as in `peekbench run <(make_spec)`"
+    refuse_run("classic.lsa")
     assert find_analysis_spec(Path("analyses.yaml")) == Path("analyses.yaml")
 
 
