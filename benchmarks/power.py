@@ -18,12 +18,15 @@ from scipy.stats import norm, t
 
 from peekbench import load_results
 from peekbench.records import FloatArray, IntArray
-from peekbench_power.detection import compute_power
+from peekbench_power.designs import plan_subsamples
+from peekbench_power.detection import Criterion, compute_power, pilot_inflation
 from peekbench_power.measure import ALL_MODELS, measure_noise, pair_trials
+from peekbench_power.noise import Noise
 from peekbench_stats import welch_satterthwaite
 
 BIASES = (0.0, 0.005, 0.01, 0.02)
 ALPHA = 0.05
+PILOT_SIZE, PILOT_BIAS = 200, 0.01  # num_test and target bias of the designs planned from pilots
 
 
 def arm_counts(results: pd.DataFrame, num_test: int, model: str, arm: str) -> IntArray:
@@ -105,7 +108,33 @@ def main() -> None:
             largest = max(largest, abs(by_t - predicted))
             name = f"{label}, n={num_test}"
             print(f"{name:>24} {bias:6.3f} {predicted:9.3f} {by_t:7.3f} {by_flips:7.3f}", flush=True)
-    print(f"largest difference between the t test and the prediction: {largest:.3f}")
+    print(f"largest difference between the t test and the prediction: {largest:.3f}\n")
+    print("power of designs planned for 0.8 from pilots of 5 tasks and 3 subsamples")
+    print(f"{'cell':>24} {'confidence':>10} {'mean':>6} {'10% of pilots below':>20} {'share above 0.8':>16}")
+    for model in results["model"].unique():
+        counts = np.stack([arm_counts(results, PILOT_SIZE, model, arm) for arm in ("extra", "test")])
+        differences = (counts[1] - counts[0]) / PILOT_SIZE
+        for confidence in (0.5, 0.8):
+            powers = [plan_from_pilot(differences, confidence, rng) for _ in range(arguments.repeats)]
+            quantile, share = np.quantile(powers, 0.1), np.mean(np.array(powers) >= 0.8)
+            print(f"{model:>24} {confidence:10} {np.mean(powers):6.3f} {quantile:20.3f} {share:16.3f}", flush=True)
+
+
+def plan_from_pilot(differences: FloatArray, confidence: float, rng: np.random.Generator) -> float:
+    """Return the power for `PILOT_BIAS` of a design planned from 3 subsamples of 5 tasks, on the same tasks."""
+    num_tasks, num_subsamples = differences.shape
+    tasks = differences[rng.choice(num_tasks, 5, replace=False)]
+    pilot = tasks[np.arange(5)[:, None], rng.integers(0, num_subsamples, size=(5, 3))] * rng.choice([-1, 1], (5, 3))
+    variances = pilot.var(axis=1, ddof=1)
+    degrees = float(welch_satterthwaite(variances, np.full(5, 2.0)))
+    evenness = float(variances.sum() ** 2 / (5 * (variances**2).sum()))
+    noise = Noise("pilot", float(variances.mean()), sampling=0.0, between=0.0, evenness=evenness)
+    planned = noise.inflated(pilot_inflation(degrees, confidence))
+    plan = plan_subsamples(planned, 5, None, PILOT_BIAS, Criterion(power=0.8, alpha=ALPHA))
+    assert plan is not None
+    squared_errors = (tasks**2).mean(axis=1) / plan.subsamples
+    true_degrees = welch_satterthwaite(squared_errors, np.full(5, plan.subsamples - 1.0))
+    return compute_power(PILOT_BIAS, float(np.sqrt(squared_errors.sum())) / 5, float(true_degrees), ALPHA)
 
 
 if __name__ == "__main__":
