@@ -18,7 +18,7 @@ from peekbench.spec.analysis_only import Selection, is_analysis_only, load_analy
 SPEC = """
 name: again
 only: {num_test: 200, method: seen}
-analyses: [summary, {use: permutation, options: {seed: 3}}]
+analyses: [summary, {use: permutation, options: {level: 0.9}}]
 report: {formats: [json]}
 """
 

@@ -152,10 +152,10 @@ def test_the_unchanged_spec_is_valid() -> None:
     ],
 )  # fmt: skip
 def test_yaml_traps_are_errors_within_seconds(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()  # independent of other processes
     with pytest.raises(PeekbenchError) as caught:
         parse_spec(text, folder=Path())
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert len(str(caught.value)) < 20_000
 
 

@@ -41,7 +41,7 @@ def test_shipped_specs_match_and_name_the_schema(path: Path, validator: Any) -> 
         {"tasks": ["toy.words", {"use": "toy.words", "name": "b", "options": {"num_rows": 50}}]},
         {"arms": ["extra", "test", {"mix": 0.25}]},
         {"design": {"num_train": [6], "num_test": 10, "num_subsamples": {"10": 3}}},
-        {"analyses": ["summary", {"use": "permutation", "options": {"seed": 3}}]},
+        {"analyses": ["summary", {"use": "permutation", "options": {"level": 0.9}}]},
         {"audits": ["toy.sizes", {"use": "toy.sizes", "name": "again", "options": {"revision": 3}}]},
         {"executor": "local"},
         {"report": {"renderer": "figures"}},
