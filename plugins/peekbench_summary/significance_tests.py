@@ -70,7 +70,7 @@ def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: f
         if not excludes_zero:
             return "only across tasks"
         return "yes" if len(rejections) > 1 else "yes, by the t test"
-    return "not established" if excludes_zero else "no bias found"
+    return "not established" if excludes_zero else "none found"
 
 
 def smallest_p(num_tasks: int) -> float:

@@ -325,7 +325,7 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     assert text.count("lsa: biased up, by more than 0.50 points") == 1
     assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
     assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
-    assert "tapt: biased up on these tasks, by more than 0.50 points; other tasks: not established" in text
+    assert "tapt: biased up on these tasks, by more than 0.50 points; bias in other tasks: not established" in text
     assert "bayes.hierarchical agrees" in render_markdown(report)
     assert len(json.loads(render_json(report))["verdicts"]) == 4
 

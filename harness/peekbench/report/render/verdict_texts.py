@@ -80,13 +80,15 @@ def format_estimate(verdict: Verdict) -> str:
 
 
 def scope_in_words(verdict: Verdict) -> str:
-    """Return what the decision refers to, to follow it: ' on these tasks, size open; other tasks: not established'."""
+    """Return what the decision on a method refers to, to follow it, such as ' on these tasks, size open'."""
+    if verdict.control:
+        return ""
     scope = " on these tasks" if verdict.other_tasks else ""
     if verdict.size == "open":
         scope += ", size open"
     elif verdict.size == "beyond":
         scope += f", by more than {ScoreWords(verdict.unit == 'difference').size(verdict.region or 0.0)}"
-    return scope + (f"; other tasks: {verdict.other_tasks}" if verdict.other_tasks else "")
+    return scope + (f"; bias in other tasks: {verdict.other_tasks}" if verdict.other_tasks else "")
 
 
 def sentence_without_method(verdict: Verdict) -> str:
