@@ -60,7 +60,7 @@ def show(
     from peekbench.cli.catalog import describe  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import installed, split_name  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
 
     if split_name(use)[0] not in installed():
         refuse_run(use)
@@ -77,7 +77,7 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
-    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing import check_method  # noqa: PLC0415 - for a fast --help
 
     outcomes = check_method(use, parse_options(options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
@@ -18,7 +17,7 @@ from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.spec.options import merge
 
 if TYPE_CHECKING:
     from typing import Self
@@ -268,53 +267,6 @@ def component_types(base: type[Component] = Component) -> list[type[Component]]:
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
 """Components whose plugins may pin versions."""
 ComponentT = TypeVar("ComponentT", bound=Component)
-
-
-def merge(options: Options, differing: Mapping[str, Any]) -> Options:
-    """Return options with some values replaced.
-
-    Parameters
-    ----------
-    options
-        Options of a plugin.
-    differing
-        Values to replace, as nested mappings.
-
-    Raises
-    ------
-    ValidationError
-        If the options' own model refuses the result.
-    """
-    return type(options).model_validate(_merge_values(options.model_dump(), differing))
-
-
-def _merge_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(values)
-    for name, other in others.items():
-        both = isinstance(merged.get(name), Mapping) and isinstance(other, Mapping)
-        merged[name] = _merge_values(merged[name], other) if both else other
-    return merged
-
-
-def parse_options(text: str) -> dict[str, Any]:
-    """Parse options that are given as YAML on a command line.
-
-    Raises
-    ------
-    SpecError
-        If the text is not a mapping.
-
-    Examples
-    --------
-    >>> parse_options("{num_components: 5}")
-    {'num_components': 5}
-    """
-    raw = read_yaml(text, "options")
-    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        pairs = re.findall(r"(\w+) *[=:] *([^\s,]+)", shorten(text, 200))
-        example = ", ".join(f"{name}: {value}" for name, value in pairs or [("name", "value")])
-        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{{example}}}'")
-    return raw
 
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
