@@ -21,7 +21,8 @@ from attack_damages import FINAL, HALF, KILLED, KINDS, OTHER_NAME, OTHER_SEED
 from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, ResultsError
-from peekbench.execution.runner import NullProgress, run
+from peekbench.execution.progress import NullProgress
+from peekbench.execution.runner import run
 from peekbench.plugins.protocols import Outcome
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec

@@ -7,22 +7,23 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 from peekbench.data.doubts import doubt_data, measured_overlaps
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
-from peekbench.errors import ContractError, StoreError
+from peekbench.errors import ContractError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.preparation import prepare, prepare_same_files
+from peekbench.execution.progress import NullProgress, Progress
 from peekbench.execution.provenance import code_hashes, describe_session
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.execution.worker import Worker
 from peekbench.plugins.protocols import Outcome
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Trial, TrialFailure
-from peekbench.spec.compatibility import differences
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS
@@ -30,50 +31,6 @@ from peekbench.store.writer import Store
 
 TakeLook: TypeAlias = Callable[[Path, ExperimentSpec, int], PlannedLook]
 """Function that analyzes the trials of a store up to a planned look of its spec, and decides whether the run stops."""
-
-
-class Progress(Protocol):
-    """Receives the progress of a run."""
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start with the trials to try and the number of trials already in the store."""
-
-    def prepare(self, method: str) -> None:
-        """Report that a method is being prepared."""
-
-    def warn(self, message: str) -> None:
-        """Report data that make the results of the run doubtful, before its first trial."""
-
-    def advance(self, outcome: Outcome) -> None:
-        """Report one finished or failed trial."""
-
-    def stop(self, method: str, num_trials: int) -> None:
-        """Report that the other trials of a method are not tried, because its first ones failed in the same way."""
-
-    def wait(self) -> None:
-        """Report, about once a second, that no trial has finished since the last report."""
-
-
-class NullProgress:
-    """Progress that shows nothing."""
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Do nothing."""
-
-    def prepare(self, method: str) -> None:
-        """Do nothing."""
-
-    def warn(self, message: str) -> None:
-        """Do nothing."""
-
-    def advance(self, outcome: Outcome) -> None:
-        """Do nothing."""
-
-    def stop(self, method: str, num_trials: int) -> None:
-        """Do nothing."""
-
-    def wait(self) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +108,7 @@ def run(
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
     trials = list(make_trials(spec))
-    facts = _prepare_same_files(path, spec, trials, progress)
+    facts = prepare_same_files(path, spec, trials, progress)
     with Store.for_run(path, spec, tasks) as opened, preserve_global_generators(), one_thread_pools():
         done = opened.done()
         num_done = len(done.intersection(trials))
@@ -165,7 +122,7 @@ def run(
             pending = [trial for trial in make_trials(spec.at_look(number)) if trial not in done]
             if pending:
                 if worker is None:
-                    facts = _prepare(spec, progress) if facts is None else facts
+                    facts = prepare(spec, progress) if facts is None else facts
                     opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
                     _describe_texts(spec, opened)
                     for warning in doubt_data(spec, tasks, measured_overlaps(opened.texts())):
@@ -246,61 +203,6 @@ def _find_changed_code(store: Store, code: Mapping[str, str]) -> tuple[str, ...]
     return tuple(
         name for name, digest in code.items() if any(digest != stored.get(name, digest) for stored in stored_codes)
     )
-
-
-def _prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
-    """Prefetch for each method once, before any worker starts. Return the facts for readers by method."""
-    facts = {}
-    for method in spec.methods:
-        if method.entry.prefetch is not None:
-            progress.prepare(method.name)
-            facts[method.name] = dict(method.entry.prefetch(options=spec.options(method), folders=spec.folders()))
-    return facts
-
-
-def _prepare_same_files(
-    path: Path, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
-) -> dict[str, dict[str, Any]] | None:
-    """Prepare the methods if stored trials used files of them, such as the weights of a model, and compare the files.
-
-    This happens before the store is opened for the run, so that a refused spec does not extend the stored one.
-
-    Returns
-    -------
-    dict or None
-        Facts by method; None if there is nothing to compare, and the methods are not prepared.
-
-    Raises
-    ------
-    StoreError
-        If the files have changed.
-    """
-    try:
-        with Store.open(path) as store:
-            done = store.done()
-            sessions = zip(store.sessions(), store.session_sizes(), strict=True)
-            used = [session.get("methods", {}) for session, num_trials in sessions if num_trials]
-    except StoreError:  # no store yet, or one that cannot be used, which opening it for the run reports
-        return None
-    if done.issuperset(trials) or not any("sha256" in stored for methods in used for stored in methods.values()):
-        return None
-    facts = _prepare(spec, progress)
-    changes: dict[str, None] = {}
-    for methods in used:
-        for method, stored in methods.items():
-            before, now = stored.get("sha256"), facts.get(method, {}).get("sha256")
-            if before is not None and now is not None:
-                changes |= {
-                    f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now": None
-                    for file, old, new in differences("", before, now)
-                }
-    if changes:
-        raise StoreError(
-            f"store {path}: files of its methods have changed:\n  "
-            + "\n  ".join(changes)
-            + "\nRestore the files, or run the spec under another name"
-        )
-    return facts
 
 
 def _describe_texts(spec: ExperimentSpec, store: Store) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from peekbench.execution.planning import make_trials
-from peekbench.execution.runner import Progress, RunSummary
+from peekbench.execution.progress import Progress
+from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
 from peekbench.records.looks import Looks, PlannedLook
 from peekbench.results.analyze import Seen, only_complete, run_analysis

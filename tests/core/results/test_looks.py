@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from peekbench import ExperimentSpec, PeekbenchError, analyze, run
-from peekbench.execution.runner import NullProgress
+from peekbench.execution.progress import NullProgress
 from peekbench.plugins.protocols import Outcome
 from peekbench.records import Looks
 from peekbench.report import report_of_ranking, report_of_run

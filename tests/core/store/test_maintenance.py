@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from peekbench.cli import run_command
 from peekbench.cli.app import app
 from peekbench.errors import StoreError
-from peekbench.execution.runner import NullProgress, run
+from peekbench.execution.progress import NullProgress
+from peekbench.execution.runner import run
 from peekbench.plugins.protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
