@@ -63,6 +63,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Summary,
             analyze="peekbench_summary.leaderboard:rank",
             role="ranking",
+            sees_looks=True,
             summary="methods ranked by their uncontaminated score, with boost, bias, verdict and ties",
         ),
         AnalyzerEntry(

@@ -10,12 +10,14 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
-from peekbench.records import Cell
+from peekbench.records import Cell, Looks
 from peekbench.results import Configuration, Configurations
+from peekbench_stats import level_at
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations
 from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
 from peekbench_summary.estimates import mean_over_tasks
+from peekbench_summary.looks import NO_LOOKS, mention_looks
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.ties import find_differences, tie_letters
 from peekbench_summary.verdict import judge_all
@@ -34,7 +36,7 @@ FAMILY_NOTE = (
 )
 
 
-def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
+def rank(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
     """Rank the methods.
 
     Parameters
@@ -43,6 +45,8 @@ def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
         The results table.
     options
         Level and region.
+    looks
+        Looks at the run that the results are from.
 
     Returns
     -------
@@ -50,7 +54,10 @@ def rank(results: pd.DataFrame, *, options: Summary) -> Analysis:
         The leaderboard and a verdict on each configuration.
     """
     paired = choose_configurations(results, options, "summary.leaderboard")
-    verdicts = judge_all(paired, options, probabilistic_scores(results, paired.without_controls()))
+    nominal_alpha = level_at(looks)
+    probabilistic = probabilistic_scores(results, paired.without_controls())
+    judged = judge_all(paired, options, probabilistic, lambda _: nominal_alpha)
+    verdicts = mention_looks(judged, paired, looks, options.level)
     return Analysis("leaderboard", (leaderboard(paired, verdicts, options.level),), verdicts=verdicts)
 
 

@@ -17,6 +17,7 @@ METHODS = {
     "group_sequential": "the group-sequential design (Lan-DeMets, resembling O'Brien-Fleming)",
     "confidence_sequence": "the confidence sequence (asymptotic, after Waudby-Smith et al. 2024)",
 }
+NO_LOOKS = Looks()
 
 
 def mention_looks(

@@ -26,7 +26,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.looks import looks_table, mention_looks
+from peekbench_summary.looks import NO_LOOKS, looks_table, mention_looks
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.significance_tests import smallest_p
 from peekbench_summary.verdict import judge_all
@@ -41,7 +41,6 @@ OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
 )
-NO_LOOKS = Looks()
 
 
 def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:

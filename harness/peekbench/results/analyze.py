@@ -173,9 +173,9 @@ def find_analysis(role: AnalyzerRole) -> str:
     )
 
 
-def ask(use: str, results: pd.DataFrame) -> Analysis:
+def ask(use: str, results: pd.DataFrame, looks: Looks | None = None) -> Analysis:
     """Run one analysis with its default options on a table of any form."""
-    return run_analysis(make_component(AnalysisSpec, use), results, ())
+    return run_analysis(make_component(AnalysisSpec, use), results, (), Seen(looks=looks or Looks()))
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -52,7 +53,9 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
         (1, 3, 0.25, "inconclusive", "continued"),
         (2, 6, 0.5, "equivalent", "stopped"),
     )
-    assert report_of_ranking([summary.store]).warnings == ()
+    ranking = report_of_ranking([summary.store])
+    assert not any("missing" in warning for warning in ranking.warnings)
+    assert ranking.verdicts[0].looks == report.verdicts[0].looks
     assert analyze(summary.store, spec.analyses)[0].verdicts == report.verdicts[:1]
     assert run(spec).finished == 0
 
@@ -105,6 +108,9 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
         looks = look_at(store, load_results(store))
     assert looks == Looks("confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
+    copy = Path(shutil.copy(store, "copy.sqlite"))
+    warnings = report_of_ranking([store, copy]).warnings
+    assert sum("looked at repeatedly. The verdicts here do not" in warning for warning in warnings) == 2
 
 
 def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> None:

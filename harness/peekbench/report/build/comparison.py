@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ def report_of_comparison(
     report = Report(
         name=f"{old.name} to {new.name}",
         headline=f"From {old.path} to {new.path}. Differences: {counts}",
-        warnings=_warnings([old, new]),
+        warnings=(*_warnings([old, new]), *_warn_of_looks([old, new])),
         tables=tuple(
             Table(f"Differences in {kind}", columns, tuple(rows), topic="data")
             for kind, rows in changed.items()
@@ -132,13 +132,24 @@ def report_of_ranking(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
-        warnings=(*_warnings(runs), *left_out),
+        warnings=(*_warnings(runs), *left_out, *(_warn_of_looks(runs) if len(runs) > 1 else ())),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         command=_command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete),
     )
-    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN))])
+    looks = runs[0].looks if len(runs) == 1 else None
+    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), looks)])
+
+
+def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
+    """Warn of runs with repeated looks, for which an analysis of several runs cannot account."""
+    for run in runs:
+        if run.looks.method or run.looks.earlier:
+            yield (
+                f"{run.name}: this run was looked at repeatedly. The verdicts here do not account for that; those in "
+                "its own report do"
+            )
 
 
 def _columns(runs: Sequence[Run]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.records.looks import Looks
 from peekbench.records.table_options import TableOptions
 from peekbench.report.build.doubts import check_results, doubt_run
 from peekbench.results.analyze import only_complete, planned_trials
@@ -38,6 +39,8 @@ class Run:
     """The last session."""
     columns: ColumnUse = field(default_factory=ColumnUse)
     """What was done with the columns of a table of scores."""
+    looks: Looks = field(default_factory=Looks)
+    """Looks at the run, this one included."""
 
     def sampling_key(self, task: str) -> object:
         """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""
@@ -77,7 +80,7 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
     if results.empty:
         raise ResultsError(f"{path}: no trial is finished; run its spec first")
     complete, warnings = only_complete(results, planned_trials(path), allow_incomplete=allow_incomplete)
-    look_at(path, complete)
+    looks = look_at(path, complete)
     checks = (warning for analysis in check_results(complete) for warning in analysis.warnings)
     warnings = (*warnings, *checks)
     if not is_store(path):
@@ -87,7 +90,7 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
         design = Design.model_validate(spec["design"])
         designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
         warnings = (*warnings, *doubt_run(designs, tasks, texts, complete))
-        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1])
+        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks)
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:
