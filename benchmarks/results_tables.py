@@ -58,7 +58,10 @@ def judge(user_table: UserTable) -> str:
     canonical = user_table.canonical
     if results["num_test"].isna().all():  # the user's table lacks the sizes, or has one in a column of unknown meaning
         canonical = canonical.drop(columns="num_test")
-    expected, found = read_verdicts(tidy(canonical, "canonical")), read_verdicts(results)
+    expected_results = tidy(canonical, "canonical")
+    if results.equals(expected_results):  # and therefore the verdicts
+        return "equal"
+    expected, found = read_verdicts(expected_results), read_verdicts(results)
     assert found == expected, f"{found} instead of {expected}, with {options}:\n{table.head(12)}"
     return "equal"
 
