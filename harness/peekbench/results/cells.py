@@ -167,12 +167,6 @@ def has_whole(cells: pd.Series[Any]) -> bool:
     return bool((values == values.round()).any())
 
 
-def is_whole(cells: pd.Series[Any]) -> bool:
-    """Return whether all cells that are not empty are whole numbers."""
-    values = to_floats(cells)
-    return bool(((values == values.round()) | is_empty(cells)).all())
-
-
 def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
     """Return cells as float64, NaN for cells that are not numbers: True is none, and neither is a date."""
     if cells.dtype == "object":

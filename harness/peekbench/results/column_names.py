@@ -132,7 +132,8 @@ def read_requests(options: TableOptions, names: Sequence[str], origin: str) -> R
     for source, target in options.columns.items():
         name = _find_column(source, names, f"--map {source}={target}", origin)
         roles[name] = _find_target(source, target)
-    ignored = tuple(_find_column(source, names, f"--ignore {source}", origin) for source in options.ignore)
+    sources = [options.ignore] if isinstance(options.ignore, str) else options.ignore
+    ignored = tuple(_find_column(source, names, f"--ignore {source}", origin) for source in sources)
     if both := [name for name in ignored if name in roles]:
         raise ResultsError(f"{origin}: the column {short(both[0])!r} is both mapped and ignored; choose one")
     return Requests(roles, ignored)

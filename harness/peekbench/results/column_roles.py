@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -20,29 +20,28 @@ from peekbench.results.column_names import (
     ignore_option,
     map_option,
     nearest,
-    normalize,
     normalize_arm,
     read_requests,
 )
+from peekbench.results.columns import ARM_MEASURES
 
 BY_REQUEST = "by request"
 NO_ARM = "it does not say which arm it belongs to"
 ARM, SUBSAMPLE, TASK = Role("arm"), Role("subsample"), Role("task")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ColumnRoles:
     """Roles of the columns of a table."""
 
-    sources: dict[Role, tuple[str, ...]]
+    sources: Mapping[Role, tuple[str, ...]]
     """Columns of the user that form each column of the results table; several only if they are combined."""
-    ignored: dict[str, str]
+    ignored: Mapping[str, str]
     """Columns that are not used, with the reason."""
-    others: list[str]
+    others: tuple[str, ...] = ()
     """Columns without a role. They are harmless only if they distinguish no rows."""
-    numberings: list[str] = field(default_factory=list)
+    numberings: tuple[str, ...] = ()
     """Columns that may number the subsamples, according to their names."""
-
     requested: frozenset[str] = frozenset()
     """Columns whose role the user named."""
 
@@ -77,23 +76,36 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     names = [str(name) for name in table.columns]
     requests = read_requests(options, names, origin)
     sources: dict[Role, tuple[str, ...]] = {}
-    for source, role in requests.roles.items():
-        sources[role] = (*sources.get(role, ()), source)
-    roles = ColumnRoles(sources, dict.fromkeys(requests.ignored, BY_REQUEST), [], requested=frozenset(requests.roles))
+    for name, role in requests.roles.items():
+        sources[role] = (*sources.get(role, ()), name)
     claims: dict[Role, list[tuple[int, str]]] = {}
+    others: list[str] = []
     for name in names:
         if name in requests.roles or name in requests.ignored:
             continue
         claim = next(_find_plausible(name, table[name]), None)
         if claim is None:
-            roles.others.append(name)
+            others.append(name)
         else:
             claims.setdefault(claim[1], []).append((claim[0], name))
+    numberings: tuple[str, ...] = ()
     for role, claimants in claims.items():
-        _decide(role, claimants, roles, origin)
+        best = min(fit for fit, _ in claimants)
+        winners = tuple(name for fit, name in claimants if fit == best)
+        if best == SYNONYM and role in sources:  # the user named another column
+            winners = ()
+        elif best == SYNONYM and role == SUBSAMPLE:  # their values tell which of them numbers the subsamples
+            numberings = winners
+        elif len(winners) > 1:
+            refuse_ambiguity(role, winners, origin)
+        else:
+            sources[role] = (*winners, *sources.get(role, ()))
+        others += [name for _, name in claimants if name not in winners]
+    ignored = dict.fromkeys(requests.ignored, BY_REQUEST)
+    roles = ColumnRoles(sources, ignored, tuple(others), numberings, frozenset(requests.roles))
     _refuse_combinations(roles, origin)
     _check_form(roles, names, origin)
-    return roles
+    return _without_unknown_arms(roles) if roles.arms else roles
 
 
 def _find_plausible(name: str, cells: pd.Series[Any]) -> Iterator[tuple[int, Role]]:
@@ -107,22 +119,6 @@ def _are_arms(cells: pd.Series[Any]) -> bool:
     if cells.dtype == "object" and not cells.map(lambda cell: isinstance(cell, str)).all():
         return False
     return all(isinstance(value, str) and normalize_arm(value) is not None for value in cells.unique())
-
-
-def _decide(role: Role, claimants: Sequence[tuple[int, str]], roles: ColumnRoles, origin: str) -> None:
-    """Give a role to the column that fits best. Another column that could have it needs a decision of the user."""
-    best = min(fit for fit, _ in claimants)
-    winners = [name for fit, name in claimants if fit == best]
-    losers = [name for fit, name in claimants if fit > best]
-    if role in roles.sources and best == SYNONYM:  # the user named another column
-        losers += winners
-    elif role == SUBSAMPLE and best == SYNONYM:
-        roles.numberings += winners
-    elif len(winners) > 1:
-        refuse_ambiguity(role, winners, origin)
-    else:
-        roles.sources[role] = (*winners, *roles.sources.get(role, ()))
-    roles.others += losers
 
 
 def refuse_ambiguity(role: Role, names: Sequence[str], origin: str) -> None:
@@ -173,21 +169,23 @@ def _check_form(roles: ColumnRoles, names: Sequence[str], origin: str) -> None:
                 f"{quoted(names)}. Add a column {'' if arms else repr('arm') + ', or one for each arm: '}"
                 f"{repr(arm) if arms else 'base, extra, test'}; or name yours, such as {remedy}"
             )
-    for role in [role for role in roles.sources if not role.arm]:
-        (name, *_) = roles.sources[role]
-        if role.column == "score":
-            raise ResultsError(
-                f"{origin}: the column {short(name)!r} does not say which arm its scores belong to, beside the columns "
-                f"of {quoted(arms)}; use {ignore_option(name)}, or {map_option(name, 'base')} if it is that arm"
-            )
-        if role.column in ("num_correct", "log_loss", "brier", "macro_f1", "fit_seconds", "predict_seconds"):
-            roles.ignored[name] = NO_ARM
-            del roles.sources[role]
+    if (name := roles.source("score")) is not None:
+        raise ResultsError(
+            f"{origin}: the column {short(name)!r} does not say which arm its scores belong to, beside the columns of "
+            f"{quoted(arms)}; use {ignore_option(name)}, or {map_option(name, 'base')} if it is that arm"
+        )
+
+
+def _without_unknown_arms(roles: ColumnRoles) -> ColumnRoles:
+    """Ignore measures of one arm in rows with several arms, if their names do not say which arm it is."""
+    unknown = {role: names[0] for role, names in roles.sources.items() if role.column in ARM_MEASURES and not role.arm}
+    return replace(
+        roles,
+        sources={role: names for role, names in roles.sources.items() if role not in unknown},
+        ignored={**roles.ignored, **dict.fromkeys(unknown.values(), NO_ARM)},
+    )
 
 
 def is_exact(role: Role, name: str) -> bool:
     """Return whether a column has exactly the name of its role."""
     return any(claim.fit == EXACT and claim.role == role for claim in find_claims(name))
-
-
-__all__ = ["ColumnRoles", "assign_roles", "is_exact", "normalize", "refuse_ambiguity"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -20,15 +21,15 @@ DIGITS = 9  # of scores that decide the order of rows, so that percentages and f
 MAX_LISTED = 3  # rows that a message lists
 
 
-def choose_numbering(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> None:
-    """Give the role of the subsample to the synonym that numbers the rows of each group.
+def choose_numbering(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> ColumnRoles:
+    """Return the roles, in which the synonym that numbers the rows of each group has the role of the subsample.
 
     Parameters
     ----------
     table
         The user's table.
     roles
-        Roles of its columns; changed in place.
+        Roles of its columns.
     groups
         A number for each row, equal for rows of the same configuration and task, and of the same arm if rows are arms.
     origin
@@ -39,14 +40,15 @@ def choose_numbering(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, 
     ResultsError
         If several columns vary within groups.
     """
-    names, roles.numberings = roles.numberings, []
-    is_single = len(np.unique(groups)) == len(groups)
-    varying = [name for name in names if is_single or not is_constant(number_values(table[name]), groups)]
-    if len(varying) > 1 and not is_single:
+    varying = [name for name in roles.numberings if not is_constant(number_values(table[name]), groups)]
+    if len(varying) > 1:
         refuse_ambiguity(SUBSAMPLE, varying, origin)
-    if varying:
-        roles.sources[SUBSAMPLE] = (varying[0],)
-    roles.others += [name for name in names if name not in varying[:1]]
+    return replace(
+        roles,
+        sources={**roles.sources, **({SUBSAMPLE: tuple(varying)} if varying else {})},
+        others=(*roles.others, *(name for name in roles.numberings if name not in varying)),
+        numberings=(),
+    )
 
 
 def read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> pd.Series[int]:

@@ -6,15 +6,17 @@ or draws, and ignoring it would change the verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
-from peekbench.results.cells import is_whole, quoted, short, to_floats
+from peekbench.results.cells import quoted, short, to_floats
 from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
 from peekbench.results.column_roles import ColumnRoles
 
@@ -27,15 +29,15 @@ MAX_VALUES = 4  # values of each
 TOLERANCE = 1e-6  # of differences of scores that were written with few digits
 
 
-def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> None:
-    """Move columns without a role to the ignored ones, or refuse them.
+def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> ColumnRoles:
+    """Return the roles with the columns without a role among the ignored ones, or refuse such columns.
 
     Parameters
     ----------
     table
         The user's table.
     roles
-        Roles of its columns; changed in place.
+        Roles of its columns.
     groups
         A number for each row, equal for rows of the same configuration and task, and of the same arm if rows are arms.
     origin
@@ -47,20 +49,21 @@ def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, o
         If a column has different values within a group. The message lists its values and the remedies.
     """
     varying = []
+    ignored = dict(roles.ignored)
     for name in roles.others:
         cells = table[name]
         codes = number_values(cells)
         if is_constant(codes, groups):
-            roles.ignored[name] = CONSTANT
+            ignored[name] = CONSTANT
         elif normalize(name) in ROW_NUMBER_NAMES and is_row_number(cells):
-            roles.ignored[name] = ROW_NUMBERS
+            ignored[name] = ROW_NUMBERS
         elif _is_difference(name, table, roles):
-            roles.ignored[name] = DERIVED
+            ignored[name] = DERIVED
         else:
             varying.append(name)
-    roles.others = []
     if varying:
         _refuse(table, varying, groups, roles, origin)
+    return replace(roles, ignored=ignored, others=())
 
 
 def is_constant(codes: IntArray, groups: IntArray) -> bool:
@@ -95,7 +98,7 @@ def _is_difference(name: str, table: pd.DataFrame, roles: ColumnRoles) -> bool:
     return bool(((to_floats(table[name]) - difference).abs() <= TOLERANCE).all())
 
 
-def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: ColumnRoles, origin: str) -> None:
+def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: ColumnRoles, origin: str) -> NoReturn:
     alike = "model and sizes" if roles.arms else "model, sizes and arm"
     lines = []
     for name in names[:MAX_LISTED]:
@@ -129,6 +132,6 @@ def _guess(name: str, cells: pd.Series[Any], groups: IntArray, roles: ColumnRole
     near = nearest(name, [column for column in known if roles.source(column) is None])
     if near:
         return near
-    has_digits = is_whole(cells) or bool(cells.astype("str").str.contains(r"\d").all())
+    has_digits = all(re.search(r"\d", str(cell)) for cell in cells)
     is_distinct = not pd.DataFrame({"group": groups, "value": number_values(cells)}).duplicated().any()
     return "subsample" if roles.source("subsample") is None and has_digits and is_distinct else "method"

@@ -15,7 +15,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
-from peekbench.results.cells import CellReader, is_empty, short
+from peekbench.results.cells import CellReader, has_whole, is_empty, quoted, short
 from peekbench.results.column_names import Role, ignore_option, normalize_arm
 from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, ColumnRoles, assign_roles
 from peekbench.results.column_use import BY_ORDER, BY_ROW, ColumnUse, describe_use
@@ -110,8 +110,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     trials = _read_trials(roles, reader)
     is_plain = SUBSAMPLE in roles.sources and not roles.others and not roles.numberings
     groups = np.arange(len(table)) if is_plain else _group(trials)  # grouping takes a while and is rarely needed
-    choose_numbering(table, roles, groups, origin)
-    ignore_harmless(table, roles, groups, origin)
+    roles = choose_numbering(table, roles, groups, origin)
+    roles = ignore_harmless(table, roles, groups, origin)
     results = _read_arms(trials, roles, reader)
     pairing = ""
     if SUBSAMPLE in roles.sources:
@@ -166,7 +166,15 @@ def _plain(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, list[str]]:
     An unnamed column is dropped if it only numbers the rows or is empty, as other tools write it. Any other could
     distinguish rows, and ignoring it would pool them.
     """
-    if isinstance(table.index, pd.RangeIndex) or table.index.names == [None]:
+    if isinstance(table.index, pd.RangeIndex):
+        table = table.reset_index(drop=True)
+    elif table.index.names == [None]:
+        index = table.index.to_series()
+        if not has_whole(index) and not table.empty:
+            raise ResultsError(
+                f"{origin}: the index has no name, and its values are not row numbers, but {quoted(index[:3])}; name "
+                "it to use it as a column, or drop it with reset_index(drop=True)"
+            )
         table = table.reset_index(drop=True)
     else:
         table = table.reset_index(allow_duplicates=True)

@@ -158,6 +158,15 @@ def test_a_constant_seed_is_not_the_number_of_the_draw() -> None:
     pd.testing.assert_frame_equal(tidy(table, "here"), EXPECTED)
 
 
+def test_an_index_that_could_distinguish_rows_is_refused() -> None:
+    table = LONG.drop(columns="method")
+    with pytest.raises(
+        ResultsError, match="the index has no name, and its values are not row numbers, but 'a', 'a', 'b'"
+    ):
+        tidy(table.set_axis(LONG["method"].to_numpy(), axis="index"), "here")
+    pd.testing.assert_frame_equal(tidy(pd.concat([LONG[:4], LONG[4:].reset_index(drop=True)]), "here"), EXPECTED)
+
+
 def test_synonyms_belong_to_one_column_unless_values_tell_them_apart() -> None:
     names = [synonym for column in COLUMNS for synonym in column.synonyms]
     shared = {name for name in names if len({claim.role for claim in find_claims(name)}) > 1}

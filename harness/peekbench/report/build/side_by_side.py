@@ -69,6 +69,8 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
     """
     if len({path.absolute() for path in paths}) < len(paths):
         raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
+    if table and not table.is_default and all(map(is_store, paths)):
+        raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     runs = [_open(path, allow_incomplete, table or TableOptions()) for path in paths]
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
