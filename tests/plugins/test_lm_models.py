@@ -267,7 +267,9 @@ def test_folders_and_built_in_models_need_no_pin(folders: Folders) -> None:
 def test_a_built_in_model_is_trained_once_and_learns(
     name: str, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Train the models on one small package."""
+    """Train the models on one small package, with few tokens."""
+    monkeypatch.setattr(builtin_training, "VOCABULARY_SIZE", 1000)
+    monkeypatch.setattr(builtin_training, "THREADS", 1)  # two threads wait for each other while other tests run
     monkeypatch.setattr(corpus, "PACKAGES", {"fsspec": "fsspec"})
     monkeypatch.setattr(builtin_training, "NUM_HELD_OUT", 100)
     path = find_model(f"builtin:{name}", "", folders).path
