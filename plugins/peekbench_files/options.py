@@ -88,6 +88,10 @@ class FileOptions(Options):
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
 
+    max_gigabytes: float | None = Field(default=None, gt=0)
+    """Largest size of the columns of a Parquet file when unpacked. Default: 50 times the size of the file, but at least
+    0.25 and at most 16."""
+
     @field_validator("encoding")
     @classmethod
     def _check_encoding(cls, encoding: str) -> str:

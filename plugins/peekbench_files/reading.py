@@ -38,9 +38,9 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # reading a pipe could wait forever
             raise DataError(f"{path} is not a file; save the rows in a file first")
         if file_format == "parquet":
-            from peekbench_files.parquet import read_parquet  # noqa: PLC0415 - pyarrow is slow to import
+            from peekbench_files.parquet import read_rows  # noqa: PLC0415 - pyarrow is slow to import
 
-            return read_parquet(path, columns)
+            return read_rows(path, columns, options.max_gigabytes)
         rows = _read_json_lines(path, columns, options) if file_format == "jsonl" else _read_csv(path, columns, options)
         return list(rows)
     except UnicodeError as error:

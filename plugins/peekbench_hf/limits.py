@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peekbench import DataError
+from peekbench.data import size_limit
 
 GIGABYTE = 10**9
-MAX_RATIO = 50  # unpacked size relative to the size of the file
-ALWAYS_ALLOWED = GIGABYTE // 4  # bytes
-NEVER_ALLOWED = 16 * GIGABYTE  # bytes, unless the user allows more
+REMEDY = "if you trust the file, set the option `max_gigabytes` to a larger number"
 BYTES_PER_ROW = 16  # at least, in memory, even if all rows have the same value
 
 
@@ -39,13 +38,11 @@ def check_unpacked_sizes(paths: Sequence[Path], max_gigabytes: float | None) -> 
             size = path.stat().st_size
         except (OSError, ValueError, BadZipFile, NotImplementedError, pa.ArrowException):
             continue  # reading the file reports the problem
-        limit = min(max(MAX_RATIO * size, ALWAYS_ALLOWED), NEVER_ALLOWED)
-        if max_gigabytes is not None:
-            limit = int(max_gigabytes * GIGABYTE)
+        limit = size_limit(size, max_gigabytes)
         if declared > limit:
             raise DataError(
                 f"{path}: its {size:,} bytes unpack to {declared / GIGABYTE:,.2f} GB, more than the limit of "
-                f"{limit / GIGABYTE:,.2f} GB; if you trust the file, set the option `max_gigabytes` to a larger number"
+                f"{limit / GIGABYTE:,.2f} GB; {REMEDY}"
             )
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench_hf.definition import HubTask
+from peekbench_hf.options import HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
 from peekbench_hf.reading import read_splits
 from peekbench_hf.rows import Rows, make_rows, measure
@@ -24,7 +25,7 @@ def prepare_files(
     splits: Sequence[Sequence[Path]],
     task: HubTask,
     label: str,
-    drop_duplicates: str,
+    options: HubOptions,
     details: Mapping[str, Any],
     path: Path,
 ) -> PreparedTask:
@@ -38,8 +39,8 @@ def prepare_files(
         Definition of the task.
     label
         Name of the label column in these files.
-    drop_duplicates
-        `none`, `exact` or `near`.
+    options
+        Options of the task: how to drop duplicates, and the limit of unpacked sizes.
     details
         Facts for reports, to which those about the rows are added.
     path
@@ -50,7 +51,8 @@ def prepare_files(
     DataError
         If a file is damaged, a column is missing, or rows do not match the definition.
     """
-    return prepare_rows(make_rows(read_splits(splits, task.text, label), task, label, drop_duplicates), details, path)
+    columns = read_splits(splits, task.text, label, options.max_gigabytes)
+    return prepare_rows(make_rows(columns, task, label, options.drop_duplicates), details, path)
 
 
 def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> PreparedTask:

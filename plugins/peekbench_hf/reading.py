@@ -14,6 +14,8 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from peekbench import DataError
+from peekbench.data import decode, read_parquet, size_limit
+from peekbench_hf.limits import REMEDY
 from peekbench_hf.semeval import read_articles
 
 BLOCK_SIZE = 64 * 2**20  # bytes; pyarrow requires that every line fits into a block
@@ -31,7 +33,9 @@ class Columns:
     """Number of rows of the test split, which are the last ones."""
 
 
-def read_splits(splits: Sequence[Sequence[Path]], text: Sequence[str], label: str) -> Columns:
+def read_splits(
+    splits: Sequence[Sequence[Path]], text: Sequence[str], label: str, max_gigabytes: float | None = None
+) -> Columns:
     """Read the text and label columns of one or two splits.
 
     Parameters
@@ -42,13 +46,15 @@ def read_splits(splits: Sequence[Sequence[Path]], text: Sequence[str], label: st
         Columns of the text.
     label
         Column of the label.
+    max_gigabytes
+        Largest unpacked size of a file, see `peekbench.data.size_limit`.
 
     Raises
     ------
     DataError
-        If a file cannot be read or lacks a column, or the splits have different columns or classes.
+        If a file cannot be read, is too large or lacks a column, or the splits have different columns or classes.
     """
-    columns = [read(paths, text, label) for paths in splits]
+    columns = [read(paths, text, label, max_gigabytes) for paths in splits]
     if len(columns) == 1:
         return columns[0]
     train, test = columns
@@ -61,7 +67,7 @@ def read_splits(splits: Sequence[Sequence[Path]], text: Sequence[str], label: st
     return Columns(table, train.class_names, test.table.num_rows)
 
 
-def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
+def read(paths: Sequence[Path], text: Sequence[str], label: str, max_gigabytes: float | None = None) -> Columns:
     """Read the text and label columns of all files.
 
     Parameters
@@ -72,11 +78,13 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
         Columns of the text.
     label
         Column of the label.
+    max_gigabytes
+        Largest unpacked size of a file, see `peekbench.data.size_limit`.
 
     Raises
     ------
     DataError
-        If a file cannot be read or lacks a column.
+        If a file cannot be read, is too large or lacks a column.
     """
     columns = [*text, label]
     if paths[0].suffix == ".zip":
@@ -85,7 +93,7 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str) -> Columns:
     metadata: dict[bytes, bytes] = {}
     for path in paths:
         try:
-            table = _READERS[path.suffix](path, text, label)
+            table = _READERS[path.suffix](path, text, label, size_limit(path.stat().st_size, max_gigabytes))
         except (pa.ArrowException, ValueError, OSError) as error:
             raise DataError(
                 f"{path}: cannot be read as {path.suffix[1:]}: {error}; download it again, or correct the file"
@@ -123,25 +131,25 @@ def _class_names(metadata: dict[bytes, bytes], label: str) -> tuple[str, ...] | 
     return tuple(feature["names"]) if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
 
 
-def _read_parquet(path: Path, text: Sequence[str], label: str) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        columns = [*text, label]
-        if not set(columns).issubset(schema.names):
-            return schema.empty_table()  # the error message lists its columns
-        return file.read(columns=columns).replace_schema_metadata(schema.metadata)
+def _read_parquet(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
+    schema = pq.read_schema(path)
+    columns = [*text, label]
+    if any(schema.names.count(column) != 1 for column in columns):
+        return schema.empty_table()  # the error message lists its columns
+    return read_parquet(path, columns, max_bytes, REMEDY).replace_schema_metadata(schema.metadata)
 
 
-def _read_arrow(path: Path, text: Sequence[str], label: str) -> pa.Table:
+def _read_arrow(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
     """Read Arrow's stream format, which `datasets` writes, or its file format."""
     with pa.memory_map(str(path)) as source:
         try:
-            return pa.ipc.open_stream(source).read_all()
+            table = pa.ipc.open_stream(source).read_all()
         except pa.ArrowInvalid:
-            return pa.ipc.open_file(source).read_all()
+            table = pa.ipc.open_file(source).read_all()
+        return decode(table, str(path), max_bytes, REMEDY)
 
 
-def _read_json(path: Path, text: Sequence[str], label: str) -> pa.Table:
+def _read_json(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
     """Read one object per line, or a single list of objects."""
     with path.open("rb") as file:
         if file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
@@ -154,7 +162,7 @@ def _read_json(path: Path, text: Sequence[str], label: str) -> pa.Table:
     )
 
 
-def _read_csv(path: Path, text: Sequence[str], label: str) -> pa.Table:
+def _read_csv(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
     return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_SIZE),

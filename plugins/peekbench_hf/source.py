@@ -203,7 +203,7 @@ def _prepare(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions
         splits = [split.fetch() for split in located]
         for files in splits:
             check_unpacked_sizes(files, options.max_gigabytes)
-        return prepare_files(splits, task, label, options.drop_duplicates, details, path)
+        return prepare_files(splits, task, label, options, details, path)
     except NotFoundError as error:
         raise DataError(f"{_full_name(task)}: {error}; try again, or set `revision` to a commit that has it") from error
     except UnavailableError as error:

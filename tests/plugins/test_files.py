@@ -244,10 +244,9 @@ def test_parquet_files_that_unpack_to_too_much_are_refused(
     read_parquet: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = {"text": ["the same text"] * 3000, "label": [0, 1] * 1500}
-    assert len(read_parquet(columns).inputs) == 3000
-    monkeypatch.setattr("peekbench_files.parquet.MAX_BYTES", 20_000)
-    with pytest.raises(DataError, match="GB of text"):
-        read_parquet(columns)
+    assert len(read_parquet(columns, max_gigabytes=1e-4).inputs) == 3000
+    with pytest.raises(DataError, match=r"unpack to 0\.00 GB.*`max_gigabytes`"):
+        read_parquet(columns, max_gigabytes=2e-5)
     monkeypatch.setattr("peekbench_files.parquet.MAX_ROWS", 2000)
     with pytest.raises(DataError, match="more than 2,000 rows"):
         read_parquet(columns)

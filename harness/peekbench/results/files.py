@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import stat
 import sys
@@ -16,7 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from peekbench.errors import ResultsError
+from peekbench.data.parquet import read_parquet, size_limit
+from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.results.column_names import find_claims, normalize
 from peekbench.results.columns import TEXT_DEFAULTS
@@ -146,9 +148,15 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
         refuse_duplicates(file.schema_arrow.names, origin)
         if file.metadata.num_rows > MAX_ROWS:
             raise _too_many_rows(origin)
-        # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
-        table: pd.DataFrame = file.read().to_pandas(ignore_metadata=True)
-        return table
+        names = file.schema_arrow.names
+    limit = size_limit(source.seek(0, os.SEEK_END))
+    try:
+        content = read_parquet(source, names, limit, "analyze parts of it", origin)
+    except DataError as error:
+        raise ResultsError(str(error)) from error
+    # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
+    table: pd.DataFrame = content.to_pandas(ignore_metadata=True)
+    return table
 
 
 def _read_json(file: TextIO, origin: str) -> pd.DataFrame:

@@ -1,0 +1,142 @@
+"""Reads Parquet files within a limit of memory.
+
+A Parquet file stores each text of a column once, in a dictionary, and rows refer to it. A few kilobytes can therefore
+stand for terabytes. Rows are read as references, and become texts only after the size of all texts is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from peekbench.errors import DataError
+
+GIGABYTE = 10**9
+MAX_RATIO = 50  # unpacked size relative to the size of the file
+ALWAYS_ALLOWED = GIGABYTE // 4  # bytes
+NEVER_ALLOWED = 16 * GIGABYTE  # bytes, unless the user allows more
+SMALL_BATCH = 64  # rows of a column in which each text can repeat a part of the previous one
+PREFIX_ENCODING = "DELTA_BYTE_ARRAY"
+
+
+def size_limit(size: int, max_gigabytes: float | None = None) -> int:
+    """Return the largest unpacked size of a file in bytes: 50 times its size, but at least 0.25 and at most 16 GB.
+
+    Parameters
+    ----------
+    size
+        Size of the file in bytes.
+    max_gigabytes
+        Limit that the user has set instead.
+    """
+    if max_gigabytes is not None:
+        return int(max_gigabytes * GIGABYTE)
+    return min(max(MAX_RATIO * size, ALWAYS_ALLOWED), NEVER_ALLOWED)
+
+
+def read_parquet(
+    source: Path | BinaryIO, columns: Sequence[str], max_bytes: int, remedy: str, origin: str = ""
+) -> pa.Table:
+    """Read columns of a Parquet file.
+
+    Parameters
+    ----------
+    source
+        The file, or its path.
+    columns
+        Names of columns of the file, each of which occurs once.
+    max_bytes
+        Largest size of the columns in memory, see `size_limit`.
+    remedy
+        What the user can do about a larger file.
+    origin
+        Name of the file for error messages, if it is not its path.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns in the given order; texts are large strings.
+
+    Raises
+    ------
+    DataError
+        If the columns are larger.
+    pyarrow.ArrowException, OSError
+        If the file cannot be read.
+    """
+    origin = origin or str(source)
+    with pq.ParquetFile(source) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]  # 'text', or 'list.element'
+    positions = [number for number, name in enumerate(paths) if name in columns or name.split(".")[0] in columns]
+    chunks = [metadata.row_group(group).column(n) for group in range(metadata.num_row_groups) for n in positions]
+    _refuse(origin, sum(chunk.total_uncompressed_size for chunk in chunks), max_bytes, remedy)
+    texts = [name for name in columns if _is_text(schema.field(name).type)]
+    if any(PREFIX_ENCODING in chunk.encodings for chunk in chunks):
+        with pq.ParquetFile(source) as file:
+            batches = _read_batches(file, columns, origin, max_bytes, remedy)
+            return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in columns]))
+    with pq.ParquetFile(source, read_dictionary=texts) as file:
+        table = file.read(columns=list(columns)).select(list(columns))
+    return decode(table, origin, max_bytes, remedy)
+
+
+def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Table:
+    """Return a table without dictionaries.
+
+    Parameters
+    ----------
+    table
+        The table.
+    origin, max_bytes, remedy
+        As for `read_parquet`.
+
+    Raises
+    ------
+    DataError
+        If it would be larger than `max_bytes`.
+    """
+    _refuse(origin, sum(_decoded_size(column) for column in table.columns), max_bytes, remedy)
+    for position, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            values = field.type.value_type
+            target = pa.large_binary() if pa.types.is_binary(values) else pa.large_string()
+            column = table.column(position).cast(target if _is_text(values) else values)
+            table = table.set_column(position, field.name, column)
+    return table
+
+
+def _read_batches(
+    file: pq.ParquetFile, columns: Sequence[str], origin: str, max_bytes: int, remedy: str
+) -> Iterator[pa.RecordBatch]:
+    num_bytes = 0
+    for batch in file.iter_batches(SMALL_BATCH, columns=list(columns)):
+        num_bytes += batch.nbytes
+        _refuse(origin, num_bytes, max_bytes, remedy)
+        yield batch.select(list(columns))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(check(kind) for check in checks)
+
+
+def _decoded_size(column: pa.ChunkedArray) -> int:
+    """Return the size in bytes of a column whose texts are stored one after the other."""
+    if not pa.types.is_dictionary(column.type) or not _is_text(column.type.value_type):
+        return int(column.nbytes)
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum((pc.sum(each).as_py() or 0) + 8 * len(each) for each in lengths)
+
+
+def _refuse(origin: str, num_bytes: int, max_bytes: int, remedy: str) -> None:
+    if num_bytes > max_bytes:
+        raise DataError(
+            f"{origin}: its columns unpack to {num_bytes / GIGABYTE:,.2f} GB, more than the limit of "
+            f"{max_bytes / GIGABYTE:,.2f} GB; {remedy}"
+        )
