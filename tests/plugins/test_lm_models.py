@@ -234,10 +234,16 @@ def test_errors_about_gated_models_say_how_to_get_access(
     assert message in describe(hub, tmp_path, "some/model")["error"]
 
 
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file instead of a folder")
+    with pytest.raises(DataError, match=r"builtin:bert-nano: .*models: .*PEEKBENCH_CACHE"):
+        build_model("bert-nano", tmp_path)
+
+
 def test_duplicate_weights_are_not_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:
     """Some repositories repeat the weights in the format of their authors."""
     put_model(hub, "config.json", "consolidated.safetensors", "model.safetensors")
-    assert set(describe(hub, tmp_path, "some/model")["sha256"]) == {"model.safetensors"}
+    assert set(describe(hub, tmp_path, "some/model")["sha256"]) == {"config.json", "model.safetensors"}
     assert "consolidated.safetensors" not in hub.downloads()
 
 

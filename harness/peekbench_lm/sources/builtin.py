@@ -34,7 +34,7 @@ def build_model(name: str, cache: Path) -> Path:
     Raises
     ------
     DataError
-        If there is no built-in model of this name.
+        If there is no built-in model of this name, or the cache cannot be written.
     """
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
@@ -42,10 +42,16 @@ def build_model(name: str, cache: Path) -> Path:
     folder = cache / "models" / f"{name}-{_recipe_hash()[:16]}"
     if _is_complete(folder):
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if not _is_complete(folder):
-            _train(name, folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not _is_complete(folder):
+                _train(name, folder)
+    except OSError as error:
+        raise DataError(
+            f"model {BUILTIN_PREFIX}{name}: {error.filename or folder}: {error.strerror or error}; models are saved in "
+            "the cache; make it writable, or set PEEKBENCH_CACHE to another folder"
+        ) from error
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from peekbench import DataError, Folders
 from peekbench_hub.client import FULL_SHA, NotFoundError, download, list_files, resolve
-from peekbench_lm.sources.builtin import BUILTIN_PREFIX, DESCRIPTION, build_model
+from peekbench_lm.sources.builtin import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
 from peekbench_lm.types import ModelFolder
 
 DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
@@ -71,7 +71,7 @@ def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
 
 
 def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
-    """Return the provenance of a model: digests of its weights, and its commit or its training.
+    """Return the provenance of a model: digests of its files, and its commit or its training.
 
     Download or train the model if it is not on this machine yet.
 
@@ -87,7 +87,9 @@ def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any
     """
     folder = find_model(model, revision, folders)
     digests = {}
-    for file in sorted(folder.path.glob("*.safetensors")):
+    for file in sorted(folder.path.iterdir()):
+        if file.suffix not in DOWNLOADED_SUFFIXES or file.name in (DESCRIPTION, FILES):
+            continue
         with file.open("rb") as stream:
             digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
     description: dict[str, Any] = {"model": model, "sha256": digests}
