@@ -77,17 +77,10 @@ def scores_path(source: str | Path) -> Path:
 def show_report(report: Report, folder: Path | None) -> None:
     """Print a report. If a folder is given, write the report's files into a folder of it that has the report's name."""
     from peekbench.report import render_summary  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.render.files import check_same_report, folder_name  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.render.files import folder_name  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
-    if folder is not None:
-        folder = folder / folder_name(report.name)
-        try:
-            check_same_report(report, folder)
-        except PeekbenchError:
-            write_and_print(report, None, console)
-            raise
-    write_and_print(report, folder, console)
+    write_and_print(report, None if folder is None else folder / folder_name(report.name), console)
     render_summary(report, console)
 
 
@@ -105,10 +98,13 @@ def report_run(
 def write_and_print(report: Report, folder: Path | None, console: Console, pictures: Path | None = None) -> None:
     """Write the files of a report, then print it, so that the files do not depend on the terminal."""
     from peekbench.report import render_text, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.render.files import check_same_report  # noqa: PLC0415 - for a fast --help
 
     if folder is None:
         report = replace(report, formats=())
     try:
+        if folder is not None:
+            check_same_report(report, folder)
         written = [] if folder is None else write_report(report, folder)
         if pictures is not None:
             written += write_pictures(report, pictures)

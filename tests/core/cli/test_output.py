@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,16 @@ def test_an_analysis_is_never_written_over_another_report() -> None:
     for _ in range(2):  # the same analysis replaces its report
         assert run_command(*analyze).returncode == 0
     assert "--analysis toy.count" in json.loads(Path("reports/scores/report.json").read_text())["command"]
+
+
+def test_the_report_of_a_run_replaces_only_those_of_runs(tmp_path: Path) -> None:
+    run = Report("name", "headline", command="peekbench run a.yaml", details={"spec": {}})
+    write_report(run, tmp_path)
+    check_same_report(replace(run, command="peekbench run a.yaml --workers 2"), tmp_path)
+    check_same_report(replace(run, formats=("html",)), tmp_path)
+    write_report(Report("name", "headline", command="peekbench analyze name.csv"), tmp_path)
+    with pytest.raises(PeekbenchError, match="has the report of `peekbench analyze name.csv`"):
+        check_same_report(run, tmp_path)
 
 
 def test_the_formats_identify_a_report_without_json(tmp_path: Path) -> None:

@@ -127,18 +127,22 @@ def check_same_report(report: Report, folder: Path) -> None:
     Raises
     ------
     PeekbenchError
-        If it has: reports with a JSON file tell by their command, others by their formats.
+        If it has: reports with a JSON file tell by their command, others by their formats. The report of a run replaces
+        only reports of runs.
     """
     present = {name for name, file in NAMES.items() if (folder / file).exists()}
     if not present or ("json" not in report.formats and present <= set(report.formats)):
         return
+    command, is_run = None, "json" not in present
     try:
-        command = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8")).get("command", "")
-    except (OSError, ValueError, AttributeError):
-        command = None
-    if command != report.command:
-        other = f"the report of `{command}`" if command else "another report"
-        raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
+        content = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8"))
+        command, is_run = content.get("command", ""), "spec" in content
+    except (OSError, ValueError, AttributeError, LookupError, TypeError):
+        pass
+    if is_run if "spec" in report.details else command == report.command:
+        return
+    other = f"the report of `{command}`" if command else "another report"
+    raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
