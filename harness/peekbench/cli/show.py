@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -103,6 +104,8 @@ def schema(
     """
     import json  # noqa: PLC0415 - for a fast --help
 
+    from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
+
     if report:
         from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
 
@@ -118,9 +121,11 @@ def schema(
         echo(text, end="")
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        is_replaced = output.is_file() or not output.exists()  # a device or a pipe must stay what it is
+        with atomic_write(output) if is_replaced else nullcontext(output) as file:
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PeekbenchError(f"cannot write {output}: {error.strerror}; choose another path") from error
+        raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another path") from error
 
 
 @app.command()

@@ -132,9 +132,8 @@ class Reader(Database):
         return int(trials), int(arms)
 
     def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy everything that is saved into an empty database."""
-        with translate_errors(self.path):
-            self._connection.backup(target)
+        """Copy everything that is saved into an empty database, with SQLite's errors about either of the two files."""
+        self._connection.backup(target)
 
     def failures(self) -> list[TrialFailure]:
         """Return the trials that failed and have not been repeated successfully."""

@@ -92,7 +92,9 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise damage_error(path, f"SQLite: {shorten(str(error.object))}") from error
     except OSError as error:
         remedy = "create the folder" if isinstance(error, FileNotFoundError) else "make the folder writable"
-        raise StoreError(f"store {path}: {error.strerror or error}; {remedy}, or choose another one") from error
+        is_other = error.filename is not None and Path(error.filename).suffix == ".lock"
+        place = f"{error.filename}: " if is_other else ""
+        raise StoreError(f"store {path}: {place}{error.strerror or error}; {remedy}, or choose another one") from error
 
 
 def damage_error(path: Path, problem: str) -> StoreError:
