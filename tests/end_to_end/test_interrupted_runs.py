@@ -173,6 +173,22 @@ def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers
     assert f"{len(stored):,} already done" in again.stdout
 
 
+SIGNALS_IN_EXEC = """
+import os, signal, peekbench.cli
+def run_command():
+    exec("while True: os.kill(os.getpid(), signal.SIGTERM)")
+peekbench.cli.run_command = run_command
+peekbench.cli.main()
+"""
+
+
+def test_a_signal_in_generated_code_gives_its_exit_status() -> None:
+    """Python's own status of a KeyboardInterrupt in `exec` is that of SIGINT, even if the exception is caught."""
+    Path("generated.py").write_text(SIGNALS_IN_EXEC)
+    done = subprocess.run([sys.executable, "-m", "generated"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
+
+
 @pytest.mark.slow
 def test_a_worker_killed_once_is_replaced_and_its_trial_repeated(tmp_path: Path) -> None:
     dies = {"use": "toy.faulty", "name": "dies", "options": {"error": "kill", "marker": str(tmp_path / "died")}}

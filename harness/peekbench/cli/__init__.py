@@ -8,6 +8,7 @@ fast.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import signal
 import sys
@@ -29,26 +30,35 @@ SHUTDOWN_SECONDS = 3.0
 """Time in which a command ends after a signal; it ignores further signals until then."""
 
 
-def _interrupt_on_signals() -> list[int]:
-    """Let signals end this process in the same way as Ctrl-C, and those that follow at once not disturb its end.
+class _Interrupt(KeyboardInterrupt):
+    """Ends a command after a signal.
 
-    Returns
-    -------
-    list of int
-        Numbers of the signals received so far.
+    A class of its own, because `python -m peekbench` exits with the status of SIGINT after a plain KeyboardInterrupt
+    that passed through `exec`, which the standard library uses to make data classes, even if it was caught.
     """
-    received: list[int] = []
-    last = 0.0
 
-    def interrupt(number: int, frame: object) -> None:
-        nonlocal last
-        received.append(number)
-        if len(received) == 1 or time.monotonic() - last > SHUTDOWN_SECONDS:
-            last = time.monotonic()
-            raise KeyboardInterrupt
 
-    _handle_signals(interrupt)
-    return received
+class _Signals:
+    """Lets signals end this process in the same way as Ctrl-C, and those that follow at once not disturb its end."""
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self._last = -math.inf
+        self._is_running = True
+
+    def start(self) -> None:
+        """Handle signals from now on."""
+        _handle_signals(self._interrupt)
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        self.received.append(number)
+        if self._is_running and time.monotonic() - self._last > SHUTDOWN_SECONDS:
+            self._last = time.monotonic()
+            raise _Interrupt
+
+    def stop(self) -> None:
+        """Let signals interrupt nothing more."""
+        self._is_running = False
 
 
 def _handle_signals(handler: Callable[[int, object], object] | signal.Handlers) -> None:
@@ -93,12 +103,15 @@ def main() -> None:
     """Run the command `peekbench` and end the process."""
     protect_streams()
     atexit.register(_handle_signals, signal.SIG_IGN)  # the interpreter restores other handlers before it ends
-    received = _interrupt_on_signals()
+    signals = _Signals()
     try:
+        signals.start()
         status = output.exit_status(run_command())
+        signals.stop()
     except KeyboardInterrupt:
         status = output.INTERRUPTED
-    if status == output.INTERRUPTED and received:
-        status = 128 + received[0]
+        signals.stop()
+    if status == output.INTERRUPTED and signals.received:
+        status = 128 + signals.received[0]
     _handle_signals(lambda *_: os._exit(status))  # the command has ended; what is left can take long, such as threads
     sys.exit(status)
