@@ -60,9 +60,12 @@ from peekbench import (
     Task,
     hookimpl,
 )
+from peekbench.figures import Forest, Interval
+from peekbench.plugins import AuditEntry
 
 LONG = 5_000_000  # characters of long texts
 
+MARKS = Analysis("marks", figures=(Forest("Marks", (("all", (Interval("a", 0.1, 0.0, 0.2),)),)),))
 UNIFORM = Predictor(lambda inputs: np.full((len(inputs), 2), 0.5))
 Behavior = Callable[[], object]
 TOGETHER: dict[str, Behavior] = {}
@@ -251,7 +254,13 @@ def steady(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Ste
     return Predictor(lambda inputs: np.stack([shares[len(text) % 100] for text in inputs]))
 
 
-def texts(*, options: Options, folders: Folders) -> Dataset:
+class Texts(Options):
+    """Options of the data source `texts`."""
+
+    revision: int = 0
+
+
+def texts(*, options: Texts, folders: Folders) -> Dataset:
     """Return short texts in two classes."""
     return Dataset([f"text {'x' * row} {row}" for row in range(120)], [row % 2 for row in range(120)], ("a", "b"))
 
@@ -259,7 +268,12 @@ def texts(*, options: Options, folders: Folders) -> Dataset:
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry]:
     """Register the data source."""
-    return [DataSourceEntry(name="texts", load=texts, summary="short texts")]
+    return [
+        DataSourceEntry(
+            name="texts", options=Texts, load=texts, summary="short texts",
+            pin=lambda options, folders: {"revision": 7},
+        )
+    ]  # fmt: skip
 
 
 @hookimpl
@@ -274,4 +288,13 @@ def peekbench_methods() -> list[MethodEntry]:
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
     """Register the analysis."""
-    return [AnalyzerEntry(name="none", analyze=lambda results, options: Analysis("none"), summary="no tables")]
+    return [
+        AnalyzerEntry(name="none", analyze=lambda results, options: Analysis("none"), summary="no tables"),
+        AnalyzerEntry(name="marks", analyze=lambda results, options: MARKS, summary="a figure"),
+    ]
+
+
+@hookimpl
+def peekbench_audits() -> list[AuditEntry]:
+    """Register the audit."""
+    return [AuditEntry(name="none", audit=lambda tasks, options, context: Analysis("none"), summary="no tables")]

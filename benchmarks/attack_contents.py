@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
 from peekbench.store.writer import Store
 
@@ -46,7 +47,12 @@ def differences(path: Path, expected: dict[str, Any]) -> list[str]:
 
 def finished_trials(path: Path) -> set[Trial]:
     """Return the finished trials of a store, which may be missing or still empty."""
-    if not path.exists() or not path.stat().st_size:
+    if not path.is_file() or not path.stat().st_size:
         return set()
-    with Store.open(path) as store:
-        return store.done()
+    try:
+        with Store.open(path) as store:
+            return store.done()
+    except StoreError as error:
+        if "still empty" in str(error):
+            return set()
+        raise

@@ -29,9 +29,9 @@ from attack_runs import (
     finish,
     left_files,
     left_processes,
+    prepare,
     start,
     workers_of,
-    write_spec,
 )
 from attack_tally import Budget, Tally
 
@@ -65,7 +65,7 @@ class Run:
 
     def prepare(self) -> None:
         options = [{"salt": salt, "seconds": 0.003, "log": "log"} for salt in range(METHODS)]
-        write_spec(
+        prepare(
             self.folder,
             methods=[{"use": "attack.steady", "name": f"steady-{each['salt']}", "options": each} for each in options],
             design={"num_train": 10, "num_test": 20, "num_subsamples": SUBSAMPLES},

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 from attack_behaviors import ALONE, TOGETHER
-from attack_runs import REPORT, STORE, errors, finish, left_processes, start, workers_of, write_spec
+from attack_runs import REPORT, STORE, errors, finish, left_processes, prepare, start, workers_of
 from attack_tally import Budget, Tally
 
 from peekbench.results import load_results
@@ -53,7 +53,7 @@ def attack(folder: Path, behaviors: list[str]) -> Attacked:
     """Run behaviors in one run in a folder, and examine what is left."""
     methods = [{"use": "attack.behave", "name": f"b{n}", "options": {"behavior": b}} for n, b in enumerate(behaviors)]
     executor = {"use": "local", "options": {"retries": 1}}
-    write_spec(folder, methods=["attack.steady", *methods], executor=executor)
+    prepare(folder, methods=["attack.steady", *methods], executor=executor)
     process = start(folder)
     if STOPS in behaviors:
         _continue_after_heartbeat(folder, process)

@@ -6,12 +6,15 @@ The runs use `attack_behaviors` as an installed plugin, in a distribution that e
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -24,13 +27,23 @@ STORE = Path("runs", f"{NAME}.sqlite")
 REPORT = Path("reports", NAME)
 EXPECTED = (f"{NAME}.yaml", f"{NAME}.lock", "plugin", "runs", "reports", "cache", "log", "out.txt", "err.txt")
 """What may lie in the folder of a run."""
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 COMPANIONS = ("-wal", "-shm", ".lock")
 """Endings of the files beside a store."""
 
 
-def write_spec(folder: Path, **parts: Any) -> None:
-    """Write a spec and install the plugin in a new folder."""
+def prepare(folder: Path, **parts: Any) -> None:
+    """Make the folder of a run with its spec and with the plugin."""
     folder.mkdir(parents=True)
+    write_spec(folder / f"{NAME}.yaml", **parts)
+    distribution = folder / "plugin" / "peekbench_attack-1.0.dist-info"
+    distribution.mkdir(parents=True)
+    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: peekbench-attack\nVersion: 1.0\n")
+    (distribution / "entry_points.txt").write_text("[peekbench]\nattack = attack_behaviors\n")
+
+
+def write_spec(path: Path, **parts: Any) -> None:
+    """Write a small spec; keyword arguments replace its parts."""
     spec = {
         "name": NAME,
         "tasks": ["attack.texts"],
@@ -40,11 +53,8 @@ def write_spec(folder: Path, **parts: Any) -> None:
         "report": {"formats": ["text"]},
         **parts,
     }
-    (folder / f"{NAME}.yaml").write_text(yaml.safe_dump(spec))
-    distribution = folder / "plugin" / "peekbench_attack-1.0.dist-info"
-    distribution.mkdir(parents=True)
-    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: peekbench-attack\nVersion: 1.0\n")
-    (distribution / "entry_points.txt").write_text("[peekbench]\nattack = attack_behaviors\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(spec))
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -54,13 +64,39 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **own}
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a command in a folder; its output goes into `out.txt` and `err.txt`."""
-    with (folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
+def start(
+    folder: Path,
+    *arguments: str,
+    stdout: Path | None = None,
+    max_file_size: int | None = None,
+    variables: Mapping[str, str] = NO_VARIABLES,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a folder.
+
+    Parameters
+    ----------
+    folder
+        Folder of the command. Its output goes into `out.txt` and `err.txt` there.
+    *arguments
+        Command and options; by default, the spec is run.
+    stdout
+        File for the standard output instead of `out.txt`.
+    max_file_size
+        Size in bytes that no file may exceed.
+    variables
+        Environment variables.
+    """
+
+    def set_up() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells ignore it for commands in the background
+        if max_file_size is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, max_file_size))
+
+    with (stdout or folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
         return subprocess.Popen(
             [sys.executable, "-m", "peekbench", *(arguments or ("run", f"{NAME}.yaml"))],
-            cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True,
+            cwd=folder, env={**environment(folder), **variables}, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            start_new_session=True, preexec_fn=set_up,
         )  # fmt: skip
 
 
