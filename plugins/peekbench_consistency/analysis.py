@@ -54,7 +54,7 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     """
     table = make_wide(results)
     level = options.level / FAMILIES
-    findings, size_tables = _run_quick_checks(table, results, options)
+    findings, size_tables = _run_quick_checks(table, options)
     findings = _sort([*findings, *find_shifted_rows(table, level)])
     return Analysis(
         "consistency",
@@ -78,13 +78,11 @@ def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
     Analysis
         A warning for each kind of error or warning.
     """
-    findings, _ = _run_quick_checks(make_wide(results), results, Consistency())
+    findings, _ = _run_quick_checks(make_wide(results), Consistency())
     return Analysis("consistency.quick", warnings=summarize(_sort(findings)))
 
 
-def _run_quick_checks(
-    table: WideTable, results: pd.DataFrame, options: Consistency
-) -> tuple[list[Finding], list[Table]]:
+def _run_quick_checks(table: WideTable, options: Consistency) -> tuple[list[Finding], list[Table]]:
     level = options.level / FAMILIES
     findings: list[Finding] = find_unexpected_controls(table, level)
     size_tables: list[Table] = []
@@ -95,7 +93,7 @@ def _run_quick_checks(
         *find_copied_blocks(table),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
-        *find_unexpected_counts(table, results, level),
+        *find_unexpected_counts(table, level),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from peekbench.formatting import format_signed
@@ -66,7 +67,12 @@ def make_wide(results: pd.DataFrame) -> WideTable:
     WideTable
         The same scores; missing sizes are `UNKNOWN`.
     """
-    wide = pair_arms(results).join(pair_arms(results, "majority").bfill(axis=1).iloc[:, 0].rename("majority"))
+    wide = pair_arms(results)
+    known = results[results["majority"].notna()]
+    if known["arm"].nunique() > 1:  # the share of a trial; one arm is enough if it has all of them
+        first = known[known["arm"] == known["arm"].iloc[0]]
+        known = first if len(first) == len(wide) else known
+    wide["majority"] = pair_arms(known, "majority").bfill(axis=1).iloc[:, 0] if len(known) else np.nan
     wide = wide.reset_index()
     wide["control"] = wide["method"].map(results.drop_duplicates("method").set_index("method")["control"])
     return WideTable(

@@ -67,7 +67,7 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
     return findings
 
 
-def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float) -> list[Finding]:
+def find_unexpected_counts(table: WideTable, level: float) -> list[Finding]:
     """Find accuracies that are not multiples of 1/num_test, or whose counts have a common divisor.
 
     If counts were multiples of g by chance, each distinct count would be one with probability 1/g. Holm's adjustment
@@ -76,9 +76,7 @@ def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float
     Parameters
     ----------
     table
-        The results in wide form.
-    results
-        The same results in long form.
+        The results.
     level
         Level of the adjusted tests.
 
@@ -91,23 +89,25 @@ def find_unexpected_counts(table: WideTable, results: pd.DataFrame, level: float
         return []
     findings = []
     divisors: list[tuple[dict[str, Any], int, float]] = []
-    for key, group in results.groupby(list(CONFIGURATION), sort=False, dropna=False):
+    for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
         values = as_mapping(key, CONFIGURATION)
-        exact = group["score"].to_numpy() * float(values["num_test"])
+        scores = group[list(table.arms)].to_numpy(dtype="float64")
+        exact = scores * float(values["num_test"])
         is_fractional = np.abs(exact - np.rint(exact)) > ROUNDING
-        if is_fractional.any():
+        is_affected = pd.Series(is_fractional.any(axis=1), index=group.index)
+        if is_affected.any():
             findings.append(
                 Finding(
                     "warning",
                     "accuracies are not multiples of 1/num_test",
                     table.locate(**values),
-                    f"{is_fractional.sum()} of {len(is_fractional)} scores, the first "
-                    f"{group['score'].to_numpy()[is_fractional][0]:g} with num_test {values['num_test']}; "
-                    f"{join_names(list(group['task'][is_fractional].unique()))}",
+                    f"{is_fractional.sum()} of {is_fractional.size} scores, the first "
+                    f"{scores[is_fractional][0]:g} with num_test {values['num_test']}; "
+                    f"{join_names(list(group[is_affected]['task'].unique()))}",
                     "if they are rounded, provide all digits or num_correct; otherwise num_test is wrong",
                 )
             )
-        counts = set(np.rint(exact).astype(int).tolist())
+        counts = np.unique(np.rint(exact[~np.isnan(exact)]).astype(int)).tolist()
         divisor = gcd(*counts)
         p = min(1.0, float(max(divisor, 1)) ** -(len(counts) - 1.0)) if divisor > 1 else 1.0
         divisors.append((values, divisor, p))

@@ -22,7 +22,7 @@ STANDARD_ERRORS = 2.0  # above guessing, for a base arm that has learned somethi
 
 
 def check_results(results: pd.DataFrame, analyses: Sequence[Analysis] = ()) -> tuple[Analysis, ...]:
-    """Run the default analysis with the role 'check' on complete trials.
+    """Run the default analysis with the role 'check', without incomplete trials.
 
     Parameters
     ----------
@@ -38,8 +38,9 @@ def check_results(results: pd.DataFrame, analyses: Sequence[Analysis] = ()) -> t
     """
     is_judged = any(verdict.control for analysis in analyses for verdict in analysis.verdicts)
     checked = without_controls(results) if is_judged else results
-    complete = drop_incomplete(checked)
-    return () if complete.empty else (ask(find_analysis("check"), complete),)
+    if checked["arm"].value_counts().nunique() > 1:
+        checked = drop_incomplete(checked)
+    return () if checked.empty else (ask(find_analysis("check"), checked),)
 
 
 def doubt_run(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from peekbench.records.analysis import Table
 from peekbench.report.document import Report
-from peekbench.report.render.markdown import escape, fenced, table_lines, verdict_line
+from peekbench.report.render.markdown import escape, fenced, table_lines, verdict_line, warning_line
 from peekbench.report.render.per_method import MethodPart, describe_design, parts_by_method, row_as_facts
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.verdict_texts import lead_verdicts
@@ -47,6 +47,8 @@ def _lines(part: MethodPart, report: Report) -> Iterator[str]:
     yield f"- experiment: {escape(report.name)}, {escape(report.headline)}"
     if part.failures:
         yield f"- **{len(part.failures):,} trials of this method failed**"
+    for warning in _select_warnings(facts.name, report):
+        yield from ("", warning_line(warning))
     if part.verdicts:
         yield from ("", "## Does it score higher if its unlabeled text comes from the test set?", "")
         yield from map(verdict_line, lead_verdicts(part.verdicts))
@@ -62,6 +64,14 @@ def _lines(part: MethodPart, report: Report) -> Iterator[str]:
     if report.command:
         yield from ("", "To reproduce this report:", "")
         yield from fenced([report.command], "sh")
+
+
+def _select_warnings(method: str, report: Report) -> Iterator[str]:
+    """Yield the warnings that name this method, or no method."""
+    others = [facts.name for facts in report.methods if facts.name != method]
+    for warning in report.warnings:
+        if method in warning or not any(name in warning for name in others):
+            yield warning
 
 
 def _row_as_list(table: Table) -> Iterator[str]:

@@ -43,7 +43,7 @@ def render_markdown(report: Report, pictures: str = "") -> str:
 def _lines(report: Report, pictures: str) -> Iterator[str]:
     yield from (f"# {escape(report.name)}", "", escape(report.headline))
     for warning in report.warnings:
-        yield from ("", f"> **Warning:** {escape(' '.join(warning.split()))}")
+        yield from ("", warning_line(warning))
     for heading, verdicts in verdict_sections(report.verdicts):
         yield from ("", f"## {heading}", "")
         yield from map(verdict_line, verdicts)
@@ -82,6 +82,11 @@ def _failure_lines(report: Report) -> Iterator[str]:
         yield from ("", "</details>")
     if len(report.failures) > MAX_TRACEBACKS:
         yield from ("", f"{len(report.failures) - MAX_TRACEBACKS:,} more are in report.json.")
+
+
+def warning_line(warning: str) -> str:
+    """Return a quoted paragraph with a warning."""
+    return f"> **Warning:** {escape(' '.join(warning.split()))}"
 
 
 def verdict_line(verdict: Verdict) -> str:
