@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 500  # characters of the first failure
 MIN_TRIALS = 10  # trials before the first estimate of the remaining time
-MIN_SECONDS = 1.0  # after the first trial, before the first estimate
+MIN_SECONDS = 3.0  # after the first trial, before the first estimate
 
 Kind: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test of a trial, on which its duration depends most."""
