@@ -98,7 +98,8 @@ def analyze(
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
     effects = run_analyses(results, chosen, allow_incomplete=allow_incomplete, planned=planned)
     source = Path("standard input") if is_input else path
-    report = replace(report_of_table(source, results, effects, name=name, columns=table.columns), command=command)
+    report = report_of_table(source, results, effects, name=name, columns=table.columns)
+    report = replace(report, command=command, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)

@@ -198,11 +198,15 @@ def test_the_report_of_a_run_replaces_only_those_of_runs(tmp_path: Path) -> None
         check_same_report(run, tmp_path)
 
 
-def test_the_formats_identify_a_report_without_json(tmp_path: Path) -> None:
-    markdown = Report("name", "headline", formats=("markdown",))
+def test_formats_and_command_identify_a_report_without_json(tmp_path: Path) -> None:
+    command = "peekbench analyze 'a <b>.csv' --ignore " + "long_name," * 30
+    markdown = Report(
+        "name", "headline", formats=("markdown", "html", "text"), command=command, provenance={"command": command}
+    )
     write_report(markdown, tmp_path)
     check_same_report(markdown, tmp_path)
-    for other in (Report("name", "headline"), Report("name", "headline", formats=("text",))):
+    other_command = replace(markdown, command="peekbench analyze other.csv")
+    for other in (Report("name", "headline"), Report("name", "headline", formats=("text",)), other_command):
         with pytest.raises(PeekbenchError, match="another report"):
             check_same_report(other, tmp_path)
     (tmp_path / "report.json").write_text("[]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -127,11 +128,15 @@ def check_same_report(report: Report, folder: Path) -> None:
     Raises
     ------
     PeekbenchError
-        If it has: reports with a JSON file tell by their command, others by their formats. The report of a run replaces
-        only reports of runs.
+        If it has: reports tell by their command, which is in the JSON file, or else in the text of each file. The
+        report of a run replaces only reports of runs.
     """
     present = {name for name, file in NAMES.items() if (folder / file).exists()}
-    if not present or ("json" not in report.formats and present <= set(report.formats)):
+    is_run_report = "spec" in report.details
+    if "json" not in report.formats and present <= set(report.formats):
+        if is_run_report or all(_mentions(folder / NAMES[name], report.command) for name in present):
+            return
+    elif not present:
         return
     command, is_run = None, "json" not in present
     try:
@@ -139,10 +144,16 @@ def check_same_report(report: Report, folder: Path) -> None:
         command, is_run = content.get("command", ""), "spec" in content
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
-    if is_run if "spec" in report.details else command == report.command:
+    if is_run if is_run_report else command == report.command:
         return
     other = f"the report of `{command}`" if command else "another report"
     raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
+
+
+def _mentions(file: Path, command: str) -> bool:
+    """Return whether a report contains a command, whatever its format wraps and escapes."""
+    text = html.unescape(file.read_text(encoding="utf-8", errors="replace"))
+    return re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
