@@ -117,8 +117,9 @@ def plan(
     tasks = describe_tasks(experiment)
     num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
+    at_most = "at most " if experiment.design.stop else ""
     echo(
-        f"{experiment.name}: {pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
+        f"{experiment.name}: {at_most}{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
         f"{size.bytes / 1e6:,.0f} MB of disk"
     )
     for line in describe_splits(experiment):

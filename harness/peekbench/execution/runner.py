@@ -72,18 +72,12 @@ def run(
     keep_going: bool = False,
     take_look: TakeLook | None = None,
 ) -> RunSummary:
-    """Run the trials of a spec that its store does not have yet.
+    """Run the trials of a spec that its store does not have yet, up to the planned look at which the run stops.
 
     Parameters
     ----------
-    spec
-        The spec, for example from `peekbench.load_spec`.
-    store
-        The SQLite file; `runs/<name>.sqlite` by default.
-    progress
-        Receives the progress of the run.
-    keep_going
-        Try all trials of a method, even if its first ten fail in the same way.
+    spec, store, progress, keep_going
+        As for `peekbench.run`, which also describes the errors.
     take_look
         Analyzes the results at planned looks; `peekbench.run` passes it. Without it, the run goes on to its maximum.
 
@@ -91,17 +85,6 @@ def run(
     -------
     RunSummary
         The store and the numbers of trials.
-
-    Raises
-    ------
-    DataError
-        Before any trial, if data are unavailable or too small. Also if data change during the run.
-    PluginError
-        Before any trial, if a method does not support a task.
-    StoreError
-        Before any trial, if the store belongs to another experiment. Also if the store cannot be written later.
-    KeyboardInterrupt
-        On Ctrl-C. Finished trials are stored.
     """
     progress = progress or NullProgress()
     forget()

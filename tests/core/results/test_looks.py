@@ -16,6 +16,7 @@ from peekbench.records import Looks
 from peekbench.report import report_of_ranking, report_of_run
 from peekbench.results import load_results
 from peekbench.results.looks import look_at
+from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
@@ -139,6 +140,26 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     assert look_at(store, results) == Looks()
     run(make_spec(**design_of(5)))
     assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
+
+
+class AnalyzeOnce(NullProgress):
+    """Analyzes the results after the first trials of a run."""
+
+    is_done = False
+
+    def advance(self, outcome: Outcome) -> None:
+        if not self.is_done:
+            self.is_done = True
+            analyze("runs/small.sqlite", ["permutation"], allow_incomplete=True)
+
+
+def test_a_look_during_a_run_is_recorded_and_does_not_disturb_it(make_spec: MakeSpec) -> None:
+    summary = run(make_spec(), progress=AnalyzeOnce())
+    assert (summary.finished, summary.failed) == (12, 0)
+    assert check_store(summary.store).problems == ()
+    with Store.open(summary.store) as store:
+        (look,) = store.looks()
+    assert sum(count for *_, count in look["planned"]) == 12
 
 
 def test_looks_at_a_store_that_cannot_be_written_are_not_recorded(make_spec: MakeSpec) -> None:
