@@ -5,18 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
-from peekbench.execution.runner import RunSummary, run
+from peekbench.execution.runner import run
 from peekbench.execution.work_queue import FIRST_TRIALS, WorkQueue
 from peekbench.plugins.protocols import Outcome
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
-from peekbench.spec.experiment import ExperimentSpec, load_spec
+from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
 NUM_DRAWS = 25
@@ -87,28 +85,6 @@ def test_all_trials_are_tried_on_request_and_if_there_are_few() -> None:
         assert queue.stopped == {}
 
 
-@pytest.fixture
-def run_spec(make_raw: Callable[..., dict[str, Any]]) -> Callable[..., RunSummary]:
-    def start(keep_going: bool = False, **executor: Any) -> RunSummary:
-        methods = ["toy.constant", {"use": "toy.faulty", "options": {"message": "row 5 is bad"}}]
-        design = {"num_train": 12, "num_test": 30, "num_subsamples": 8}
-        raw = make_raw(methods=methods, design=design, executor={"use": "local", "options": executor})
-        Path("small.yaml").write_text(yaml.safe_dump(raw))
-        Path("small.sqlite").unlink(missing_ok=True)
-        return run(load_spec("small.yaml"), store="small.sqlite", keep_going=keep_going)
-
-    return start
-
-
-def test_a_run_stops_a_method_and_tries_the_others(run_spec: Callable[..., RunSummary]) -> None:
-    summary = run_spec(in_process=True)
-    assert (summary.finished, summary.failed, summary.stopped) == (16, 10, {"toy.faulty": 6})
-    with Store.open("small.sqlite") as store:
-        first = [failure.trial for failure in store.failures()]
-    assert {trial.draw.subsample for trial in first} == set(range(5)), "the first ten of two tasks"
-    assert run_spec(keep_going=True, in_process=True).failed == 16
-
-
 def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callable[..., ExperimentSpec]) -> None:
     spec = make_spec(
         tasks=["toy.words"],
@@ -125,7 +101,14 @@ def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callabl
 
 
 @pytest.mark.slow
-def test_worker_processes_stop_the_same_trials(run_spec: Callable[..., RunSummary]) -> None:
-    assert run_spec(workers=3).stopped == {"toy.faulty": 6}
+def test_worker_processes_try_the_same_trials(make_spec: Callable[..., ExperimentSpec]) -> None:
+    spec = make_spec(
+        methods=["toy.constant", {"use": "toy.faulty", "options": {"message": "row 5 is bad"}}],
+        design={"num_train": 12, "num_test": 30, "num_subsamples": 8},
+        executor={"use": "local", "options": {"workers": 3}},
+    )
+    summary = run(spec, store="small.sqlite")
+    assert (summary.finished, summary.failed, summary.stopped) == (16, 10, {"toy.faulty": 6})
     with Store.open("small.sqlite") as store:
-        assert {failure.trial.draw.subsample for failure in store.failures()} == set(range(5))
+        failed = [failure.trial for failure in store.failures()]
+    assert {trial.draw.subsample for trial in failed} == set(range(5)), "the first ten of two tasks"
