@@ -1,8 +1,9 @@
 """Measure wrong verdicts and power if 20 methods are judged together. Assert nothing.
 
-Data sets: five tasks and 20 subsamples of the published accuracies at m=100 (FOLDER/few_shot), drawn again for each
-method. Arms are swapped at random, so that no method has a bias; then one method gets a bias of the size that a single
-method's t test detects with 80% power, and of 1.4 times that size. Standard errors are in parentheses.
+Data sets, for two models and two test sizes: five tasks and 20 subsamples of the published accuracies at m=100
+(FOLDER/few_shot), drawn again for each method. Arms are swapped at random, so that no method has a bias; then one
+method gets a bias of the size that a single method's t test detects with 80% power, and of 1.4 times that size.
+Standard errors are in parentheses.
 
     python benchmarks/families.py FOLDER [--repeats 1000] [--methods 20] [--seed 0]
 """
@@ -22,6 +23,7 @@ from peekbench_summary.significance_tests import count_biased_tasks
 
 NUM_TASKS, NUM_SUBSAMPLES = 5, 20
 DETECTED = float(norm.ppf(1 - ALPHA / 2) + norm.ppf(0.8))  # standard errors of a bias found with 80% power
+SOURCES = ("bert, n=50", "bert, n=500", "gpt2, n=50", "gpt2, n=500")
 SIZES = (1.0, 1.4)  # of the planted bias, relative to the detectable one
 
 
@@ -67,12 +69,13 @@ def main() -> None:
     parser.add_argument("--methods", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    rng = np.random.default_rng(arguments.seed)
     powers = " | ".join(f"{name}, {size:g} x" for size in SIZES for name in ("power alone", "power in the family"))
     print(f"| source | any biased, unadjusted | any biased, adjusted | any single task | {powers} |")
     print("|---" * (4 + 2 * len(SIZES)) + "|")
-    for name, source in load_sources(arguments.folder).items():
-        cells = measure(source, arguments.methods, arguments.repeats, rng)
+    sources = load_sources(arguments.folder)
+    for number, name in enumerate(SOURCES):
+        rng = np.random.default_rng([arguments.seed, number])
+        cells = measure(sources[name], arguments.methods, arguments.repeats, rng)
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

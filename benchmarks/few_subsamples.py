@@ -3,8 +3,8 @@
 Data sets: the published accuracies at m=100 (FOLDER/few_shot) of one model and test size, from which tasks and
 subsamples are drawn and whose arms are swapped at random, so that there is no bias; and simulated stable methods, whose
 answers differ between the arms on two of 200 texts on average. For 'equivalent', a bias of one point, twice the region,
-is planted. For ties, four methods have scores drawn from the same distribution. Each cell is the mean over the nine sources and
-the largest of them. With 1,000 data sets for each source, their standard errors near 5% are 0.2 and 0.7 points.
+is planted. For ties, four methods have scores drawn from the same distribution. Each cell is the mean over the nine
+sources and the largest of them. With 1,000 data sets for each source, standard errors near 5% are 0.2 and 0.7 points.
 
     python benchmarks/few_subsamples.py FOLDER [--repeats 1000] [--seed 0]
 """

@@ -112,7 +112,8 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
 
     The interval has the coverage that controls the false coverage rate among the configurations with the same verdict:
     that of `levels.outside` for 'equivalent' and that of `levels.zero` for 'biased'. An inconclusive configuration gets
-    the wider of the two, which neither excludes zero nor is inside the region.
+    the wider of the two, which neither excludes zero nor is inside the region. An interval contains zero unless a bias
+    of zero is rejected.
 
     Parameters
     ----------
@@ -123,7 +124,9 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
     """
     bias, region = evidence.bias, evidence.bias.region.half_width
     if evidence.p_outside <= levels.outside:
-        return Conclusion("equivalent", bias.estimate(levels.outside), levels.outside)
+        estimate = bias.estimate(levels.outside)
+        is_nonzero = evidence.p_zero <= levels.zero
+        return Conclusion("equivalent", estimate if is_nonzero else estimate.with_zero(), levels.outside)
     if evidence.p_zero <= levels.zero:
         estimate = bias.estimate(levels.zero)
         return Conclusion(decide(estimate.low, estimate.high, region), estimate, levels.zero)

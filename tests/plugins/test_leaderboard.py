@@ -86,6 +86,17 @@ def test_ties_are_paired_by_subsample() -> None:
     assert {row["tie"] for row in find_rows(rank(disjoint), "Leaderboard")} == {"a"}
 
 
+@pytest.mark.parametrize("shift", [0, 100])
+def test_few_subsamples_cannot_split_methods(shift: int) -> None:
+    """With three subsamples, no permutation of scores is unlikely, however large and equal the difference is."""
+    scores = {"task": "a", "subsample": range(3), "num_test": 100, "base": 0.5}
+    better = pd.DataFrame({**scores, "method": "better", "extra": 0.8, "test": 0.8})
+    worse = pd.DataFrame({**scores, "method": "worse", "extra": 0.6, "test": 0.6})
+    worse["subsample"] += shift  # independent subsamples
+    few = tidy(pd.concat([better, worse]), "three subsamples")
+    assert {row["tie"] for row in find_rows(rank(few), "Leaderboard")} == {"a"}
+
+
 @pytest.mark.slow
 def test_equal_methods_seldom_differ() -> None:
     """The error rate applies to all pairs together."""
