@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ for use, options in json.loads(sys.argv[1]):
     try:
         dataset = load_dataset(use, options)
         result = {"texts": list(dataset.inputs), "labels": list(map(int, dataset.labels)),
-                "names": dataset.class_names, "fingerprint": dataset.fingerprint, **dataset.details}
+                "names": dataset.class_names, "splits": dataset.splits,
+                "fingerprint": dataset.fingerprint, **dataset.details}
     except PeekbenchError as error:
         result = {"error": str(error)}
     print(json.dumps(result))
@@ -93,15 +95,21 @@ def test_offline_loading_uses_the_cache_or_reports_missing_data(hub: LoopbackHub
     for task in ("trec", "limit", "emo"):
         write_repository(task, hub.folder)
         serve_pinned(hub, task)
-    online = load(hub, tmp_path, "hf.trec", "hf.limit")
+    test_split = replace(LAYOUTS["trec"], files=("default/test/0000.parquet",), stray=())
+    write_repository("trec", hub.folder, layout=test_split)
+    serve_pinned(hub, "trec")
+    uses = "hf.trec", "hf.limit", ("hf.trec", {"splits": "official"})
+    online = load(hub, tmp_path, *uses)
+    assert online[2]["splits"] == ["train"] * ROWS + ["test"] * ROWS
+    assert online[2]["revision"] == online[0]["revision"]
     hub.stop()
     for _ in range(2):
         started = time.monotonic()
-        offline = load(hub, tmp_path, "hf.trec", "hf.limit", "hf.emo", HF_HUB_OFFLINE="1")
+        offline = load(hub, tmp_path, *uses, "hf.emo", HF_HUB_OFFLINE="1")
         assert time.monotonic() - started < 15
-        assert offline[:2] == online
-        assert "hf.emo: emo-train.arrow in the dataset repository aladar/emo, main: not in this" in offline[2]["error"]
-        assert "HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC`" in offline[2]["error"]
+        assert offline[:3] == online
+        assert "hf.emo: emo-train.arrow in the dataset repository aladar/emo, main: not in this" in offline[3]["error"]
+        assert "HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC`" in offline[3]["error"]
         for path in (tmp_path / "cache" / "hf").glob("*.arrow"):  # the second round uses the client's cache
             path.unlink()
     shutil.rmtree(tmp_path / "hf")
