@@ -82,7 +82,11 @@ def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> Non
     }
     designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
     (warning,) = doubt_run(designs, tasks, {}, results)
-    assert "better than guessing: lsa in hard 30.0% (guessing: 33.3%). " in warning
+    assert "better than guessing: lsa in hard: 30.0% (guessing: 33.3%). " in warning
+    larger = scores.assign(num_test=100)
+    sizes = tidy(pd.concat([scores, larger]).assign(extra=0.6, test=0.6), "scores")
+    (warning,) = doubt_run(designs, tasks, {}, sizes)
+    assert "lsa in hard, num_test 50: 30.0%" in warning
     two_classes = {task: {**facts, "class_names": ["a", "b"]} for task, facts in tasks.items()}
     (warning,) = doubt_run(designs, two_classes, {}, results)
-    assert "lsa in hard 30.0% (guessing: 50.0%), lsa in easy 50.0% (guessing: 50.0%)" in warning
+    assert "lsa in hard: 30.0% (guessing: 50.0%); lsa in easy: 50.0% (guessing: 50.0%)" in warning

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peekbench.data.doubts import MAX_LISTED, doubt_design, measured_overlaps
-from peekbench.formatting import pluralize
 from peekbench.records.analysis import Analysis
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
@@ -80,13 +79,16 @@ def _doubt_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any
     poor = scores[scores["excess"] <= STANDARD_ERRORS * np.sqrt(variance)].sort_values("excess")
     if poor.empty:
         return
-    named = [
-        f"{row.method} in {row.task} {row.mean:.1%} (guessing: {row.chance:.1%})"
-        for row in poor.head(MAX_LISTED).itertuples()
-    ]
+    varying = [size for size in ("num_train", "num_test") if scores[size].nunique() > 1]
+    named = [_describe_base_arm(row, varying) for row in poor.head(MAX_LISTED).to_dict("records")]
     rest = len(poor) - len(named)
     yield (
-        f"Base arms that are not clearly better than guessing: {', '.join(named)}"
-        + (f" and {pluralize(rest, 'more')}" if rest else "")
+        f"Base arms that are not clearly better than guessing: {'; '.join(named)}"
+        + (f" and {rest} more" if rest else "")
         + ". They have learned little, so their boost says little: increase num_train, or check the method and labels"
     )
+
+
+def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
+    place = ", ".join([row["task"], *(f"{size} {row[size]}" for size in sizes)])
+    return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
