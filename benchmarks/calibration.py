@@ -30,6 +30,7 @@ from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP, fit_differences
 from peekbench_bayes.gaussian import State, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
+from peekbench_bayes.scores import region_of
 from peekbench_bayes.summaries import interval_ends
 
 BATCH_SIZE = 50  # repeats fitted together; their arrays fit into the cache of a processor
@@ -76,7 +77,7 @@ def measure_averages(arms: PairedArms, bias: float, options: Hierarchical, num_r
         parts.append(np.stack([np.quantile(np.array(draws), quantiles, axis=0) for draws in (these, others)]))
     limits = np.concatenate(parts, axis=2)  # (these or other tasks, quantiles, repeats)
     covered = [(low <= bias) & (bias <= high) for ends in limits for low, high in (ends[:2], ends[2:])]
-    decisions = [decide(low, high, options.region) for low, high in limits[0, 2:].T.tolist()]
+    decisions = [decide(low, high, region_of(options)) for low, high in limits[0, 2:].T.tolist()]
     kinds = Counter(decision.split()[0] for decision in decisions)
     return [*(float(each.mean()) for each in covered), kinds["biased"] / num_repeats, kinds["equivalent"] / num_repeats]
 

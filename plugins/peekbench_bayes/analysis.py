@@ -15,6 +15,7 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
+from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
@@ -22,6 +23,7 @@ from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.netcdf import save_posterior
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Posterior
+from peekbench_bayes.scores import region_of, words_of
 from peekbench_bayes.summaries import summarize
 from peekbench_bayes.verdict import judge
 
@@ -56,14 +58,16 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     Raises
     ------
     SpecError
-        If options contradict each other, or the engine bambi is not installed.
+        If options contradict each other, the results lack the score, or the engine bambi is not installed.
     """
+    results = select_score(results, options.score, "bayes.hierarchical")
     columns, splits = split_results(results, options.effects)
     fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
     first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in first_engine if fit[0].effect == "bias"]
     is_accuracy = all(arms.num_test for arms in splits)
     unit = difference_unit(is_accuracy)
+    region, words = region_of(options), words_of(options, is_accuracy=is_accuracy)
     return Analysis(
         "hierarchical",
         tables=(
@@ -73,10 +77,10 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
             _check_table(columns, fits),
         ),
         figures=(
-            *forest(biases, options.preset, options.level, options.region, unit),
-            *posteriors(first_engine, options.preset, options.level, options.region, unit),
+            *forest(biases, options.preset, options.level, region, unit),
+            *posteriors(first_engine, options.preset, options.level, region, unit),
         ),
-        verdicts=tuple(judge(*fit, level=options.verdict_level, region=options.region) for fit in biases),
+        verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, words=words) for fit in biases),
         warnings=tuple(_warnings(fits)),
         attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )

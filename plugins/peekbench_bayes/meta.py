@@ -11,9 +11,11 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import difference_unit, pluralize, spread_unit
 from peekbench.records import Cell, FloatArray
+from peekbench.results import select_score
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.options import Meta
+from peekbench_bayes.scores import region_of
 from peekbench_bayes.slices import SliceEffects, draw_slices, fit_count_slices, fit_difference_slices
 from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends
 
@@ -38,8 +40,8 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
     DataError
         If the preset is binomial and the scores are not accuracies of a known number of texts.
     """
-    keys, splits = split_results(results, options.effects)
-    region = options.region_limit
+    keys, splits = split_results(select_score(results, options.score, "bayes.meta"), options.effects)
+    region = region_of(options)
     means: list[tuple[Cell, ...]] = []
     conclusions: list[tuple[Cell, ...]] = []
     distributions: list[tuple[PairedArms, FloatArray, float]] = []

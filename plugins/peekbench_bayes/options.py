@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from peekbench import Options
+from peekbench.records import ScoreName
 
 Preset: TypeAlias = Literal["calibrated", "paper", "random_slopes"]
 Effect: TypeAlias = Literal["bias", "boost"]
@@ -54,7 +55,27 @@ class DifferencePriors(Options):
     higher values assume more similar tasks."""
 
 
-class Hierarchical(Options):
+class OfScore(Options):
+    """Options that all analyses share."""
+
+    preset: Preset = "calibrated"
+    """Model of the scores."""
+    score: ScoreName = "score"
+    """Score to analyze: 'score' (accuracy or R^2), 'macro_f1', 'log_loss' or 'brier', if all results have it. Signs are
+    such that a positive effect is an improvement. The presets other than calibrated model counts of correct answers,
+    so they analyze accuracy only."""
+
+    @model_validator(mode="after")
+    def _check_score(self) -> OfScore:
+        if self.score != "score" and self.preset != "calibrated":
+            raise ValueError(
+                f"score: preset {self.preset} models counts of correct answers and cannot analyze {self.score}; "
+                "use preset: calibrated, or remove score"
+            )
+        return self
+
+
+class Hierarchical(OfScore):
     """Options of `bayes.hierarchical`."""
 
     preset: Preset = "calibrated"
@@ -74,8 +95,9 @@ class Hierarchical(Options):
     verdict_level: float = Field(default=0.95, gt=0, lt=1)
     """Probability of the interval that decides the verdict; at 0.95, at most 5% of analyses of an unbiased method claim
     a bias."""
-    region: float = Field(default=0.005, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score; 0.005 is half an accuracy point."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
+    point, or 0.01 for the log loss."""
     chains: int = Field(default=8, ge=2)
     """Number of Markov chains."""
     draws: int = Field(default=500, ge=100)
@@ -90,7 +112,7 @@ class Hierarchical(Options):
     """Priors of the preset calibrated."""
 
 
-class Meta(Options):
+class Meta(OfScore):
     """Options of `bayes.meta`."""
 
     num_slices: int = Field(default=500, ge=2)
@@ -102,8 +124,8 @@ class Meta(Options):
     level: float = Field(default=0.89, gt=0, lt=1)
     """Probability of the credible intervals."""
     region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence; by default 0.005 of the score for calibrated, and 0.04
-    log-odds, the study's, for the other presets."""
+    """Half-width of the region of practical equivalence. By default 0.005 of the score for calibrated (0.01 for the log
+    loss), and 0.04 log-odds, the study's, for the other presets."""
     draws: int = Field(default=60, ge=20)
     """Draws per slice; preset calibrated only."""
     seed: int = Field(default=0, ge=0)
@@ -113,15 +135,8 @@ class Meta(Options):
     difference_priors: DifferencePriors = DifferencePriors()
     """Priors of the preset calibrated."""
 
-    @property
-    def region_limit(self) -> float:
-        """`region`, or the default of the preset."""
-        if self.region is not None:
-            return self.region
-        return 0.005 if self.preset == "calibrated" else 0.04
 
-
-class PriorCheck(Options):
+class PriorCheck(OfScore):
     """Options of `bayes.prior_check`."""
 
     preset: Preset = "calibrated"
@@ -130,8 +145,9 @@ class PriorCheck(Options):
     """Effects to check; boost is skipped if the results have no base arm."""
     num_draws: int = Field(default=1000, ge=100)
     """Number of simulated data sets; each has its own parameters."""
-    region: float = Field(default=0.005, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
+    point, or 0.01 for the log loss."""
     seed: int = Field(default=0, ge=0)
     """Seed of the simulation."""
     count_priors: CountPriors = CountPriors()
@@ -140,7 +156,7 @@ class PriorCheck(Options):
     """Priors of the preset calibrated."""
 
 
-class Recovery(Options):
+class Recovery(OfScore):
     """Options of `bayes.recovery`."""
 
     preset: Preset = "calibrated"
@@ -153,8 +169,9 @@ class Recovery(Options):
     """Probability of the credible intervals."""
     verdict_level: float = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals that decide the conclusions."""
-    region: float = Field(default=0.005, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
+    point, or 0.01 for the log loss."""
     draws: int = Field(default=400, ge=100)
     """Draws per data set after warm-up."""
     seed: int = Field(default=0, ge=0)

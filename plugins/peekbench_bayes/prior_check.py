@@ -11,12 +11,14 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
+from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.counts import differences_of_rows, make_count_rows
 from peekbench_bayes.figures import effect_axis, prior_predictive
 from peekbench_bayes.gaussian import Cells, summarize_cells
 from peekbench_bayes.laplace import CountRows
 from peekbench_bayes.options import PriorCheck
+from peekbench_bayes.scores import region_of
 from peekbench_bayes.simulation import simulate_prior_counts, simulate_prior_differences
 from peekbench_bayes.summaries import format_region
 
@@ -70,15 +72,16 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     DataError
         If the preset is binomial and the scores are not accuracies of a known number of texts.
     """
-    keys, splits = split_results(results, options.effects)
+    keys, splits = split_results(select_score(results, options.score, "bayes.prior_check"), options.effects)
+    region = region_of(options)
     predictions = [_predict(arms, options) for arms in splits]
     is_accuracy = all(arms.num_test for arms in splits)
     unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
-    size = format_region(options.region, unit)
+    size = format_region(region, unit)
     subject = f"of {options.num_draws:,} data sets from the priors of {options.preset}"
     means: list[tuple[Cell, ...]] = []
     for prediction in predictions:
-        beyond = float((np.abs(prediction.simulated[MEAN]) > options.region).mean())
+        beyond = float((np.abs(prediction.simulated[MEAN]) > region).mean())
         means.append((*prediction.arms.cells, prediction.arms.effect, *prediction.cells(MEAN), beyond))
     columns = (*keys, Column("effect"))
     tables = [
@@ -103,7 +106,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
         cell_columns = (*columns, Column("quantity"), *_columns("fraction"))
         tables.append(Table(f"Accuracies {subject}", cell_columns, _rows(predictions, ACCURACIES), note))
     simulated = [(prediction.arms, prediction.simulated, prediction.observed) for prediction in predictions]
-    mean_axis = effect_axis("mean effect", unit, options.region)
+    mean_axis = effect_axis("mean effect", unit, region)
     figures = (
         prior_predictive(f"Mean effects {subject}", mean_axis, simulated, (MEAN,), LEVEL),
         prior_predictive(

@@ -15,11 +15,13 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray
+from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.figures import recovered_biases
 from peekbench_bayes.gaussian import Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Recovery
+from peekbench_bayes.scores import region_of
 from peekbench_bayes.simulation import simulate_differences
 from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
 from peekbench_bayes.summaries import decision_columns, decision_shares, format_region, interval_ends
@@ -73,7 +75,7 @@ class Estimates:
     def conclusions(self) -> tuple[Cell, ...]:
         """Return the row of the table of conclusions."""
         intervals = np.quantile(self.draws, interval_ends(self.options.verdict_level), axis=0).T.tolist()
-        return (*self.arms.cells, self.bias, *decision_shares(intervals, self.options.region))
+        return (*self.arms.cells, self.bias, *decision_shares(intervals, region_of(self.options)))
 
     def _interval(self) -> FloatArray:
         interval: FloatArray = np.quantile(self.draws, interval_ends(self.options.level), axis=0)
@@ -102,7 +104,8 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     """
     if options.preset != "calibrated":
         raise SpecError(f"preset {options.preset}: recovery supports only the preset calibrated; remove preset")
-    keys, splits = split_results(results, ("bias",))
+    keys, splits = split_results(select_score(results, options.score, "bayes.recovery"), ("bias",))
+    region = region_of(options)
     estimates: list[Estimates] = []
     spreads: list[tuple[Cell, ...]] = []
     for arms in splits:
@@ -134,7 +137,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 "false positive rate if the true bias is 0.",
             ),
             Table(
-                f"Conclusions, {subject}, region {format_region(options.region, unit)}",
+                f"Conclusions, {subject}, region {format_region(region, unit)}",
                 (*columns, *decision_columns()),
                 tuple(estimate.conclusions() for estimate in estimates),
                 f"Share of data sets whose {options.verdict_level:.0%} interval leads to each conclusion.",
@@ -151,7 +154,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 (arms, {estimate.bias: estimate.draws for estimate in estimates if estimate.arms is arms})
                 for arms in splits
             ],
-            options.level, options.region, unit,
+            options.level, region, unit,
         ),
         warnings=tuple(_warnings(estimates, MAX_ERROR * error)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from peekbench_bayes.posterior import Posterior
 from peekbench_bayes.summaries import Summary, summarize
 
 
-def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float) -> Verdict:
+def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float, words: ScoreWords) -> Verdict:
     """Judge the bias of one fit, averaged over its models and tasks.
 
     Parameters
@@ -26,6 +26,8 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
         Probability of the interval.
     region
         Half-width of the region of practical equivalence, in units of the score.
+    words
+        Words for the score.
 
     Returns
     -------
@@ -36,7 +38,7 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
     differences = arms.difference[np.isfinite(arms.difference)]
     if differences.any():
         summary = summarize(posterior.average, level)
-        decision, sentence = _conclude(arms, posterior, summary, level=level, region=region)
+        decision, sentence = _conclude(arms, posterior, summary, level=level, region=region, words=words)
     else:
         summary = Summary(0.0, 0.0, 0.0, 0.0, 0.0)
         decision = "equivalent"
@@ -50,10 +52,9 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
 
 
 def _conclude(
-    arms: PairedArms, posterior: Posterior, summary: Summary, *, level: float, region: float
+    arms: PairedArms, posterior: Posterior, summary: Summary, *, level: float, region: float, words: ScoreWords
 ) -> tuple[Decision, str]:
     """Return the decision and its sentence."""
-    words = ScoreWords(bool(arms.num_test))
     if posterior.failed:
         interval = f"({level:.0%} interval {words.format_signed(summary.low)} to {words.format_signed(summary.high)})"
         estimate = f"{words.format_signed(summary.mean)}{words.unit} {interval}"

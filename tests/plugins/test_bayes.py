@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from peekbench.records import FloatArray
 
     Simulate = Callable[..., pd.DataFrame]
+SCORES = ("score", "macro_f1")
 
 
 @pytest.mark.slow
@@ -184,6 +185,23 @@ def test_missing_subsamples_single_subsamples_and_other_scores(simulate: Simulat
     assert "points" not in verdict.sentence
     with pytest.raises(DataError, match="preset paper .* use the preset calibrated"):
         analyze(tidy(table, "r2"), preset="paper")
+
+
+def test_other_scores_can_be_analyzed(simulate: Simulate) -> None:
+    results = simulate(0.0, subsamples=10)
+    loss = 1 - results["score"] - 0.05 * (results["arm"] == "test")  # lower is better
+    results = results.assign(log_loss=loss, macro_f1=results["score"] - 0.02)
+    (verdict,) = analyze(results, effects=["bias"], score="log_loss", draws=100).verdicts
+    assert verdict.decision == "biased up"
+    assert (verdict.unit, verdict.region) == ("change", 0.01)
+    assert "the log-likelihood" in verdict.sentence
+    accuracy, macro_f1 = (analyze(results, effects=["bias"], score=score, draws=100).verdicts[0] for score in SCORES)
+    assert macro_f1.estimate == pytest.approx(accuracy.estimate)
+    assert analyze(results, "meta", score="macro_f1", num_slices=4).tables
+    with pytest.raises(SpecError, match="preset paper models counts of correct answers and cannot analyze log_loss"):
+        analyze(results, preset="paper", score="log_loss")
+    with pytest.raises(SpecError, match=r"bayes.hierarchical, option score: brier is missing .*: score, log_loss"):
+        analyze(results, score="brier")
 
 
 def test_contradictory_options_are_errors(simulate: Simulate) -> None:

@@ -1,0 +1,26 @@
+"""The score that an analysis is about."""
+
+from __future__ import annotations
+
+from peekbench.formatting import ScoreWords
+from peekbench.results import SCORES, default_region
+from peekbench_bayes.options import Hierarchical, Meta, PriorCheck, Recovery
+
+LOG_ODDS_REGION = 0.04  # the study's
+
+
+def region_of(options: Hierarchical | Meta | PriorCheck | Recovery) -> float:
+    """Return the half-width of the region of practical equivalence: the option, or its default."""
+    if options.region is not None:
+        return options.region
+    if isinstance(options, Meta) and options.preset != "calibrated":
+        return LOG_ODDS_REGION
+    return default_region(options.score)
+
+
+def words_of(options: Hierarchical, *, is_accuracy: bool) -> ScoreWords:
+    """Return the words for sentences about the score."""
+    if options.score == "score":
+        return ScoreWords(is_accuracy)
+    title = next(score.title for score in SCORES if score.name == options.score)
+    return ScoreWords(is_accuracy=False, noun=f"the {title}")
