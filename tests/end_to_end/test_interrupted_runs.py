@@ -6,7 +6,6 @@ Workers are always separate processes. The main process of a run is one too wher
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -127,30 +126,6 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_killed_at_random_times_loses_only_running_trials(workers: int, expected: Any) -> None:
-    rng = random.Random(workers)
-    spec = write_spec("killed")
-    before: set[Trial] = set()
-    for _ in range(3):
-        process = start(spec, workers)
-        target = len(before) + rng.randrange(1, 14)
-        wait_for_trials("killed", target, process)
-        time.sleep(rng.random() * 0.05)
-        orphans = children(process)
-        process.kill()
-        process.communicate()
-        after = done("killed")
-        assert before <= after  # stored trials are kept
-        before = after
-        wait_for_end(orphans)
-    resumed = finish(spec, workers)
-    assert resumed.returncode == 0
-    assert f"{len(before):,} already done" in resumed.stdout
-    assert numbers("killed") == expected
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "sign"), [(1, signal.SIGINT), (2, signal.SIGHUP), (2, signal.SIGTERM)])
 def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers: int, sign: signal.Signals) -> None:
     spec = write_spec("cut", design={"num_train": 12, "num_test": 30, "num_subsamples": 60})
@@ -210,20 +185,6 @@ def test_a_trial_that_always_kills_its_worker_fails_and_others_continue() -> Non
     assert all(failure.trial.method == "dies" for failure in failures)
     assert all("worker process died (signal 9) 3 times" in failure.error for failure in failures)
     assert f"{len(failures)} trials failed" in completed.stdout
-
-
-@pytest.mark.slow
-def test_workers_killed_at_random_are_replaced(expected: Any) -> None:
-    process = start(write_spec("attacked", executor={"use": "local", "options": {"retries": 20}}), 2)
-    rng = random.Random(3)
-    for target in (4, 20, 40):
-        wait_for_trials("attacked", target, process)
-        workers = [child for child in children(process) if "serve(" in " ".join(child.cmdline())]
-        if workers:
-            rng.choice(workers).kill()
-    out, err = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0, (out, err)
-    assert numbers("attacked") == expected
 
 
 @pytest.mark.slow
