@@ -48,8 +48,8 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
         if len(header) > MAX_LISTED:
             available += f" and {len(header) - MAX_LISTED} more"
         close = get_close_matches(column[:MAX_NAME], header, n=1) if column not in header else []
-        hint = f"did you mean {close[0]}? A" if close else "a"
+        hint = f"did you mean {close[0]}? " if close else ""
         raise DataError(
-            f"{path}: {problem} {column!r}; {hint}vailable columns: {available}. Set `text` and `label` to two of them"
+            f"{path}: {problem} {column!r}; {hint}available columns: {available}. Set `text` and `label` to two of them"
         )
     return header.index(column)

@@ -65,7 +65,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_store, "reports/small", "is the folder of a report, not a run; `peekbench report small` writes"),
         (find_store, "reports/small/report.json", "the report of a run as JSON, not a run; `peekbench report small`"),
         (find_store, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
-        (find_store, "smal", "smal: no run of this name, as runs/smal.sqlite does not exist; did you mean small?"),
+        (find_store, "small1", "no run of this name, as runs/small1.sqlite does not exist; did you mean small?"),
         (find_store, "nothing", "`peekbench run SPEC` creates one. There are runs named small"),
         (find_store, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
         (find_store, "a\x00b", "no run of this name"),
