@@ -33,6 +33,16 @@ def size_limit(size: int, max_gigabytes: float | None = None) -> int:
         Size of the file in bytes.
     max_gigabytes
         Limit that the user has set instead.
+
+    Returns
+    -------
+    int
+        Number of bytes.
+
+    Examples
+    --------
+    >>> size_limit(100_000_000), size_limit(100_000_000, max_gigabytes=2)
+    (5000000000, 2000000000)
     """
     if max_gigabytes is not None:
         return int(max_gigabytes * GIGABYTE)
@@ -68,6 +78,14 @@ def read_parquet(
         If the columns are larger.
     pyarrow.ArrowException, OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> pq.write_table(pa.table({"text": ["a ticket"], "label": [1]}), file)
+    >>> read_parquet(file, ["label"], max_bytes=1000, remedy="raise max_gigabytes", origin="tickets").to_pydict()
+    {'label': [1]}
     """
     origin = origin or str(source)
     with pq.ParquetFile(source) as file:
@@ -96,10 +114,21 @@ def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Tabl
     origin, max_bytes, remedy
         As for `read_parquet`.
 
+    Returns
+    -------
+    pyarrow.Table
+        The same columns; texts are large strings.
+
     Raises
     ------
     DataError
         If it would be larger than `max_bytes`.
+
+    Examples
+    --------
+    >>> table = pa.table({"label": pa.array(["spam", "spam"]).dictionary_encode()})
+    >>> str(decode(table, "tickets", max_bytes=1000, remedy="raise max_gigabytes").schema.field("label").type)
+    'large_string'
     """
     _refuse(origin, sum(_decoded_size(column) for column in table.columns), max_bytes, remedy)
     for position, field in enumerate(table.schema):

@@ -32,7 +32,14 @@ class Answers:
 
 
 class Predictions(Protocol):
-    """Predictions of a run, read on demand."""
+    """Predictions of a run, read on demand.
+
+    Examples
+    --------
+    >>> def accuracy(predictions: Predictions, task: str, method: str) -> float:
+    ...     answers = predictions.answers(task, method, num_train=50, num_test=200, arms=["test"])
+    ...     return float(answers.is_correct["test"].mean())
+    """
 
     def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
         """Read the answers of all finished trials of one method in one classification task at one design point.

@@ -60,6 +60,16 @@ def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.Da
 def default_region(name: ScoreName) -> float:
     """Return the default half-width of the region of practical equivalence, in the unit of the score.
 
+    Parameters
+    ----------
+    name
+        Name of the score, see `peekbench.records.scores`.
+
+    Returns
+    -------
+    float
+        The half-width; for accuracies as a fraction.
+
     Examples
     --------
     >>> default_region("log_loss")
