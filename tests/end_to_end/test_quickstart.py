@@ -53,8 +53,8 @@ def test_verdicts_match_the_documentation(quickstart: Any) -> None:
         "lsa-10": "biased up",
         "lsa-50": "inconclusive",
         "classic.self_training": "biased down",
-        "controls.null": "equivalent",
-        "controls.leak": "biased up",
+        "controls.null": "passed",
+        "controls.leak": "passed",
     }
 
 

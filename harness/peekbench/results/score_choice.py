@@ -58,7 +58,17 @@ def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.Da
 
 
 def default_region(name: ScoreName) -> float:
-    """Return the default half-width of the region of practical equivalence, in the unit of the score.
+    """Return the default half-width of the region of practical equivalence.
+
+    Parameters
+    ----------
+    name
+        Name of a score.
+
+    Returns
+    -------
+    float
+        In the unit of the score; accuracies and macro-F1 are fractions, log losses are in nats.
 
     Parameters
     ----------

@@ -91,7 +91,9 @@ def warning_line(warning: str) -> str:
 
 def verdict_line(verdict: Verdict) -> str:
     """Return a list item with the method, the decision, its scope, its sentence and its basis."""
-    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**{escape(scope_in_words(verdict))}"
+    scope = scope_in_words(verdict)
+    space = " " if scope.startswith(" ") else ""  # which escape removes
+    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**{space}{escape(scope)}"
     return f"- {subject}. {escape(sentence_without_method(verdict) + basis_in_words(verdict))}"
 
 
