@@ -326,7 +326,9 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
     assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
     assert "tapt: biased up on these tasks, by more than 0.50 points; bias in other tasks: not established" in text
-    assert "bayes.hierarchical agrees" in render_markdown(report)
+    markdown = render_markdown(report)
+    assert "bayes.hierarchical agrees" in markdown
+    assert "**biased up** on these tasks, by more than" in markdown
     assert len(json.loads(render_json(report))["verdicts"]) == 4
 
 
