@@ -19,7 +19,7 @@ import numpy as np
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.records.trials import ArmResult, Trial, TrialResult
 from peekbench.report import report_of_run, write_report
-from peekbench.report.build.doubts import check_results, doubt_run
+from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
@@ -92,9 +92,9 @@ def checking_seconds(path: Path, spec: ExperimentSpec) -> float:
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
     start = time.process_time()
     checks = check_results(results)
-    doubts = list(doubt_run(designs, tasks, texts, results))
+    of_run = list(warn_of_run(designs, tasks, texts, results))
     seconds = time.process_time() - start
-    print(f"warnings: {[warning for check in checks for warning in check.warnings] + doubts}")
+    print(f"warnings: {[warning for check in checks for warning in check.warnings] + of_run}")
     return seconds
 
 

@@ -199,7 +199,7 @@ def validate(
 
 def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     """Check one spec. Return a summary of it with a line on each task with official splits, and warnings."""
-    from peekbench.data.doubts import doubt_data, expected_overlaps  # noqa: PLC0415 - for a fast --help
+    from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
@@ -212,7 +212,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     if data:
         facts = describe_tasks(experiment)
         splits = [f"  {line}" for line in describe_splits(experiment)]
-        warnings = list(doubt_data(experiment, facts, expected_overlaps(experiment)))
+        warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
     designs = [experiment.design_of(task) for task in experiment.tasks]
     draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
     trials = draws * len(experiment.methods)

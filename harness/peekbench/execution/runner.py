@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from peekbench.data.doubts import doubt_data, measured_overlaps
+from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
@@ -108,7 +108,7 @@ def run(
                     facts = prepare(spec, progress) if facts is None else facts
                     opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts})
                     _describe_texts(spec, opened)
-                    for warning in doubt_data(spec, tasks, measured_overlaps(opened.texts())):
+                    for warning in warn_of_data(spec, tasks, measured_overlaps(opened.texts())):
                         progress.warn(warning)
                     worker = Worker(spec, {name: task["fingerprint"] for name, task in tasks.items()})
                 work.do(pending, worker)

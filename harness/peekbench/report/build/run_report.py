@@ -17,9 +17,9 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.report.build.analysis_results import add_analyses
-from peekbench.report.build.doubts import check_results, doubt_run
 from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
+from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
@@ -178,7 +178,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
         + ("" if number is None else f". {describe_stop(spec, results, number)}"),
         warnings=(
-            *doubt_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
+            *warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
             *warn_of_code_changes(recorded_sessions),
             *_warn_of_missing_renderer(spec.report.renderer),
         ),

@@ -12,7 +12,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.looks import Looks
 from peekbench.records.table_options import TableOptions
-from peekbench.report.build.doubts import check_results, doubt_run
+from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results.analyze import only_complete, planned_trials
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
@@ -91,7 +91,7 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
         spec, tasks, texts = store.spec(), store.tasks(), store.texts()
         design = Design.model_validate(spec["design"])
         designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
-        warnings = (*warnings, *doubt_run(designs, tasks, texts, complete))
+        warnings = (*warnings, *warn_of_run(designs, tasks, texts, complete))
         return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.data.doubts import doubt_classes, doubt_design, expected_overlap
+from peekbench.data.data_warnings import expected_overlap, warn_of_classes, warn_of_design
 from peekbench.data.sampling import Sampler
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Draw
@@ -31,7 +31,7 @@ def facts(*counts: int, **parts: Any) -> dict[str, Any]:
 
 
 def warnings(task: dict[str, Any], overlap: float = 0.0, **parts: Any) -> list[str]:
-    return list(doubt_design({"news": design(**parts)}, {"news": task}, {"news": overlap}))
+    return list(warn_of_design({"news": design(**parts)}, {"news": task}, {"news": overlap}))
 
 
 def test_a_design_that_fits_its_data_has_no_warning() -> None:
@@ -60,7 +60,7 @@ def test_a_design_that_fits_its_data_has_no_warning() -> None:
         (facts(500, 500), 0.0, {"num_subsamples": 1}, "A single subsample .*increase num_subsamples"),
     ],
 )
-def test_each_doubt_names_the_task_the_number_and_the_remedy(
+def test_each_warning_names_the_task_the_number_and_the_remedy(
     task: dict[str, Any], overlap: float, parts: dict[str, Any], message: str
 ) -> None:
     (warning,) = warnings(task, overlap, **parts)
@@ -70,15 +70,15 @@ def test_each_doubt_names_the_task_the_number_and_the_remedy(
 def test_one_warning_lists_the_worst_tasks_and_counts_the_others() -> None:
     names = ["a", "b", "c", "d", "e"]
     overlaps = dict(zip(names, (0.06, 0.3, 0.1, 0.2, 0.01), strict=True))
-    (warning,) = doubt_design(dict.fromkeys(names, design()), dict.fromkeys(names, facts(500, 500)), overlaps)
+    (warning,) = warn_of_design(dict.fromkeys(names, design()), dict.fromkeys(names, facts(500, 500)), overlaps)
     assert "30% in b, 20% in d, 10% in c and 1 more task." in warning
 
 
 def test_frequent_classes_are_doubtful_for_balanced_train_sets() -> None:
     tasks = {"spam": facts(940, 60), "split": facts(500, 500, splits={"test": {"rows": 9, "class_counts": [8, 1]}})}
-    (warning,) = doubt_classes({name: design() for name in tasks}, tasks)
+    (warning,) = warn_of_classes({name: design() for name in tasks}, tasks)
     assert "94% in spam, 89% in split. Train sets are balanced" in warning
-    assert list(doubt_classes({name: design(train="natural") for name in tasks}, tasks)) == []
+    assert list(warn_of_classes({name: design(train="natural") for name in tasks}, tasks)) == []
 
 
 def test_the_expected_overlap_is_that_of_draws() -> None:

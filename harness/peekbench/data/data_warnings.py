@@ -20,7 +20,7 @@ MAX_LISTED = 3  # tasks in a warning
 MAX_COUNTED = 200_000  # rows whose texts are compared to estimate the overlap
 
 
-def doubt_design(
+def warn_of_design(
     designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
 ) -> Iterator[str]:
     """Yield warnings about texts in several sets and about small tasks, the most serious first.
@@ -38,7 +38,7 @@ def doubt_design(
     --------
     >>> design = Design(num_train=10, num_test=80, num_subsamples=20)
     >>> facts = {"news": {"rows": 200, "splits": {}, "class_names": ["a", "b"], "class_counts": [100, 100]}}
-    >>> for warning in doubt_design({"news": design}, facts, {"news": 0.27}):
+    >>> for warning in warn_of_design({"news": design}, facts, {"news": 0.27}):
     ...     print(warning.partition(":")[0])
     Test texts are also extra texts
     Subsamples share many texts
@@ -65,7 +65,7 @@ def doubt_design(
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
 
 
-def doubt_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield a warning about balanced train sets of tasks with a very frequent class.
 
     Parameters
@@ -83,7 +83,7 @@ def doubt_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str
         )
 
 
-def doubt_data(
+def warn_of_data(
     spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
 ) -> Iterator[str]:
     """Yield all warnings that are possible before a run.
@@ -98,8 +98,8 @@ def doubt_data(
         Share of the test texts that are also among the extra texts, by task, where it is known.
     """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
-    yield from doubt_design(designs, facts, overlaps)
-    yield from doubt_classes(designs, facts)
+    yield from warn_of_design(designs, facts, overlaps)
+    yield from warn_of_classes(designs, facts)
 
 
 def measured_overlaps(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:

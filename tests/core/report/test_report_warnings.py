@@ -13,7 +13,7 @@ from commands import run_command
 
 from peekbench import analyze
 from peekbench.report import report_of_table
-from peekbench.report.build.doubts import check_results, doubt_run
+from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results import tidy
 from peekbench.spec.design import Design
 
@@ -28,7 +28,7 @@ executor: {use: local, options: {in_process: true}}
 
 
 @pytest.mark.slow
-def test_doubts_appear_before_the_run_in_every_format_and_in_the_summary() -> None:
+def test_warnings_appear_before_the_run_in_every_format_and_in_the_summary() -> None:
     rng = random.Random(1)
     texts = [" ".join(rng.choices([f"word{number}" for number in range(99)], k=9)) for _ in range(60)]
     rows = [f"{texts[number % 60]},{'ab'[number % 19 == 0]}" for number in range(200)]
@@ -37,24 +37,24 @@ def test_doubts_appear_before_the_run_in_every_format_and_in_the_summary() -> No
     validated = run_command("validate", "spec.yaml")
     assert validated.returncode == 0
     assert "spec.yaml: OK" in validated.stdout
-    for doubt in ("Test texts are also extra texts: 41% in rows", "Most rows have one class: 94% in rows"):
-        assert f"warning: spec.yaml: {doubt}" in validated.stderr
+    for beginning in ("Test texts are also extra texts: 41% in rows", "Most rows have one class: 94% in rows"):
+        assert f"warning: spec.yaml: {beginning}" in validated.stderr
     output = run_command("run", "spec.yaml").stdout
     before, _, after = output.partition("9 of 9 trials")
     assert "warning: Test texts are also extra texts" in before
     assert "warning: Most rows have one class" in before
     summary = " ".join(after.partition("Summary\n")[2].split())
-    doubts = ("Warning: Accuracy not above the majority class (toy.vote", "Warning: Test texts are also extra texts")
-    assert all(doubt in summary for doubt in doubts)
+    expected = ("Warning: Accuracy not above the majority class (toy.vote", "Warning: Test texts are also extra texts")
+    assert all(beginning in summary for beginning in expected)
     files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("txt", "md", "html", "json")}
     warnings = json.loads(files["json"])["warnings"]
-    for doubt in ("Accuracy not above the majority class", "Test texts are also extra texts: "):
-        (warning,) = [each for each in warnings if each.startswith(doubt)]
+    for beginning in ("Accuracy not above the majority class", "Test texts are also extra texts: "):
+        (warning,) = [each for each in warnings if each.startswith(beginning)]
         for suffix in ("txt", "md", "html"):
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
     assert not any("Most rows have one class" in warning for warning in warnings), "the measured accuracy says more"
     ranked = " ".join(run_command("leaderboard", "doubtful").stdout.split())
-    assert all(doubt.replace("Warning: ", "Warning: doubtful: ") in ranked for doubt in doubts)
+    assert all(beginning.replace("Warning: ", "Warning: doubtful: ") in ranked for beginning in expected)
 
 
 def test_controls_are_checked_unless_an_analysis_judges_them() -> None:
@@ -81,12 +81,12 @@ def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> Non
         for task, classes in names.items()
     }
     designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
-    (warning,) = doubt_run(designs, tasks, {}, results)
+    (warning,) = warn_of_run(designs, tasks, {}, results)
     assert "better than guessing: lsa in hard: 30.0% (guessing: 33.3%). " in warning
     larger = scores.assign(num_test=100)
     sizes = tidy(pd.concat([scores, larger]).assign(extra=0.6, test=0.6), "scores")
-    (warning,) = doubt_run(designs, tasks, {}, sizes)
+    (warning,) = warn_of_run(designs, tasks, {}, sizes)
     assert "lsa in hard, num_test 50: 30.0%" in warning
     two_classes = {task: {**facts, "class_names": ["a", "b"]} for task, facts in tasks.items()}
-    (warning,) = doubt_run(designs, two_classes, {}, results)
+    (warning,) = warn_of_run(designs, two_classes, {}, results)
     assert "lsa in hard: 30.0% (guessing: 50.0%); lsa in easy: 50.0% (guessing: 50.0%)" in warning

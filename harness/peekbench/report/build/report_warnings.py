@@ -1,4 +1,4 @@
-"""Warnings that make the results of a report doubtful: of the installed check, of the data, and of base arms."""
+"""Collects the warnings of a report: of the installed check, of the data, and of base arms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.data.doubts import MAX_LISTED, doubt_design, measured_overlaps
+from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
 from peekbench.records.analysis import Analysis
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
@@ -42,7 +42,7 @@ def check_results(results: pd.DataFrame, analyses: Sequence[Analysis] = ()) -> t
     return () if checked.empty else (ask(find_analysis("check"), checked),)
 
 
-def doubt_run(
+def warn_of_run(
     designs: Mapping[str, Design],
     tasks: Mapping[str, Mapping[str, Any]],
     texts: Mapping[str, Mapping[str, Any]],
@@ -61,11 +61,11 @@ def doubt_run(
     results
         Results table.
     """
-    yield from _doubt_base_arms(without_controls(results), tasks)
-    yield from doubt_design(designs, tasks, measured_overlaps(texts))
+    yield from _warn_of_base_arms(without_controls(results), tasks)
+    yield from warn_of_design(designs, tasks, measured_overlaps(texts))
 
 
-def _doubt_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield a warning about base arms that are not clearly more accurate than guessing."""
     chance = {name: 1 / len(task["class_names"]) for name, task in tasks.items() if task["class_names"]}
     base = results[(results["arm"] == "base") & results["task"].isin(list(chance))]
