@@ -24,7 +24,7 @@ from pathlib import Path
 
 from attack_tally import Budget, Tally, limit_memory
 
-GRACE = 300.0  # seconds for the last input of a section
+SECONDS_OF_LAST_INPUT = 300.0  # seconds for the last input of a section
 BEGIN, END = "<!-- attack: begin -->\n", "<!-- attack: end -->\n"
 """Lines of a page around the table."""
 
@@ -74,7 +74,7 @@ def attack_in_process(name: str, budget: Budget) -> Tally:
     """Try the inputs of a section in a process of its own, which may be limited, killed or changed by them."""
     pool = ProcessPoolExecutor(1, get_context("spawn"))
     try:
-        return pool.submit(attack, name, budget).result(budget.seconds + GRACE)
+        return pool.submit(attack, name, budget).result(budget.seconds + SECONDS_OF_LAST_INPUT)
     except Exception as error:
         return Tally(name, defects=[f"the attack ended with {type(error).__name__}: {error}"])
     finally:

@@ -105,7 +105,7 @@ def cases() -> Iterator[Case]:
     for name in FORMATS:
         file = f"{REPORT}/{FILES[name]}"
         yield Case(
-            f"report: folder in the place of {FILES[name]}", ("report", NAME), partial(_replace, file), says=file
+            f"report: folder in the place of {FILES[name]}", ("report", NAME), partial(_replace, file), says=str(REPORT)
         )
     written = {
         "report --pictures": (("report", NAME, "--pictures", "pictures"), "pictures", "terminal.svg"),
@@ -134,7 +134,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"docstrings: {label}", ("validate", "data/docstrings.yaml"), obstacle, status=0)
         yield Case(f"prepared data: {label}", ("validate", "data/hub.yaml"), obstacle, status=0)
         if not label.startswith("full"):  # training takes minutes before anything is written
-            yield Case(f"trained model: {label}", ("prefetch", "data/model.yaml"), obstacle, says="cache")
+            yield Case(f"trained model: {label}", ("prefetch", "data/model.yaml"), obstacle, says="finetune")
     for label, obstacle in _obstacles("hub"):
         yield Case(f"download: {label}", ("validate", "data/hub.yaml"), obstacle, says="hub")
 

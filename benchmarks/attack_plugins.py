@@ -64,13 +64,14 @@ def attack(folder: Path, behaviors: list[str]) -> Attacked:
 
 
 def _continue_after_heartbeat(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the log says that the run waits for a worker, and let the worker continue."""
+    """Wait until the log says that the run waits for a worker, and let the worker continue whenever it stops itself."""
     end = time.monotonic() + TIME_LIMIT
-    while process.poll() is None and HEARTBEAT not in (folder / "out.txt").read_text() and time.monotonic() < end:
+    while process.poll() is None and time.monotonic() < end:
+        if HEARTBEAT in (folder / "out.txt").read_text():
+            for worker in workers_of(folder, process.pid):
+                with suppress(psutil.Error):
+                    worker.resume()
         time.sleep(0.2)
-    for worker in workers_of(folder, process.pid):
-        with suppress(psutil.Error):
-            worker.resume()
 
 
 def _examine(folder: Path, behaviors: list[str], status: int) -> Attacked:
