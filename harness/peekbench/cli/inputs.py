@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
@@ -50,8 +51,10 @@ def find_scores(argument: str) -> Path:
     path, kind = _find(argument)
     if kind.role in ("store", "spec"):
         return _store_of(path, kind)
-    is_report = kind.role == "folder" and kind.name
-    if kind.role == "scores" or (kind.role == "folder" and not kind.remedy and not is_report):
+    is_report = kind.role in ("folder", "other") and kind.name
+    if is_report:
+        kind = replace(kind, remedy=f"give the name of its run, {quote(kind.name)}, or the store of the run")
+    if kind.role == "scores" or (kind.role == "folder" and not kind.remedy):
         return path
     if kind.words == "a text file":  # its own reader says what it lacks
         return path

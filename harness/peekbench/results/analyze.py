@@ -272,15 +272,28 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]
         One line for each affected trial, or task and configuration; at most `MAX_GAPS`.
     """
     arms = list(results["arm"].unique())
-    counts = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
-    listed_arms = ", ".join(arms[:MAX_LISTED]) + (", ..." if len(arms) > MAX_LISTED else "")
+    by_trial = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"]
+    counts = by_trial.nunique().reset_index(name="count")
+    incomplete = counts[counts["count"] < len(arms)].head(MAX_GAPS)
+    present: dict[int, set[str]] = {}
+    if not incomplete.empty:
+        numbers = by_trial.ngroup()  # rows of counts
+        affected = numbers.isin(incomplete.index)
+        for number, arm in zip(numbers[affected], results["arm"][affected], strict=True):
+            present.setdefault(number, set()).add(arm)
     gaps = (
-        f"{_describe_place(*row[:5])}, subsample {row[5]}: {row[6]} of the {len(arms)} arms {listed_arms}"
-        for row in counts[counts["count"] < len(arms)].itertuples(index=False)
+        f"{_describe_place(*row[1:6])}, subsample {row[6]}: {_list_missing_arms(arms, present[row[0]])}"
+        for row in incomplete.itertuples()
     )
     trials = counts[list(TRIAL)]
     other_gaps = _find_unfinished(trials, planned) if planned else _find_unbalanced(trials)
     return list(islice(chain(gaps, other_gaps), MAX_GAPS))
+
+
+def _list_missing_arms(arms: Sequence[str], present: set[str]) -> str:
+    missing = [arm for arm in arms if arm not in present]
+    listed = ", ".join(missing[:MAX_LISTED]) + (", ..." if len(missing) > MAX_LISTED else "")
+    return f"{pluralize(len(missing), 'arm')} of {len(arms)} missing ({listed})"
 
 
 def _find_unbalanced(trials: pd.DataFrame) -> Iterator[str]:

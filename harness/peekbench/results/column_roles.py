@@ -155,10 +155,13 @@ def _check_form(roles: ColumnRoles, names: Sequence[str], origin: str) -> None:
     if ARM in roles.sources:
         if arms:
             wide = next(names[0] for role, names in roles.sources.items() if role.arm)
+            score = roles.source("score")
+            remedy = f"name its meaning, such as {map_option(wide, 'score')}, or use {ignore_option(wide)}"
+            if score is not None:
+                remedy = f"use {ignore_option(wide)} if the scores are those of the column {short(score)!r}"
             raise ResultsError(
                 f"{origin}: the column {short(roles.sources[ARM][0])!r} says that each row is one arm, but the column "
-                f"{short(wide)!r} contains scores of the arm {next(iter(arms))!r}; name its meaning, such as "
-                f"{map_option(wide, 'score')}, or use {ignore_option(wide)}"
+                f"{short(wide)!r} contains scores of the arm {next(iter(arms))!r}; {remedy}"
             )
         return
     for arm in ("extra", "test"):

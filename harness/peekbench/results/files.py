@@ -37,6 +37,8 @@ MAX_MESSAGE = 500  # characters of another library's message
 SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 """Separators of the fields by suffix, the usual one first."""
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
+EXAMPLE = '{"task": "news", "extra": 0.71, "test": 0.73}'
+"""A row in JSON, for messages."""
 
 
 def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -131,9 +133,12 @@ def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
         elif not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
             continue
         elif names:
+            too_few = "complete or delete the row, or correct the header"
+            decimals = ", as numbers with a decimal comma do" if separator == "," else ""
+            too_many = f"name every column in the header, and quote cells that contain {separator!r}{decimals}"
             raise ResultsError(
                 f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                f"{len(names)}; name every column in the header, and quote texts that contain {separator!r}"
+                f"{len(names)}; {too_few if len(fields) < len(names) else too_many}"
             )
         else:
             names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
@@ -161,36 +166,49 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
 
 def _read_json(file: TextIO, origin: str) -> pd.DataFrame:
     rows = []
-    for place, row in _iterate_json(file):
+    for place, row in _iterate_json(file, origin):
         if not isinstance(row, dict):
-            raise ResultsError(
-                f"{origin}, {place}: not an object; write one object for each row, such as "
-                '{"task": "news", "extra": 0.71, "test": 0.73}'
-            )
+            raise ResultsError(f"{origin}, {place}: not an object; write one object for each row, such as {EXAMPLE}")
         rows.append(row)
         if len(rows) > MAX_ROWS:
             raise _too_many_rows(origin)
     return pd.DataFrame.from_records(rows)
 
 
-def _iterate_json(file: TextIO) -> Iterator[tuple[str, Any]]:
+def _iterate_json(file: TextIO, origin: str) -> Iterator[tuple[str, Any]]:
     """Iterate over the rows of a list of objects, or of lines with one object each, with their places."""
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     first = next(lines, None)
     if first is None:
         return
     if first[1].lstrip().startswith("["):
+        content = first[1] + file.read()
         try:
-            listed = json.loads(first[1] + file.read(), object_pairs_hook=_distinct)
+            listed = json.loads(content, object_pairs_hook=_distinct)
         except ValueError as error:
-            raise ValueError(f"neither a list of objects, nor one object in each line: {error}") from error
+            raise ResultsError(
+                f"{origin}, {_describe_json_error(error, first[0])}; write a single list of objects, or one object in "
+                f"each line, such as {EXAMPLE}"
+            ) from error
         yield from ((f"row {number}", row) for number, row in enumerate(listed, 1))
         return
     for number, line in (first, *lines):
         try:
-            yield f"line {number}", json.loads(line, object_pairs_hook=_distinct)
+            yield f"line {number}", json.loads(line.rstrip(), object_pairs_hook=_distinct)
         except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
+            raise ResultsError(
+                f"{origin}, {_describe_json_error(error, number)}; write one complete object in each line, such as "
+                f"{EXAMPLE}"
+            ) from error
+
+
+def _describe_json_error(error: ValueError, line: int) -> str:
+    """Return the place and the problem of an error in JSON that starts in a line of the file."""
+    if not isinstance(error, json.JSONDecodeError):
+        return f"line {line}: {error}"
+    reason = error.msg.removesuffix(" at").removesuffix(" starting")
+    problem = "text after the end of the list or object" if error.msg == "Extra data" else f"not valid JSON ({reason})"
+    return f"line {line + error.lineno - 1}, column {error.colno}: {problem}"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

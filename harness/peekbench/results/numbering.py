@@ -73,7 +73,7 @@ def read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader)
     """
     names = roles.sources[SUBSAMPLE]
     for name in names:
-        reader.require_filled(name, "number every row, or none")
+        reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
         if name in roles.requested:
             reader.texts(name)
     if is_exact(SUBSAMPLE, names[0]) and len(names) == 1:

@@ -19,6 +19,7 @@ from peekbench.records.data import IntArray
 from peekbench.results.cells import quoted, short, to_floats
 from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
 from peekbench.results.column_roles import ColumnRoles
+from peekbench.results.columns import COLUMN_NAMES
 
 CONSTANT = "the same in all rows of a task and configuration"
 ROW_NUMBERS = "it numbers the rows"
@@ -26,6 +27,7 @@ DERIVED = "a difference of arms"
 ROW_NUMBER_NAMES = ("index", "id", "row", "rownumber", "rowid")
 MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
+DOSE_IN_PERCENT = re.compile(r"mix[-_ ]?([1-9]\d?) ?%?", re.IGNORECASE)
 TOLERANCE = 1e-6  # of differences of scores that were written with few digits
 
 
@@ -102,8 +104,9 @@ def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: 
     alike = "model and sizes" if roles.arms else "model, sizes and arm"
     lines = []
     for name in names[:MAX_LISTED]:
-        remedies = [map_option(name, _guess(name, table[name], groups, roles)), ignore_option(name)]
-        if roles.source("subsample") and number_values(table[name]).max() + 1 > len(table) / 2:  # as notes would have
+        meaning = _guess(name, table[name], groups, roles)
+        remedies = [map_option(name, meaning), ignore_option(name)]
+        if meaning in COLUMN_NAMES and roles.source("subsample") and _differs_often(table[name]):  # as notes do
             remedies.reverse()
         lines.append(f"  {short(name)!r} ({_list_values(table[name])}): {', or '.join(remedies)}")
     if len(names) > MAX_LISTED:
@@ -114,6 +117,10 @@ def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: 
         "different values:\n" + "\n".join(lines) + "\nName what a column distinguishes with --map (columns= in "
         "Python), or ignore it if it says nothing about the scores"
     )
+
+
+def _differs_often(cells: pd.Series[Any]) -> bool:
+    return bool(number_values(cells).max() + 1 > len(cells) / 2)
 
 
 def _list_values(cells: pd.Series[Any]) -> str:
@@ -129,6 +136,10 @@ def _guess(name: str, cells: pd.Series[Any], groups: IntArray, roles: ColumnRole
     synonym = next((claim.role.column for claim in find_claims(name)), None)
     if synonym is not None and roles.source(synonym) is None:
         return synonym
+    if roles.arms and (percent := DOSE_IN_PERCENT.fullmatch(name)):
+        dose = f"mix-{int(percent[1]) / 100:g}"
+        if dose not in roles.arms:
+            return dose
     near = nearest(name, [column for column in known if roles.source(column) is None])
     if near:
         return near

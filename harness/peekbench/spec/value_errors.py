@@ -108,9 +108,15 @@ def _write_list(value: Any) -> str:
     if isinstance(value, str) and len(value) <= MAX_LENGTH:
         items = ", ".join(filter(None, re.split(r"[,;\s]+", value)))
         return f"write [{items}]"
-    if isinstance(value, Mapping):
-        return "write a dash before each entry, as in `- use: PLUGIN.NAME`" if value else "name at least one entry"
-    return ""
+    if not isinstance(value, Mapping):
+        return ""
+    if not value:
+        return "name at least one entry"
+    first, settings = next(iter(value.items()))
+    if isinstance(settings, Mapping) and "use" in settings:
+        name = str(first)[:MAX_LENGTH]
+        return f"write a dash before each entry and the name in it, as in `- {{name: {name}, use: PLUGIN.NAME}}`"
+    return "write a dash before each entry, as in `- use: PLUGIN.NAME`"
 
 
 def _write_mapping(value: Any) -> str:

@@ -72,6 +72,8 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
         (find_scores, "picture.dat", "is a PNG image, not scores; give a run, a CSV"),
         (find_scores, "runs", "give one of its stores: small.sqlite"),
+        (find_scores, "reports/small", "is the folder of a report, not scores; give the name of its run, small"),
+        (find_scores, "reports/small/report.json", "as JSON, not scores; give the name of its run, small"),
         (find_spec, "small", "runs/small.sqlite is the store of a run, not a spec; give the spec"),
         (find_spec, "scores.csv", "is a CSV file, not the spec of an experiment; `peekbench analyze scores.csv`"),
         (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),

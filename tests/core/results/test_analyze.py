@@ -71,7 +71,7 @@ def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
         (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), r"1 of 40 subsamples missing \(3\)"),
         (
             lambda t: (t["task"] == "task1") & (t["subsample"] == 3) & (t["arm"] == "test"),
-            "subsample 3: 2 of the 3 arms",
+            r"subsample 3: 1 arm of 3 missing \(test\)",
         ),
         (
             lambda t: (t["task"] == "task1") & (t["subsample"] > 9),
@@ -92,6 +92,17 @@ def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
     assert find_gaps(table) == [
         "task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing (0, 1, 2, 3, 4, ...)"
+    ]
+
+
+def test_the_missing_arms_of_each_trial_are_named() -> None:
+    rows = [("a", 1, "extra"), ("b", 1, "test"), ("a", 1, "test"), ("b", 2, "base"), ("a", 1, "base")]
+    frame = pd.DataFrame([(*row, 0.5) for row in rows], columns=["task", "subsample", "arm", "score"])
+    table = tidy(frame, "here")
+    gaps = [gap.partition("method method, ")[2] for gap in find_gaps(table)]
+    assert gaps[:2] == [
+        "subsample 1: 2 arms of 3 missing (base, extra)",
+        "subsample 2: 2 arms of 3 missing (extra, test)",
     ]
 
 
