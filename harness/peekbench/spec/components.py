@@ -183,7 +183,7 @@ class MethodSpec(NamedComponent):
     def _check_options_by_task(
         cls, by_task: dict[str, dict[str, Any]], info: ValidationInfo
     ) -> dict[str, dict[str, Any]]:
-        if isinstance(options := info.data.get("options"), Options):
+        if "use" in info.data and isinstance(options := info.data.get("options"), Options):
             for task, differing in by_task.items():
                 if shared := SAME_FOR_ALL_TASKS & differing.keys():
                     raise ValueError(

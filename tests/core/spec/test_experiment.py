@@ -90,6 +90,8 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
          ["arms[2].mix: 0.01 of num_test 20 is 0 texts, as in the arm extra"]),
         ({"tasks": ["toy.all", {"use": "toy.words", "name": "x", "options": {"num_rows": "x"}}]},
          ["tasks[1].options.num_rows: 'x' is not"]),
+        ({"methods": [{"use": "lsa", "by_task": {"toy.words": {"num_components": 5}}}]},
+         ["methods[0].use: no plugin 'lsa' is installed; did you mean classic.lsa?"]),
         ({"analyses": ["summray"]}, ["analyses[0].use: no plugin 'summray' is installed; did you mean summary?"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: 0 is too small"]),
         ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: 'pdf' is not one of html, text, markdown, "]),
