@@ -189,7 +189,7 @@ def section_8(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
     name = "adjusted p, test > extra"
     body = []
     for data, results in (("few-shot", few), ("zero-shot", zero)):
-        tests = rows(run("permutation", results)[0], "Permutation tests")
+        tests = rows(run("permutation", results)[0], "Permutation tests of the bias")
         for model, size in dict.fromkeys((row.get("model", ""), row.get("num_test", 100)) for row in tests):
             by_task = [row for row in tests if (row.get("model", ""), row.get("num_test", 100)) == (model, size)]
             smallest = min(by_task, key=lambda row: row[name])

@@ -48,8 +48,8 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
 def lead_verdicts(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """Return one verdict for each method: that of the first analysis, with a sentence on those of other analyses.
 
-    An analysis that reaches the same decision is named with its estimate; for one that does not, its own sentence
-    says why.
+    An analysis that reaches the same decision is named with its estimate, or its sentence if it has none. An analysis
+    that does not is quoted.
     """
     by_subject: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in verdicts:
@@ -65,7 +65,7 @@ def _compare(lead: Verdict, other: Verdict) -> str:
     name = other.analysis or "Another analysis"
     if other.decision == lead.decision:
         estimate = format_estimate(other)
-        return f"{name} agrees{f': {estimate}' if estimate else ''}."
+        return f"{name} agrees: {f'{estimate}.' if estimate else sentence_without_method(other)}"
     return f"{name} does not agree, its verdict is {other.decision}: {sentence_without_method(other)}"
 
 
