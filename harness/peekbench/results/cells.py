@@ -197,7 +197,7 @@ def _parse_numbers(cells: pd.Series[Any], column: str) -> tuple[pd.Series[float]
     has_sign = pd.Series(False, index=cells.index)
     is_text = values.isna() & cells.map(lambda cell: isinstance(cell, str)) if not is_numeric_dtype(cells) else has_sign
     if column in DECIMAL_COMMAS and is_text.any():
-        texts = cells[is_text].astype("str").str.strip()
+        texts = cells[is_text].astype("object").str.strip()  # "str" cannot hold lone surrogates
         has_sign[is_text] = texts.str.endswith("%") & (column in PERCENTAGES)
         if column in PERCENTAGES:
             texts = texts.str.removesuffix("%")

@@ -131,6 +131,10 @@ def test_errors_about_malformed_tables_name_file_row_and_column(text: str, messa
         ({"task": ["a", "a"], "extra": [0.5, True], "test": [0.5, 0.5]}, "row 2, column 'extra': True is not a number"),
         ({"task": ["a", "a"], "extra": [0.5, 10**400], "test": [0.5, 0.5]}, "row 2, column 'extra': 1000.* is not a"),
         ({"task": ["a", "a"], "extra": [0.5, 1j], "test": [0.5, 0.5]}, "row 1, column 'extra': .* is not a number"),
+        (
+            {"task": "a", "extra": pd.Series(["\ud800"], dtype="object"), "test": 0.5},
+            "row 1, column 'extra': .* is not a number",
+        ),
         ({"task": "a", "extra": 0.5, "test": 0.5, "subsample": pd.to_datetime(["2026-01-01"])}, "is not a number"),
     ],
 )
