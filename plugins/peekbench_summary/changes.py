@@ -20,8 +20,9 @@ QUANTITIES = ("extra", "boost", "bias")
 KEY_COLUMNS = (Column("method"), Column("model"), Column("num_train", "count"), Column("num_test", "count"))
 NOTE = (
     "Means over the tasks that both runs have, in points; all tasks have equal weight. 'paired' is the number of "
-    "subsamples that both runs have and that were compared pairwise; if it is 0, the runs were compared as independent "
-    "sets of subsamples. The {level:.0%} interval of the change is for new subsamples of the same data."
+    "subsamples that both runs have and that were compared pairwise; others are left out of the means. If it is 0, the "
+    "runs were compared as independent sets of subsamples. The {level:.0%} interval of the change is for new "
+    "subsamples of the same data."
 )
 
 

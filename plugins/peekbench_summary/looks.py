@@ -46,9 +46,11 @@ def mention_looks(
 
 def _mention(verdict: Verdict, configuration: Configuration, looks: Looks, level: float, words: ScoreWords) -> Verdict:
     if looks.method:
+        share = looks.fractions[-1]
+        planned = "of at most" if share <= 1 else "of the first maximum of"  # an open-ended design was extended
         sentence = (
-            f"This is look {len(looks.fractions)}, at {looks.fractions[-1]:.0%} of at most "
-            f"{looks.maximum:,} subsamples; the interval accounts for all looks."
+            f"This is look {len(looks.fractions)}, at {share:.0%} {planned} {looks.maximum:,} subsamples; the interval "
+            "accounts for all looks."
         )
         return _add(verdict, sentence)
     earlier = _earlier(configuration, looks)

@@ -57,7 +57,7 @@ def state(finding: Finding, words: ScoreWords) -> str:
         amount = f"{words.format_signed(conclusion.estimate.mean)}{words.unit}"
         return (
             f"a bias of {amount} {_scope(len(bias.tasks))}; its uncertainty is unknown because a task has only one "
-            "subsample; draw more."
+            "subsample; draw more subsamples."
         )
     else:
         text = _state_bias(finding, words)
@@ -125,7 +125,7 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
         p = format_cell(finding.evidence.flips.two_sided, "p_value")
         reason = f"the interval includes 0 because sign flips of the trials do not exclude it (p = {p}); "
     if bias.is_zero or min(map(len, bias.tasks)) < MIN_SUBSAMPLES:
-        return f"{reason}draw more"
+        return f"{reason}draw more subsamples"
     return reason + advise(bias.tasks, finding.effective_level, bias.region.half_width, words)
 
 

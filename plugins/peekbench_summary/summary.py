@@ -37,6 +37,7 @@ THESE_TASKS_NOTE = (
     "sets; the verdicts are based on it. se: standard error of the mean."
 )
 UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
+LOOKS_NOTE = " These intervals do not account for the planned looks; those of the verdicts do."
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -72,7 +73,7 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
     return Analysis(
         "summary",
         tables=(
-            *_method_tables(methods, method_verdicts, level),
+            *_method_tables(methods, method_verdicts, level, looks),
             _task_table(everything, level),
             *looks_table(methods, method_verdicts, looks, level),
             *score_tables(probabilistic, level),
@@ -110,11 +111,11 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
     return [*forests(controls, verdicts, level, region), *doses(controls, level, region)]
 
 
-def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: float) -> list[Table]:
+def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: float, looks: Looks) -> list[Table]:
     """Return the tables of methods other than controls."""
     if not methods.configurations:
         return []
-    tables = [leaderboard(methods, verdicts, level), _average_table(methods, verdicts, level)]
+    tables = [leaderboard(methods, verdicts, level), _average_table(methods, verdicts, level, looks)]
     if _has_several_tasks(methods):
         tables.append(_other_tasks_table(methods, verdicts, level))
     if 1 < len(methods.configurations) <= MAX_SIDE_BY_SIDE:
@@ -126,7 +127,7 @@ def _has_several_tasks(results: Configurations) -> bool:
     return any(len(configuration.scores["bias"]) > 1 for configuration in results.configurations)
 
 
-def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: float, looks: Looks) -> Table:
     """Tabulate average effects with intervals for new subsamples and, if there are several tasks, for other tasks."""
     several = _has_several_tasks(results)
     rows = []
@@ -147,6 +148,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
+    note += LOOKS_NOTE * bool(looks.method)
     return Table(title, columns, tuple(rows), note)
 
 

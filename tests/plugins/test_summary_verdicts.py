@@ -133,7 +133,7 @@ def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> N
 
 def test_few_subsamples_or_one_task_give_no_prediction(simulate: Simulate) -> None:
     analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06), level=0.8)
-    assert analysis.verdicts[0].sentence.endswith("; draw more.")
+    assert analysis.verdicts[0].sentence.endswith("; draw more subsamples.")
     assert not any(table.title.startswith(OTHER_TASKS) for table in analysis.tables), (
         "one task is not a sample of tasks"
     )

@@ -104,7 +104,7 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     ignored = dict.fromkeys(requests.ignored, BY_REQUEST)
     roles = ColumnRoles(sources, ignored, tuple(others), numberings, frozenset(requests.roles))
     _refuse_combinations(roles, origin)
-    _check_form(roles, names, origin)
+    _check_form(roles, table, origin)
     return _without_unknown_arms(roles) if roles.arms else roles
 
 
@@ -140,8 +140,9 @@ def _refuse_combinations(roles: ColumnRoles, origin: str) -> None:
             )
 
 
-def _check_form(roles: ColumnRoles, names: Sequence[str], origin: str) -> None:
+def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str) -> None:
     """Check that the table has tasks, and either a column of arms or columns for the arms extra and test."""
+    names = [str(name) for name in table.columns]
     rest = [*roles.others, *roles.numberings]
     if TASK not in roles.sources:
         near = nearest("task", rest) or next(iter(rest), "NAME")
@@ -166,7 +167,8 @@ def _check_form(roles: ColumnRoles, names: Sequence[str], origin: str) -> None:
         return
     for arm in ("extra", "test"):
         if not any(roles.source(column, arm) for column in ("score", "num_correct")):
-            remedy = map_option(next(iter(rest), "NAME"), arm if arms else "arm")
+            likely = [] if arms else [name for name in rest if _are_arms(table[name])]
+            remedy = map_option(next(iter(likely + rest), "NAME"), arm if arms else "arm")
             raise ResultsError(
                 f"{origin}: no column has the {'scores of the arm ' + repr(arm) if arms else 'arms'}; the columns are "
                 f"{quoted(names)}. Add a column {'' if arms else repr('arm') + ', or one for each arm: '}"

@@ -127,7 +127,12 @@ def _list_values(cells: pd.Series[Any]) -> str:
     _, positions = np.unique(number_values(cells), return_index=True)
     values = cells.iloc[np.sort(positions)[:MAX_VALUES]].tolist()
     more = f", ... {len(positions)} values" if len(positions) > MAX_VALUES else ""
-    return ", ".join(short(repr(value)) for value in values) + more
+    return ", ".join(_show(value) for value in values) + more
+
+
+def _show(value: Any) -> str:
+    is_empty = pd.api.types.is_scalar(value) and pd.isna(value)
+    return "empty" if is_empty else short(repr(value))
 
 
 def _guess(name: str, cells: pd.Series[Any], groups: IntArray, roles: ColumnRoles) -> str:

@@ -6,6 +6,10 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
+FIXED_MAXIMUM = (
+    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the start"
+)
+
 
 def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the changes that would mix the numbers of two experiments, each with its place.
@@ -30,7 +34,7 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     for num_test in old["design"]["num_test"]:
         before, now = _repeats(old, num_test), _repeats(new, num_test)
         if now < before or (now > before and _has_fixed_maximum(old)):
-            reason = "; the levels of its planned looks depend on this maximum" if now > before else ""
+            reason = FIXED_MAXIMUM if now > before else ""
             changes.append(f"design.num_subsamples for num_test {num_test}: {before} before, {now} now{reason}")
     old_design, new_design = (
         {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)

@@ -13,7 +13,9 @@ from peekbench import ExperimentSpec, PeekbenchError, analyze, run
 from peekbench.execution.progress import NullProgress
 from peekbench.plugins.protocols import Outcome
 from peekbench.records import Looks
+from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run
+from peekbench.report.build.planned_looks import look_tables
 from peekbench.results import load_results
 from peekbench.results.looks import look_at
 from peekbench.store.maintenance import check_store
@@ -54,6 +56,8 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
         (1, 3, 0.25, "inconclusive", "continued"),
         (2, 6, 0.5, "equivalent", "stopped"),
     )
+    averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
+    assert "do not account for the planned looks" in averages.note
     ranking = report_of_ranking([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert ranking.verdicts[0].looks == report.verdicts[0].looks
@@ -101,7 +105,7 @@ def test_no_look_is_taken_while_trials_are_missing(make_spec: MakeSpec) -> None:
 
 
 def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpec) -> None:
-    with pytest.raises(PeekbenchError, match=r"num_test 30: 12 before, 16 now; the levels of its planned looks depend"):
+    with pytest.raises(PeekbenchError, match=r"num_test 30: 12 before, 16 now; the levels of its.*confidence_sequence"):
         for maximum in (12, 16):
             run(sequential(make_spec, maximum=maximum))
     open_ended = {"methods": ["toy.vote"], "method": "confidence_sequence", "at": ["equivalent"]}
@@ -109,6 +113,12 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
         looks = look_at(store, load_results(store))
     assert looks == Looks("confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
+    report = report_of_run(store)
+    assert report.verdicts[0].looks.startswith("This is look 3, at 200% of the first maximum of 4 subsamples")
+    later = [PlannedLook(size, 4, size / 4, {}, stops=False) for size in (2, 6)]
+    (planned,) = look_tables(later, (0.5, 1.0, 1.5, 2.0))  # the report at all 4 subsamples was the second look
+    assert [row[0] for row in planned.rows] == [1, 3]
+    assert "maximum at the first look" in planned.note
     copy = Path(shutil.copy(store, "copy.sqlite"))
     warnings = report_of_ranking([store, copy]).warnings
     assert sum("looked at repeatedly. The verdicts here do not" in warning for warning in warnings) == 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench.execution.planning import make_trials, measure
-from peekbench.formatting import format_cell, pluralize
+from peekbench.formatting import pluralize
 from peekbench.records.analysis import Column, Table
 from peekbench.records.looks import PlannedLook
 
@@ -44,24 +44,36 @@ def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int) -> s
         f"Stopped at look {number} of {spec.design.num_looks}, at {stage.design.largest:,} of at most "
         f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled; this saved "
         f"{pluralize(all_work.trials - done.trials, 'trial')}, {pluralize(all_work.fits - done.fits, 'fit')} and about "
-        f"{format_cell(seconds, 'seconds')} of computing"
+        f"{_about(seconds)} of computing"
     )
 
 
-def look_tables(looks: Sequence[PlannedLook]) -> list[Table]:
-    """Return a table of the planned looks with their verdicts; no table if there were none."""
+def _about(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def look_tables(looks: Sequence[PlannedLook], fractions: Sequence[float]) -> list[Table]:
+    """Return a table of the planned looks with their verdicts; no table if there were none.
+
+    Parameters
+    ----------
+    looks
+        Planned looks.
+    fractions
+        Shares of the maximum at all looks so far, ascending. They number the looks as the verdicts do.
+    """
     if not looks:
         return []
     methods = list(dict.fromkeys(method for look in looks for method in look.decisions))
     rows = tuple(
         (
-            number,
+            1 + sum(fraction < look.fraction - 1e-9 for fraction in fractions),
             look.subsamples,
             look.fraction,
             *(look.decisions.get(method) for method in methods),
             "stopped" if look.stops else "continued",
         )
-        for number, look in enumerate(looks, start=1)
+        for look in looks
     )
     columns = (
         Column("look", "count"),
@@ -70,5 +82,9 @@ def look_tables(looks: Sequence[PlannedLook]) -> list[Table]:
         *(Column(method) for method in methods),
         Column("run"),
     )
-    note = "Verdicts at each look planned in the design. The run stops when all are settled."
+    first = " The share refers to the maximum at the first look." if any(look.fraction > 1 for look in looks) else ""
+    note = (
+        "Verdicts at each planned look before all subsamples are done. The run stops when all verdicts are settled. "
+        f"After all subsamples, the report itself is the last look.{first}"
+    )
     return [Table("Planned looks", columns, rows, note, topic="data")]

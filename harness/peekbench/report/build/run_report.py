@@ -16,6 +16,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
+from peekbench.records.looks import Looks
 from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
@@ -162,6 +163,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     allow_incomplete = allow_incomplete or spec.report.allow_incomplete
     analyses: tuple[Analysis, ...] = ()
+    looks = Looks()
     if not results.empty:
         complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
         looks = look_at(path, complete)
@@ -185,7 +187,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         tables=(
             *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
             *(replace(table, topic="methods") for table in method_tables),
-            *look_tables(planned_looks),
+            *look_tables(planned_looks, looks.fractions),
         ),
         failures=tuple(failures),
         provenance=describe_provenance(spec, sessions, sizes),
