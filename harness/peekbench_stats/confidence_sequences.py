@@ -9,10 +9,12 @@ import numpy as np
 from scipy.special import logsumexp, ndtr
 
 from peekbench.records import FloatArray
+from peekbench_stats.alpha_spending import MIN_LEVEL
 
 RATE_SCORE = 2.8
 """Standard deviation of the mixture of the e-process, in standard errors at its target."""
 MAX_NORMAL, NUM_RATES = 4.0, 81  # standard normal deviates that represent the mixture
+MAX_LOG = 700.0  # largest logarithm of an e-value, so that it is finite
 
 
 def confidence_sequence_level(fraction: float, alpha: float) -> float:
@@ -34,7 +36,8 @@ def confidence_sequence_level(fraction: float, alpha: float) -> float:
     Returns
     -------
     float
-        Two-sided level of the interval. With few degrees of freedom, use the quantile of Student's t at this level.
+        Two-sided level of the interval, at least `MIN_LEVEL`. With few degrees of freedom, use the quantile of
+        Student's t at this level.
 
     References
     ----------
@@ -51,7 +54,7 @@ def confidence_sequence_level(fraction: float, alpha: float) -> float:
     tuning = -2 * math.log(alpha) + math.log1p(-2 * math.log(alpha))
     ratio = tuning * fraction
     boundary = math.sqrt((1 + 1 / ratio) * (math.log1p(ratio) - 2 * math.log(alpha)))
-    return float(2 * ndtr(-boundary))
+    return max(float(2 * ndtr(-boundary)), MIN_LEVEL)
 
 
 def sign_symmetry_e_values(differences: Sequence[Sequence[float]], target: int) -> FloatArray:
@@ -97,7 +100,8 @@ def sign_symmetry_e_values(differences: Sequence[Sequence[float]], target: int) 
     log_weights -= logsumexp(log_weights)
     rates = normal * RATE_SCORE / (scale * math.sqrt(target * max(1, len(blocks[0]))))
     steps = [_log_factors(rates, block) for block in blocks]
-    values: FloatArray = np.exp(logsumexp(np.cumsum(steps, axis=0) + log_weights, axis=1))
+    logs = logsumexp(np.cumsum(steps, axis=0) + log_weights, axis=1)
+    values: FloatArray = np.exp(np.minimum(logs, MAX_LOG))
     return values
 
 

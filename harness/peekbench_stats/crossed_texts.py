@@ -126,18 +126,18 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
     -------
     CrossedInterval or None
         Student's t interval with Satterthwaite's degrees of freedom; None if a task has a single subsample. If no
-        answer differs between the arms, the limits are the largest share of differing texts that is plausible if none
-        of the observed texts differs (rule of three).
+        answer differs between the arms, or all of them differ in the same direction, the limits are the largest share
+        of other texts that is plausible if the observed texts have none (rule of three).
     """
     mean = float(np.mean([task.mean for task in tasks]))
     if any(task.degrees == 0 for task in tasks):
         return None
-    if not any(task.has_differences for task in tasks):
-        half = 1 - (1 - level) ** (1 / sum(task.num_texts for task in tasks))
-        return CrossedInterval(mean, mean - half, mean + half, 0.0)
     of_subsamples = sum(task.subsample_variance for task in tasks)
     of_texts = max(sum(task.text_variance for task in tasks), 0.0)
     variance = of_subsamples + of_texts
+    if not variance > 0:
+        half = 1 - (1 - level) ** (1 / sum(task.num_texts for task in tasks))
+        return CrossedInterval(mean, mean - half, mean + half, 0.0)
     spread = sum(2 * task.subsample_variance**2 / task.degrees + task.text_error**2 for task in tasks)
     degrees = 2 * variance**2 / spread
     half = float(student_t.ppf((1 + level) / 2, degrees) * np.sqrt(variance)) / len(tasks)

@@ -112,8 +112,8 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
 
     The interval has the coverage that controls the false coverage rate among the configurations with the same verdict:
     that of `levels.outside` for 'equivalent' and that of `levels.zero` for 'biased'. An inconclusive configuration gets
-    the wider of the two, which neither excludes zero nor is inside the region. An interval contains zero unless a bias
-    of zero is rejected.
+    the wider of the two, which neither excludes zero nor is inside the region; so does a biased one whose interval
+    would otherwise be inside the region. An interval contains zero unless a bias of zero is rejected.
 
     Parameters
     ----------
@@ -127,9 +127,10 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
         estimate = bias.estimate(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
         return Conclusion("equivalent", estimate if is_nonzero else estimate.with_zero(), levels.outside)
-    if evidence.p_zero <= levels.zero:
-        estimate = bias.estimate(levels.zero)
-        return Conclusion(decide(estimate.low, estimate.high, region), estimate, levels.zero)
-    alpha = min(levels.zero, levels.outside)
-    estimate = bias.estimate(alpha)
-    return Conclusion("inconclusive", estimate.with_zero(), alpha, needs_flips=estimate.excludes_zero)
+    wider = min(levels.zero, levels.outside)
+    alpha = wider if evidence.p_outside <= levels.zero else levels.zero
+    if evidence.p_zero <= alpha:
+        estimate = bias.estimate(alpha)
+        return Conclusion(decide(estimate.low, estimate.high, region), estimate, alpha)
+    estimate = bias.estimate(wider)
+    return Conclusion("inconclusive", estimate.with_zero(), wider, needs_flips=estimate.excludes_zero)

@@ -236,6 +236,18 @@ def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
         assert verdict.size == ("" if verdict.decision != "biased up" else "beyond" if verdict.low > 0.005 else "open")
 
 
+def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
+    """The last interval is inside the region at the level of 10 rejections, but not at that of one equivalent member."""
+    pattern = np.tile([-0.02, 0.02], 50)
+    family = [Bias([(pattern + mean).tolist()], Region(0.01)) for mean in [0.05] * 9 + [0.006]]
+    *_, (verdict, conclusion) = judge_family(family, 0.95, ScoreWords(is_accuracy=True))
+    assert (verdict.decision, verdict.unadjusted) == ("biased up", "equivalent")
+    assert conclusion.alpha == pytest.approx(0.05 / 10)
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert 0 < verdict.low < 0.01 < verdict.high
+
+
 @pytest.mark.parametrize(
     ("score", "sign", "region"), [("macro_f1", 1, 0.005), ("log_loss", -1, 0.01), ("brier", -1, 0.005)]
 )

@@ -46,6 +46,12 @@ def test_equal_answers_have_an_upper_bound_and_single_subsamples_no_interval() -
     assert cross_interval([equal, cross_texts(np.eye(1, 100), np.arange(100)[None])], 0.95) is None
 
 
+def test_answers_that_all_differ_in_one_direction_have_an_interval() -> None:
+    interval = cross_interval([cross_texts(np.ones((4, 100)), np.arange(400).reshape(4, 100))], 0.95)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((1 - 3 / 400, 1 + 3 / 400), rel=1e-3)
+
+
 def test_subsamples_that_agree_by_chance_have_an_interval() -> None:
     differences = np.tile(np.eye(2, 50)[:1], (2, 1))
     interval = cross_interval([cross_texts(differences, np.arange(100).reshape(2, 50))], 0.95)

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from peekbench_stats import confidence_sequence_level, group_sequential_levels, sign_symmetry_e_values
+from peekbench_stats.alpha_spending import MIN_LEVEL
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,11 @@ def test_repeated_looks_keep_the_level() -> None:
     assert 0.005 < (p_values <= open_ended).any(axis=1).mean() < 0.05
 
 
+def test_intervals_of_very_early_looks_are_finite() -> None:
+    early = (confidence_sequence_level(1e-4, 0.05), group_sequential_levels([1e-4, 1.0], 0.05)[0])
+    assert early == pytest.approx((MIN_LEVEL, MIN_LEVEL))
+
+
 def test_confidence_sequence_is_narrowest_at_its_target() -> None:
     """The mixture boundary of package ville 0.1.0, tuned to the same target, is 3.03 standard errors there."""
     levels = [confidence_sequence_level(fraction, 0.05) for fraction in (0.2, 1.0, 5.0)]
@@ -59,3 +65,4 @@ def test_e_values_have_mean_one_over_all_signs_and_grow_with_a_bias() -> None:
     assert sign_symmetry_e_values([[0.0], [0.0]], target=2) == pytest.approx([1.0, 1.0])
     biased = sign_symmetry_e_values(np.random.default_rng(2).normal(0.5, 1, size=(100, 3)).tolist(), target=100)
     assert biased[-1] > 1000
+    assert np.isfinite(sign_symmetry_e_values([[0.1] * 60] * 100, target=100)[-1])

@@ -63,22 +63,12 @@ def default_region(name: ScoreName) -> float:
     Parameters
     ----------
     name
-        Name of a score.
-
-    Returns
-    -------
-    float
-        In the unit of the score; accuracies and macro-F1 are fractions, log losses are in nats.
-
-    Parameters
-    ----------
-    name
         Name of the score, see `peekbench.records.scores`.
 
     Returns
     -------
     float
-        The half-width; for accuracies as a fraction.
+        In the unit of the score; accuracies and macro-F1 are fractions, log losses are in nats.
 
     Examples
     --------
