@@ -237,7 +237,7 @@ def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
 
 
 def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
-    """The last interval is inside the region at the level of 10 rejections, but not at that of one equivalent member."""
+    """The last interval is inside the region at the level of ten rejections, but not at that of one."""
     pattern = np.tile([-0.02, 0.02], 50)
     family = [Bias([(pattern + mean).tolist()], Region(0.01)) for mean in [0.05] * 9 + [0.006]]
     *_, (verdict, conclusion) = judge_family(family, 0.95, ScoreWords(is_accuracy=True))

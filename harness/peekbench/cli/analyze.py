@@ -74,9 +74,11 @@ def analyze(
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.analyze import planned_trials  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.analyze import drop_incomplete, only_complete, planned_trials  # noqa: PLC0415 - as above
+    from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
     from peekbench.results.table import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
+    from peekbench.store.files import is_store  # noqa: PLC0415 - for a fast --help
 
     chosen: Sequence[AnalysisSpec | str] | None = analyses
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
@@ -96,7 +98,13 @@ def analyze(
         results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
         chosen, name = analysis_spec.analyses, analysis_spec.name
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
-    effects = run_analyses(results, chosen, allow_incomplete=allow_incomplete, planned=planned)
+    looks = store = None
+    if not is_input and is_store(path):
+        only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
+        looks, store = look_at(path, drop_incomplete(table.results)), path
+    effects = run_analyses(
+        results, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks, store=store
+    )
     source = Path("standard input") if is_input else path
     report = report_of_table(source, results, effects, name=name, columns=table.columns)
     report = replace(report, command=command, provenance={**report.provenance, "command": command})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from commands import run_command
 
 from peekbench import ExperimentSpec, PeekbenchError, analyze, run
 from peekbench.execution.progress import NullProgress
@@ -141,6 +143,21 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     assert verdict.valid_low < verdict.low < verdict.valid_high
     (table,) = [table for table in summary.tables if table.title.startswith("Repeated looks")]
     assert [row[0] for row in table.rows] == ["toy.vote", "toy.constant"]
+
+
+def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:
+    store = run(sequential(make_spec, methods=("toy.vote",), looks=2)).store
+    Path("only.yaml").write_text(
+        "name: part\nonly: {task: [a]}\nanalyses: [{use: summary, options: {region: 0.02}}, summary.texts]\n"
+    )
+    assert run_command("analyze", str(store), "--spec", "only.yaml", "--reports", ".").returncode == 0
+    content = json.loads(Path("part/report.json").read_text())
+    (verdict,) = analyze(store, ["summary"])[0].verdicts
+    assert [each["looks"] for each in content["verdicts"]] == [verdict.looks]
+    assert verdict.looks.startswith("This is look 2, at 100% of at most 12 subsamples")
+    assert any(table["title"].startswith("Bias for other texts") for table in content["tables"])
+    with Store.open(store) as opened:
+        assert [look["fraction"] for look in opened.looks()] == [0.5, 1.0]
 
 
 def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planned(make_spec: MakeSpec) -> None:
