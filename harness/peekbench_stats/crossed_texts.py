@@ -35,8 +35,6 @@ class CrossedMean:
     """Number of different texts."""
     num_answers: int
     """Number of texts of all subsamples together."""
-    has_differences: bool
-    """Whether any answer differs between the arms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,6 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
         text_error=float(np.sqrt((products**2).sum()) * coefficient),
         num_texts=len(texts),
         num_answers=differences.size,
-        has_differences=bool(differences.any()),
     )
 
 
