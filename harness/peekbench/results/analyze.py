@@ -251,7 +251,19 @@ def run_analysis(
             f"the analysis {analysis.use} returned a {type(outcome).__name__}; return peekbench.Analysis"
         )
     verdicts = tuple(replace(verdict, analysis=analysis.use) for verdict in outcome.verdicts)
-    return replace(outcome, verdicts=verdicts, warnings=(*warnings, *outcome.warnings))
+    return replace(
+        outcome, verdicts=verdicts, warnings=(*warnings, *outcome.warnings, *_warn_of_looks(analysis, outcome, seen))
+    )
+
+
+def _warn_of_looks(analysis: AnalysisSpec, outcome: Analysis, seen: Seen) -> Iterator[str]:
+    """Yield a warning if verdicts hold for a single look only, but there were several."""
+    is_repeated = len(seen.looks.fractions) > 1 or seen.looks.earlier
+    if outcome.verdicts and is_repeated and not analysis.entry.sees_looks:
+        yield (
+            f"The verdicts of {analysis.use} do not account for the earlier looks at this run: they hold for a single "
+            "look. Prefer the verdicts of an analysis that accounts for looks"
+        )
 
 
 def without_controls(results: pd.DataFrame) -> pd.DataFrame:

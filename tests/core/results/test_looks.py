@@ -201,3 +201,13 @@ def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> N
     design = {**design_of(4)["design"], "stop": {"looks": 2}}
     with pytest.raises(PeekbenchError, match=r"design.stop: no analysis of this spec accounts for repeated looks"):
         make_spec(design=design, analyses=["permutation"])
+
+
+def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable[..., Any]) -> None:
+    results = simulate(0.01, tasks=3, subsamples=8)
+    looks = Looks(earlier={("method", 0, 0): (12,)})
+    analyses = analyze(results, ["summary", "bayes.hierarchical"], looks=looks)
+    assert [any("do not account for the earlier looks" in text for text in each.warnings) for each in analyses] == [
+        False, True,
+    ]  # fmt: skip
+    assert not any("looks" in text for text in analyze(results, ["bayes.hierarchical"])[0].warnings)
