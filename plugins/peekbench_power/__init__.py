@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from peekbench import AnalyzerEntry, Options, hookimpl
+from peekbench.records import ScoreName
+from peekbench.results import default_region
 
 
 class Power(Options):
     """Options of the analysis `power`."""
 
+    score: ScoreName = "score"
+    """Score of which a bias is to be detected: 'score' (accuracy or R^2), 'macro_f1', 'log_loss' or 'brier', if all
+    results have it. The defaults of `target_bias`, `region` and `biases` are in its unit."""
     target_bias: float = Field(default=0.005, gt=0)
-    """Bias that a design should detect; 0.005 is half an accuracy point."""
+    """Bias that a design should detect; 0.005 is half an accuracy point, 0.01 is the default for the log loss."""
     power: float = Field(default=0.8, gt=0.05, lt=1)
     """Probability of detecting a bias that is as large as the minimum detectable bias."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
@@ -33,6 +39,15 @@ class Power(Options):
     """Train sizes of planned designs; the noise is that of the nearest measured size. By default all measured sizes."""
     num_test: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Test sizes of planned designs; by default all measured sizes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_the_score(cls, values: Any) -> Any:
+        """Scale the defaults that are in the unit of the score."""
+        if not isinstance(values, Mapping) or values.get("score") not in get_args(ScoreName):
+            return values
+        region = default_region(values["score"])
+        return {"target_bias": region, "region": region, "biases": (region, 2 * region, 4 * region), **values}
 
 
 @hookimpl

@@ -48,8 +48,13 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     Raises
     ------
     PeekbenchError
-        If no task is scored by accuracy.
+        If no task is scored by accuracy, or another score is chosen.
     """
+    if options.score != "score":
+        raise PeekbenchError(
+            f"power, option score: typical noise is known only for accuracies, not for {options.score}; run the spec "
+            "with few subsamples, then use the analysis `power` on its store"
+        )
     if not design.points:
         raise PeekbenchError(
             "power: typical noise is known only for accuracies, and no task of this spec is a classification; run the "

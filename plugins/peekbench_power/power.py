@@ -11,6 +11,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import spread_unit
 from peekbench.records import Cell
+from peekbench.results import select_score
 from peekbench_power import Power
 from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_equivalence, plan_subsamples
 from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable, pilot_inflation
@@ -37,7 +38,13 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     -------
     Analysis
         Four tables and power curves; only a warning if no task has two subsamples.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the chosen score.
     """
+    results = select_score(results, options.score, "power")
     is_accuracy = bool(results["num_correct"].notna().all())
     measured = list(measure_noise(pair_trials(results), is_accuracy))
     if not measured:

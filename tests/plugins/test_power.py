@@ -10,16 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 import pytest
-from analysis_tables import run_analysis, table_rows
+from analysis_tables import run_analysis, simulate_brier, table_rows
 from scipy.stats import t
 
 from peekbench import PeekbenchError
+from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.figures import Curves
 from peekbench.records import DesignPoint, Looks, PlannedDesign
-from peekbench.results import load_results, tidy
+from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer, check_module_light
+from peekbench_power import Power
 from peekbench_power.designs import (
     detectable_bias,
     equivalence_probability,
@@ -34,7 +36,7 @@ from peekbench_power.detection import (
     minimum_detectable,
     pilot_inflation,
 )
-from peekbench_power.forecast import TYPICAL
+from peekbench_power.forecast import TYPICAL, forecast
 from peekbench_power.measure import measure_noise, pair_trials
 from peekbench_power.noise import MethodNoise, Noise
 from peekbench_stats import welch_satterthwaite
@@ -233,8 +235,8 @@ def test_forecast_before_anything_is_run() -> None:
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 20, tuple("abcde")), DesignPoint(50, 500, 20, tuple("abcde")))
     design = PlannedDesign(("mine",), points, {("mine", 50, 100): 2.0})
-    forecast = spec.entry.forecast(design, options=spec.options)
-    detection, chances, times = forecast.tables
+    foreseen = spec.entry.forecast(design, options=spec.options)
+    detection, chances, times = foreseen.tables
     assert [row["noise of"] for row in table_rows(detection)] == ["BERT", "GPT-2"] * 2
     unstable, stable = table_rows(detection)[:2]
     assert unstable["these tasks"] > 2 * stable["these tasks"]
@@ -242,8 +244,8 @@ def test_forecast_before_anything_is_run() -> None:
     assert "arXiv 2410.00179" in detection.note
     assert table_rows(chances)[0]["1 points"] < 0.5 < table_rows(chances)[1]["1 points"]
     assert all(row["equivalent, if 0"] < 0.05 for row in table_rows(chances))
-    assert len(forecast.warnings) == 2
-    assert f"takes {table_rows(chances)[0]['subsamples for that']:,} with the noise of BERT or" in forecast.warnings[0]
+    assert len(foreseen.warnings) == 2
+    assert f"takes {table_rows(chances)[0]['subsamples for that']:,} with the noise of BERT or" in foreseen.warnings[0]
     assert len(table_rows(times)) == 2
     assert table_rows(times)[0]["time"] == pytest.approx(2.0 * table_rows(times)[0]["trials"])
     assert table_rows(times)[0]["subsamples"] == unstable["subsamples for 0.5 points"]
@@ -323,3 +325,16 @@ def test_contract(simulate: Simulate) -> None:
     spec = make_component(AnalysisSpec, "power")
     check_analyzer(spec.entry, spec.options, simulate(0.01))
     check_module_light("peekbench_power")
+
+
+def test_other_scores_have_their_own_noise_and_region() -> None:
+    results = simulate_brier(0.5)
+    accuracy, brier = (run_analysis("power", results, score=score) for score in ("score", "brier"))
+    within = [table_rows(analysis.tables[0])[0]["sd within tasks"] for analysis in (accuracy, brier)]
+    assert within[1] == pytest.approx(within[0] / 4, rel=0.05)
+    assert "0.5 points" in accuracy.tables[3].title
+    assert f"a bias of {default_region('brier'):g}" in brier.tables[3].title
+    with pytest.raises(SpecError, match="option score: log_loss is missing in .* rows"):
+        run_analysis("power", results, score="log_loss")
+    with pytest.raises(PeekbenchError, match="option score: .* not for brier"):
+        forecast(PlannedDesign(methods=("m",), points=(), seconds={}), options=Power(score="brier"))
