@@ -18,7 +18,8 @@ from peekbench.spec.lockfile import PINNABLE
 def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     """Return a spec as JSON values, with its folder and with the versions of its lock file.
 
-    Unlike a pickled spec, the result names no class of a plugin, so that `spec_from_plain` can tell what a machine lacks.
+    Unlike a pickled spec, the result names no class of a plugin, so that `spec_from_plain` can tell what a machine
+    lacks.
 
     Parameters
     ----------
