@@ -145,11 +145,13 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
 
 
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
+    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.tally import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
     from peekbench.formatting import pluralize, shorten  # noqa: PLC0415 - for a fast --help
 
-    timing = time_pilot(experiment)
+    with make_progress(make_console()) as progress:
+        timing = time_pilot(experiment, progress)
     failed = {failure.trial.method: failure for failure in reversed(timing.failures)}
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)

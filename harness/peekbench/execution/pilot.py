@@ -6,6 +6,8 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 
+from peekbench.execution.preparation import prepare
+from peekbench.execution.progress import NullProgress, Progress
 from peekbench.execution.worker import Worker
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
@@ -24,17 +26,30 @@ class Timing:
     """Failed trials."""
 
 
-def time_pilot(spec: ExperimentSpec) -> Timing:
+def time_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Timing:
     """Run each method once at each design point through the spec's executor. Nothing is stored.
 
-    At each point the first task drawn at that point is used. Each method first runs once without timing, because its
-    first fit also imports libraries.
+    At each point the first task drawn at that point is used. Each method is first prepared as for a run, and runs once
+    without timing, because its first fit also imports libraries.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    progress
+        Receives the name of each method that is prepared.
 
     Returns
     -------
     Timing
         Times by method and design point, and the estimated total.
+
+    Raises
+    ------
+    PeekbenchError
+        If what a method needs is unavailable, as in a run.
     """
+    prepare(spec, progress or NullProgress())
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())

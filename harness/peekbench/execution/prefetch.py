@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
+from peekbench.plugins.protocols import Options
 from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -53,8 +54,7 @@ def _prefetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
 
 
 def _prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> str:
-    assert method.entry.prefetch is not None
-    return _list_facts(method.entry.prefetch(options=spec.options(method), folders=spec.folders()))
+    return _list_facts(prefetch_method(spec, method))
 
 
 def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
@@ -64,3 +64,66 @@ def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
 
 def _list_facts(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
+
+
+def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
+    """Download or build all that a method needs for the tasks of a spec, once for each set of its options.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    method
+        One of its methods, which may have other options for some tasks.
+
+    Returns
+    -------
+    dict
+        Facts for readers, as the method's plugin returned them for the options of most tasks. What differs in a task
+        with options of its own has the task's name before it: `{"commit": "1f2e", "news: commit": "a07c"}`; the same
+        holds for the files under `sha256`. Empty if the method needs nothing.
+
+    Raises
+    ------
+    PeekbenchError
+        If something is unavailable, of the kind that the plugin raised; the message names the method and the task.
+    """
+    own = [task.name for task in spec.tasks if task.name in method.by_task]
+    shared = [task.name for task in spec.tasks if task.name not in method.by_task]
+    facts_by_options: dict[str, Mapping[str, Any]] = {}
+    merged: dict[str, Any] | None = None
+    for task in [*shared[:1], *own]:
+        options = spec.options(method, task)
+        key = options.model_dump_json()
+        if key not in facts_by_options:
+            place = f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
+            facts_by_options[key] = _call_prefetch(spec, method, options, place)
+        facts = facts_by_options[key]
+        merged = dict(facts) if merged is None else _add_differing(merged, facts, task)
+    return merged or {}
+
+
+def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
+    if method.entry.prefetch is None:
+        return {}
+    try:
+        return method.entry.prefetch(options=options, folders=spec.folders())
+    except PeekbenchError as error:
+        kinds = (SpecError, PluginError, DataError)  # derived kinds may take other arguments
+        kind = next((kind for kind in kinds if isinstance(error, kind)), PeekbenchError)
+        raise kind(f"{place}: {error}") from error
+    except Exception as error:
+        error.add_note(f"raised by `prefetch` of {place}; `use: {method.use}`")
+        raise
+
+
+def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Add the facts of a task that differ from the merged ones, under names that begin with the task's."""
+    added = dict(merged)
+    for name, value in facts.items():
+        known = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(known, Mapping | None):
+            added[name] = _add_differing(known or {}, value, task)
+        elif name not in merged or known != value:
+            added[f"{task}: {name}"] = value
+    return added

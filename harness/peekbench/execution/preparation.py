@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
+from peekbench.execution.prefetch import prefetch_method
 from peekbench.execution.progress import Progress
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import differences
@@ -27,13 +28,13 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     Returns
     -------
     dict
-        Facts for readers by method, as its plugin returned them.
+        Facts for readers by method, as `prefetch_method` returns them.
     """
     facts = {}
     for method in spec.methods:
         if method.entry.prefetch is not None:
             progress.prepare(method.name)
-            facts[method.name] = dict(method.entry.prefetch(options=spec.options(method), folders=spec.folders()))
+            facts[method.name] = prefetch_method(spec, method)
     return facts
 
 
@@ -67,23 +68,24 @@ def prepare_same_files(
     """
     try:
         with Store.open(path) as store:
-            done = store.done()
+            done, stored_tasks = store.done(), store.tasks().keys()
             sessions = zip(store.sessions(), store.session_sizes(), strict=True)
             used = [session.get("methods", {}) for session, num_trials in sessions if num_trials]
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the run reports
         return None
-    if done.issuperset(trials) or not any("sha256" in stored for methods in used for stored in methods.values()):
+    stored_files: dict[str, dict[str, Any]] = {}
+    for method, stored in (item for methods in used for item in methods.items()):
+        if "sha256" in stored:  # the files of tasks that later sessions added are added
+            stored_files[method] = stored_files.get(method, {}) | stored["sha256"]
+    if done.issuperset(trials) or not stored_files:
         return None
     facts = prepare(spec, progress)
-    changes: dict[str, None] = {}
-    for methods in used:
-        for method, stored in methods.items():
-            before, now = stored.get("sha256"), facts.get(method, {}).get("sha256")
-            if before is not None and now is not None:
-                changes |= {
-                    f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now": None
-                    for file, old, new in differences("", before, now)
-                }
+    changes = [
+        f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now"
+        for method, before in stored_files.items()
+        if (now := facts.get(method, {}).get("sha256")) is not None
+        for file, old, new in differences("", before, _without_new_tasks(now, stored_tasks, spec))
+    ]
     if changes:
         raise StoreError(
             f"store {path}: files of its methods have changed:\n  "
@@ -91,3 +93,9 @@ def prepare_same_files(
             + "\nRestore the files, or run the spec under another name"
         )
     return facts
+
+
+def _without_new_tasks(files: Mapping[str, Any], stored: Container[str], spec: ExperimentSpec) -> dict[str, Any]:
+    """Return the files without those that only tasks need of which nothing is stored; see `prefetch_method`."""
+    new = [f"{task.name}: " for task in spec.tasks if task.name not in stored]
+    return {file: digest for file, digest in files.items() if not file.startswith(tuple(new))}

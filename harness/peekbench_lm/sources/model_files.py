@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,14 +91,19 @@ def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any
     for file in sorted(folder.path.iterdir()):
         if file.suffix not in DOWNLOADED_SUFFIXES or file.name in (DESCRIPTION, FILES):
             continue
-        with file.open("rb") as stream:
-            digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
+        digests[file.name] = _hash_file(file, file.stat().st_size, file.stat().st_mtime_ns)
     description: dict[str, Any] = {"model": model, "sha256": digests}
     if model.startswith(BUILTIN_PREFIX):
         description |= json.loads((folder.path / DESCRIPTION).read_text(encoding="utf-8"))
     elif not _is_path(model):
         description["commit"] = _find_commit(model, revision, folders.cache)
     return description
+
+
+@cache  # weights have gigabytes, and each method and set of options asks for them
+def _hash_file(path: Path, size: int, modified: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _is_path(model: str) -> bool:
