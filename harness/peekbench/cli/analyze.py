@@ -135,6 +135,12 @@ def report(
     run_: Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its spec, or its store.")],
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
+    analyses: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
+        ),
+    ] = None,
     pictures: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
@@ -144,7 +150,8 @@ def report(
 
     Example: peekbench report quickstart
     """
-    report_run(run_path(run_), reports, make_console(), allow_incomplete=allow_incomplete, pictures=pictures)
+    path, console = run_path(run_), make_console()
+    report_run(path, reports, console, allow_incomplete=allow_incomplete, analyses=analyses or (), pictures=pictures)
 
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run, or a table of scores.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
@@ -85,12 +86,18 @@ def show_report(report: Report, folder: Path | None) -> None:
 
 
 def report_run(
-    path: Path, reports: Path, console: Console, *, allow_incomplete: bool, pictures: Path | None = None
+    path: Path,
+    reports: Path,
+    console: Console,
+    *,
+    allow_incomplete: bool,
+    analyses: Sequence[str] = (),
+    pictures: Path | None = None,
 ) -> None:
     """Write the files of a run's report and print it."""
     from peekbench.report import render_summary, report_of_run  # noqa: PLC0415 - for a fast --help
 
-    report = report_of_run(path, allow_incomplete=allow_incomplete)
+    report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses)
     write_and_print(report, reports / report.name, console, pictures)
     render_summary(report, console)
 

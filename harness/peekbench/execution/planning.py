@@ -112,7 +112,7 @@ class Size:
 ROW_BYTES = 1750  # size of a trial in SQLite without its predictions, measured with three arms and no metrics
 
 
-def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
+def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int | None = None) -> Size:
     """Count the trials and fits of a spec and estimate the size of its store.
 
     Parameters
@@ -121,11 +121,14 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
         The spec.
     num_outputs
         Numbers predicted for one input, by task: the number of classes, or 1 for regression.
+    num_bases
+        Number of different base arms on one draw; by default, the methods' entries tell.
     """
     arms_without_base = sum(arm.kind != "base" for arm in spec.arms)
     has_base = arms_without_base < len(spec.arms)
-    num_bases = len({method.base_key() for method in spec.methods}) if has_base else 0
-    fits_per_draw = arms_without_base * len(spec.methods) + num_bases
+    if num_bases is None:
+        num_bases = len({method.base_key() for method in spec.methods})
+    fits_per_draw = arms_without_base * len(spec.methods) + num_bases * has_base
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)

@@ -8,6 +8,8 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+STORED = "stored"
+"""Context in which the spec of a store is validated: only what its report uses must be installed."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
 

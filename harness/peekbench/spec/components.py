@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticSerializationError
@@ -13,55 +13,11 @@ from pydantic_core import PydanticSerializationError
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
-from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
-from peekbench.spec.base import Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
+from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
+from peekbench.spec.entry_field import EntryField
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
-from peekbench.spec.options import merge
-
-if TYPE_CHECKING:
-    from typing import Self
-
-NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry
-EntryT = TypeVar("EntryT", bound=NamedEntry)
-
-
-class EntryField(Generic[EntryT]):
-    """Field of a component with the entry that it names; of the class, the field itself.
-
-    Parameters
-    ----------
-    entry_type
-        Class of the entries that the component can name.
-    """
-
-    def __init__(self, entry_type: type[EntryT]) -> None:
-        self._entry_type = entry_type
-
-    @overload
-    def __get__(self, component: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, component: Component, owner: type) -> EntryT: ...
-
-    def __get__(self, component: Component | None, owner: type) -> Self | EntryT:
-        """Return the entry that the component names."""
-        return self if component is None else self.find(component.use)
-
-    @property
-    def kind(self) -> PluginKind:
-        """Kind of entry that the component names."""
-        return kind_of(self._entry_type)
-
-    def find(self, use: str) -> EntryT:
-        """Return the entry of a name.
-
-        Raises
-        ------
-        PluginError
-            If the plugin cannot be loaded, or has no such entry.
-        """
-        return registry.find(use, self._entry_type)
+from peekbench.spec.options import StoredOptions, merge
 
 
 class Component(SpecModel):
@@ -71,6 +27,8 @@ class Component(SpecModel):
     """
 
     entry: ClassVar[EntryField[Any]]
+    is_used_by_reports: ClassVar[bool] = False
+    """Whether the report of a run calls the entry. Otherwise, a component from a store needs no plugin."""
 
     use: str
     """`plugin.thing`; a plugin's name alone means its thing of the same name."""
@@ -89,11 +47,12 @@ class Component(SpecModel):
 
     @field_validator("use")
     @classmethod
-    def _check_entry_exists(cls, use: str) -> str:
-        try:
-            cls.entry.find(use)
-        except PluginError as error:
-            raise ValueError(str(error)) from error
+    def _check_entry_exists(cls, use: str, info: ValidationInfo) -> str:
+        if not cls._is_without_plugin(info):
+            try:
+                cls.entry.find(use)
+            except PluginError as error:
+                raise ValueError(str(error)) from error
         return use
 
     @field_validator("options", mode="plain")
@@ -101,7 +60,7 @@ class Component(SpecModel):
     def _validate_options(cls, value: Any, info: ValidationInfo) -> Options:
         if "use" not in info.data:  # the error in `use` is reported already
             return Options()
-        model = cls.entry.find(info.data["use"]).options
+        model = StoredOptions if cls._is_without_plugin(info) else cls.entry.find(info.data["use"]).options
         if isinstance(value, Options):
             value = value.model_dump()
         try:
@@ -113,6 +72,10 @@ class Component(SpecModel):
         except PydanticSerializationError as error:
             raise ValueError(f"cannot be stored as JSON: {error}; give plain values") from error
         return options
+
+    @classmethod
+    def _is_without_plugin(cls, info: ValidationInfo) -> bool:
+        return info.context == STORED and not cls.is_used_by_reports
 
     def raw_options(self) -> dict[str, Any]:
         """Return the options as plain JSON values, with defaults filled in."""
@@ -244,6 +207,7 @@ class AnalysisSpec(Component):
     """An analysis of the results."""
 
     entry: ClassVar[EntryField[AnalyzerEntry]] = EntryField(AnalyzerEntry)
+    is_used_by_reports: ClassVar[bool] = True
 
 
 class AuditSpec(NamedComponent):

@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -22,7 +23,7 @@ from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
-from peekbench.spec.base import FrozenDict, Name, SpecModel
+from peekbench.spec.base import STORED, FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
@@ -36,7 +37,7 @@ from peekbench.spec.design import Design
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.groups import expand_groups, written_positions
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
-from peekbench.spec.report import STORED, ReportSpec
+from peekbench.spec.report import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
@@ -133,8 +134,9 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _check_some_analysis_sees_looks(self) -> ExperimentSpec:
-        if self.design.stop is not None and not any(analysis.entry.sees_looks for analysis in self.analyses):
+    def _check_some_analysis_sees_looks(self, info: ValidationInfo) -> ExperimentSpec:
+        stops = self.design.stop is not None and info.context != STORED  # a report can have other analyses than its run
+        if stops and not any(analysis.entry.sees_looks for analysis in self.analyses):
             raise ValueError(
                 "design.stop: no analysis of this spec accounts for repeated looks; add summary to `analyses`"
             )
@@ -325,8 +327,8 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     origin
         Name of the spec for messages.
     stored
-        Whether the spec is from the store of a run. Its renderer need not be installed, because text can replace
-        figures.
+        Whether the spec is from the store of a run and is used for its report. Then only the plugins of its analyses
+        must be installed. The other components keep the stored options, and cannot be run.
 
     Raises
     ------

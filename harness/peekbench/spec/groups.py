@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationInfo
+
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.plugins.kinds import kind_of
+from peekbench.spec.base import STORED
 
 
-def expand_groups(tasks: Any) -> Any:
-    """Replace groups such as `docstrings.all` by their members."""
-    if not isinstance(tasks, list | tuple):
+def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
+    """Replace groups such as `docstrings.all` by their members; a store has the members already."""
+    if not isinstance(tasks, list | tuple) or info.context == STORED:
         return tasks
     expanded: list[Any] = []
     for task in tasks:

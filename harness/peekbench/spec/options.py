@@ -6,10 +6,26 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ConfigDict
+
 from peekbench.errors import SpecError
 from peekbench.plugins.protocols import Options
 from peekbench.spec.error_messages import shorten
 from peekbench.spec.yaml_loader import read_yaml
+
+
+class StoredOptions(Options):
+    """Options as a store has them, which the plugin's own model has validated before the run.
+
+    The model may be unavailable now, or have other options.
+
+    Examples
+    --------
+    >>> StoredOptions.model_validate({"num_components": 10}).model_dump()
+    {'num_components': 10}
+    """
+
+    model_config = ConfigDict(extra="allow")
 
 
 def merge(options: Options, differing: Mapping[str, Any]) -> Options:

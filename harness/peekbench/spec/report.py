@@ -10,9 +10,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.records.report_formats import DEFAULT_FORMATS, ReportFormat
-from peekbench.spec.base import SpecModel
-
-STORED = "stored"  # context in which a spec is validated that a store contains
+from peekbench.spec.base import STORED, SpecModel
 
 
 class ReportSpec(SpecModel):

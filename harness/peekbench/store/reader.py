@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from peekbench.records.data import FloatArray
 from peekbench.records.looks import PlannedLook
 from peekbench.records.predictions import Answers
-from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.store.checksums import hash_bytes
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
 
@@ -50,6 +50,20 @@ SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredMethod:
+    """What reports need of a method's entry."""
+
+    base_key: str
+    """Key that is equal for methods with the same base arm."""
+    control: Control
+    """Role in testing the run itself; empty for other methods."""
+    summary: str
+    """One line for lists."""
+    metrics: Mapping[str, str]
+    """Descriptions, by name, of the metrics that the method's fits record."""
+
+
 class Reader(Database):
     """Queries of an open store."""
 
@@ -69,6 +83,15 @@ class Reader(Database):
         with translate_errors(self.path):
             rows = self._connection.execute("SELECT name, data FROM tasks ORDER BY position").fetchall()
         return {name: json.loads(data) for name, data in rows}
+
+    def methods(self) -> dict[str, StoredMethod]:
+        """Return what reports need of the methods' entries by name, in the spec's order."""
+        with translate_errors(self.path):
+            query = "SELECT name, base_key, control, summary, metrics FROM methods ORDER BY position"
+            return {
+                name: StoredMethod(base_key, control, summary, json.loads(metrics))
+                for name, base_key, control, summary, metrics in self._connection.execute(query)
+            }
 
     def texts(self) -> dict[str, dict[str, Any]]:
         """Return the results of `describe_texts` by task, for the tasks that have been described."""

@@ -23,7 +23,7 @@ from peekbench.store.checksums import NONE, shorten
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 7
+VERSION = 8
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -44,9 +44,10 @@ CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, {CHECKS
 CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL, {CHECKSUM});
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
+-- What reports say about a method and its plugin does: the plugin may be missing or have changed when one is written.
 CREATE TABLE methods (
     name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, base_key TEXT NOT NULL,
-    control TEXT NOT NULL, {CHECKSUM}
+    control TEXT NOT NULL, summary TEXT NOT NULL, metrics TEXT NOT NULL, {CHECKSUM}
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,

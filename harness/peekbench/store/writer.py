@@ -222,16 +222,23 @@ class Store(Reader):
             self._rekey_base_arms(
                 {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
             )
-        self._replace("run", key="spec", value=json.dumps(new, sort_keys=True))
+        self._replace("run", key="spec", value=json.dumps(new))  # reports show options in the order of their model
         self._replace("run", key="folder", value=str(spec.folder))
         for position, task in enumerate(spec.tasks):
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
             self._replace("tasks", name=task.name, position=position, data=data)
         for position, method in enumerate(spec.methods):
             key = self._base_keys[method.name] = method.base_key()
-            control = method.entry.control
+            entry = method.entry
             self._replace(
-                "methods", name=method.name, position=position, model=method.model, base_key=key, control=control
+                "methods",
+                name=method.name,
+                position=position,
+                model=method.model,
+                base_key=key,
+                control=entry.control,
+                summary=entry.summary,
+                metrics=json.dumps(dict(entry.metrics), sort_keys=True),
             )
 
     def _refuse_changes(

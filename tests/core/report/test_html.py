@@ -17,20 +17,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from peekbench import analyze, run
-from peekbench.errors import PluginError, SpecError
+from peekbench import analyze
+from peekbench.errors import PluginError
 from peekbench.formatting import format_cell, visible
-from peekbench.plugins import registry
 from peekbench.plugins.protocols import Renderer
 from peekbench.records.analysis import Column, Table, Verdict
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.report import MethodFacts, Report, alt_text, report_of_run, report_of_table, write_report
+from peekbench.report import MethodFacts, Report, alt_text, report_of_table, write_report
 from peekbench.report.render import renderers
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import TEMPLATES, render_html
 from peekbench.report.render.ticks import Scale
-from peekbench.spec.experiment import make_spec as validate
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -164,22 +162,6 @@ def test_the_renderer_is_looked_up_once_for_a_report_with_figures(
     monkeypatch.setattr(renderers, "find_renderer", find)
     write_report(report, tmp_path, ["html", "svg", "png"])
     assert looked_up == ["brush", "brush"]
-
-
-def test_a_run_is_reported_without_its_renderer(
-    make_raw: Callable[..., dict[str, Any]], make_spec: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts: dict[str, Any] = {"report": {"renderer": "figures"}, "analyses": ["toy.count"]}
-    store = run(make_spec(**parts), store="drawn.sqlite").store
-    assert not [warning for warning in report_of_run(store).warnings if "renderer" in warning]
-    installed = {name: points for name, points in registry.installed().items() if name != "figures"}
-    monkeypatch.setattr(registry, "installed", lambda: installed)
-    registry.load.cache_clear()
-    report = report_of_run(store)
-    assert [warning for warning in report.warnings if "renderer 'figures'" in warning]
-    assert "Figures are not drawn" in render_html(replace(report, figures=drawn("a").figures))
-    with pytest.raises(SpecError, match="no plugin 'figures' is installed"):
-        validate(make_raw(**parts), folder=Path())
 
 
 def test_only_style_script_and_drawings_bypass_escaping() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE = ["method", "num_train", "num_test"]
 
 
-def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int) -> str:
+def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int, num_bases: int) -> str:
     """Return a sentence on the planned look at which a run stopped.
 
     Parameters
@@ -29,10 +29,12 @@ def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int) -> s
         Its results; the saved time is predicted from their times.
     number
         Number of the look, from 1.
+    num_bases
+        Number of different base arms on one draw.
     """
     stage = spec.at_look(number)
     anything = {task.name: 1 for task in spec.tasks}  # sizes of predictions, which do not matter here
-    all_work, done = measure(spec, anything), measure(stage, anything)
+    all_work, done = measure(spec, anything, num_bases), measure(stage, anything, num_bases)
     saved = set(make_trials(spec)).difference(make_trials(stage))
     by_trial = (results["fit_seconds"] + results["predict_seconds"]).groupby([results[name] for name in SIZE]).mean()
     num_arms = results["arm"].nunique()

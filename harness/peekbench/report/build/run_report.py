@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.preflight import describe_data
-from peekbench.errors import PluginError
+from peekbench.errors import PluginError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
@@ -28,7 +29,9 @@ from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
 from peekbench.results.table import load_results
+from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import canonical, make_spec
+from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store
 
 if TYPE_CHECKING:
@@ -127,8 +130,10 @@ def report_of_audits(
     return add_analyses(report, analyses)
 
 
-def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
+def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Sequence[AnalysisSpec | str] = ()) -> Report:
     """Return a report on a run, from its store alone.
+
+    Of the plugins of the run, only those of its analyses and of its renderer are needed.
 
     Parameters
     ----------
@@ -136,6 +141,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
         Store of the run, such as `runs/quickstart.sqlite`.
     allow_incomplete
         Analyze a design with missing trials instead of refusing it; the report warns about them.
+    analyses
+        Analyses to do, by name or from a spec; by default those of the run's spec.
 
     Returns
     -------
@@ -146,6 +153,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     ------
     ResultsError
         If trials are missing and neither `allow_incomplete` nor the spec allows that.
+    SpecError
+        If an analysis is not installed, or does not have its stored options any more.
 
     Examples
     --------
@@ -154,7 +163,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     ['biased up', 'inconclusive', 'biased down', 'equivalent', 'biased up']
     """
     with Store.open(path) as store:
-        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}", stored=True)
+        spec, stored_methods = _read_spec(store, analyses), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
@@ -162,23 +171,25 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
     number = None if stopped_at is None else spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     allow_incomplete = allow_incomplete or spec.report.allow_incomplete
-    analyses: tuple[Analysis, ...] = ()
+    outcomes: tuple[Analysis, ...] = ()
     looks = Looks()
     if not results.empty:
         complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
         looks = look_at(path, complete)
-        analyses = analyze(
+        outcomes = analyze(
             results, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks, store=path
         )
+    num_bases = len({method.base_key for method in stored_methods.values()})
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
-    methods = describe_methods(spec)
-    method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, spec))
+    methods = describe_methods(spec, stored_methods)
+    method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, stored_methods))
     recorded_sessions = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
+    experiment = _experiment_in_words(spec, stored_methods)
     report = Report(
         name=spec.name,
-        headline=f"{_experiment_in_words(spec)}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
-        + ("" if number is None else f". {describe_stop(spec, results, number)}"),
+        headline=f"{experiment}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
+        + ("" if number is None else f". {describe_stop(spec, results, number, num_bases)}"),
         warnings=(
             *warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
             *warn_of_code_changes(recorded_sessions),
@@ -190,14 +201,38 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False) -> Report:
             *look_tables(planned_looks, looks.fractions),
         ),
         failures=tuple(failures),
-        provenance=describe_provenance(spec, sessions, sizes),
+        provenance={**describe_provenance(spec, sessions, sizes), **_describe_chosen(spec, analyses)},
         details={"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": recorded_sessions},
         methods=methods,
-        command=shlex.join(session_command(sessions[-1])) if sessions else "",
+        command=_command(path, sessions, analyses),
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    return add_analyses(report, [*analyses, *check_results(results, analyses)])
+    return add_analyses(report, [*outcomes, *check_results(results, outcomes)])
+
+
+def _read_spec(store: Store, analyses: Sequence[AnalysisSpec | str]) -> ExperimentSpec:
+    """Return the spec of a store, with other analyses if some are given."""
+    chosen = [make_component(AnalysisSpec, each) if isinstance(each, str) else each for each in analyses]
+    raw = {**store.spec(), **({"analyses": chosen} if chosen else {})}
+    try:
+        return make_spec(raw, folder=store.folder(), origin=f"the spec in {store.path}", stored=True)
+    except SpecError as error:  # an analysis is missing, because only analyses are looked up
+        command = shlex.join(["peekbench", "report", str(store.path), "--analysis", "PLUGIN.THING"])
+        raise SpecError(f"{error}\nTo report the run with other analyses, name them: {command}") from error
+
+
+def _command(path: Path, sessions: Sequence[Mapping[str, Any]], analyses: Sequence[AnalysisSpec | str]) -> str:
+    """Return the command that makes the report again."""
+    if analyses:
+        named = (("--analysis", each if isinstance(each, str) else each.use) for each in analyses)
+        return shlex.join(["peekbench", "report", str(path), *chain.from_iterable(named)])
+    return shlex.join(session_command(sessions[-1])) if sessions else ""
+
+
+def _describe_chosen(spec: ExperimentSpec, analyses: Sequence[AnalysisSpec | str]) -> dict[str, str]:
+    names = ", ".join(analysis.use for analysis in spec.analyses)
+    return {"analyses": f"{names}; chosen for this report, instead of those of the spec"} if analyses else {}
 
 
 def _warn_of_missing_renderer(use: str) -> Iterator[str]:
@@ -213,9 +248,9 @@ def _methods_in_words(num_judged: int, num_controls: int) -> str:
     return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
 
 
-def _experiment_in_words(spec: ExperimentSpec) -> str:
+def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMethod]) -> str:
     """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
-    num_controls = sum(method.entry.control != "" for method in spec.methods)
+    num_controls = sum(method.control != "" for method in methods.values())
     design = spec.design
     repeats = design.num_subsamples
     subsamples = (
@@ -228,5 +263,5 @@ def _experiment_in_words(spec: ExperimentSpec) -> str:
         for part, noun in (("train", "training"), ("test", "test"))
     )
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"
-    methods = _methods_in_words(len(spec.methods) - num_controls, num_controls)
-    return f"{methods} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
+    numbers = _methods_in_words(len(methods) - num_controls, num_controls)
+    return f"{numbers} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"

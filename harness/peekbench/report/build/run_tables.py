@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from peekbench.spec.components import MethodSpec
     from peekbench.spec.experiment import ExperimentSpec
+    from peekbench.store.reader import StoredMethod
 
 
 def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -54,14 +55,14 @@ def _version(details: Mapping[str, Any]) -> str:
     return str(details.get("version") or details.get("revision", "")[:12])
 
 
-def describe_methods(spec: ExperimentSpec) -> tuple[MethodFacts, ...]:
-    """Describe the methods of a spec, in its order."""
+def describe_methods(spec: ExperimentSpec, stored: Mapping[str, StoredMethod]) -> tuple[MethodFacts, ...]:
+    """Describe the methods of a run, in the order of its spec."""
     return tuple(
         MethodFacts(
             method.name,
             method.use,
             options_in_words({**method.raw_options(), **_options_by_task(method)}),
-            method.entry.summary,
+            stored[method.name].summary,
         )
         for method in spec.methods
     )
@@ -101,20 +102,21 @@ def _mean(seconds: pd.Series[float], method: str, arm: str) -> Cell:
     return float(seconds[method, arm]) if (method, arm) in seconds.index else None
 
 
-def metric_table(metrics: Mapping[str, Mapping[str, Mapping[str, float]]], spec: ExperimentSpec) -> list[Table]:
+def metric_table(
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], stored: Mapping[str, StoredMethod]
+) -> list[Table]:
     """Return a table with the mean of every metric that methods recorded; no table if they recorded none.
 
     Parameters
     ----------
     metrics
         Method to arm to metric to mean.
-    spec
-        Spec of the run; the plugins of its methods describe their metrics.
+    stored
+        The methods, whose plugins have described their metrics.
     """
-    descriptions = {method.name: method.entry.metrics for method in spec.methods}
     arms = list(dict.fromkeys(arm for by_arm in metrics.values() for arm in by_arm))
     rows = [
-        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms), descriptions[method].get(metric, ""))
+        (method, metric, *(by_arm.get(arm, {}).get(metric) for arm in arms), stored[method].metrics.get(metric, ""))
         for method, by_arm in metrics.items()
         for metric in dict.fromkeys(name for values in by_arm.values() for name in values)
     ]

@@ -1,0 +1,103 @@
+"""Reports of runs whose plugins are missing, broken or have changed: only the analyses' plugins matter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from peekbench import analyze, run
+from peekbench.cli.app import app
+from peekbench.errors import SpecError
+from peekbench.plugins import registry
+from peekbench.report import report_of_run
+from peekbench.report.render.json_report import render_json
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import make_spec as validate
+
+MakeSpec = Callable[..., ExperimentSpec]
+NEEDED = ("consistency", "permutation", "summary")
+BROKEN = "open('imported', 'w').close(); raise RuntimeError('half an upgrade')"
+
+
+@pytest.fixture
+def lose_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Return a function that breaks all plugins except those of analyses, that of the renderer included."""
+    (tmp_path / "broken_plugin.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = dict(registry.installed())
+
+    def make() -> None:
+        modules = {name: "missing_plugin" if name == "figures" else "broken_plugin" for name in points}
+        broken = {name: (EntryPoint(name, module, "peekbench"),) for name, module in modules.items()}
+        monkeypatch.setattr(registry, "installed", lambda: broken | {name: points[name] for name in NEEDED})
+        registry.load.cache_clear()
+
+    yield make
+    registry.load.cache_clear()
+
+
+@pytest.mark.slow
+def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_plugins: Callable[[], None]) -> None:
+    """Two methods share base arms, and the run stops early: the report counts the fits that this saved."""
+    timid = {"use": "toy.vote", "options": {"boldness": 0}}
+    shy = {**timid, "name": "shy", "by_task": {"a": {"boldness": 0}}}
+    spec = make_spec(
+        methods=[{**timid, "name": "timid"}, shy, "controls.null"],
+        design={"num_train": 12, "num_test": 30, "num_subsamples": 12, "stop": {"looks": 2}},
+        analyses=[{"use": "summary", "options": {"region": 0.02}}],
+        audits=["toy.sizes"],
+        report={"formats": ["json"], "renderer": "figures"},
+    )
+    store = run(spec).store
+    before = report_of_run(store)
+    assert "2 methods and 1 control on 2 tasks" in before.headline
+    assert "this saved 36 trials, 96 fits" in before.headline
+    assert "words that train has" in render_json(before), "a plugin's description of a metric"
+    lose_plugins()
+    after = report_of_run(store)
+    assert [warning for warning in after.warnings if warning not in before.warnings] == [after.warnings[-1]]
+    assert "Figures are not drawn, because the renderer 'figures' cannot be loaded" in after.warnings[-1]
+    assert render_json(replace(after, warnings=before.warnings)) == render_json(before)
+    for command, expected in (
+        (["report", "small"], "Stopped at look 1 of 2"),
+        (["analyze", "small"], "timid"),
+        (["leaderboard", "small"], "Leaderboard"),
+        (["check-store", "small"], "OK: 36 trials"),
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.exception
+        assert expected in " ".join(done.stdout.split())
+    assert not Path("imported").exists(), "the plugins are not even looked at"
+    for command in (["plan", "small"], ["describe", "small"]):
+        error = str(CliRunner().invoke(app, command).exception)
+        assert "methods[0].use: plugin 'toy' (broken_plugin) cannot be imported" in error
+
+
+@pytest.mark.slow
+def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plugins: Callable[[], None]) -> None:
+    store = run(make_spec(analyses=["summary", "toy.count"])).store
+    lose_plugins()
+    with pytest.raises(SpecError, match=r"analyses\[1\]\.use: plugin 'toy'.*\n.*peekbench report .* --analysis"):
+        report_of_run(store)
+    done = CliRunner().invoke(app, ["report", "small", "--analysis", "permutation"])
+    assert "analyses: permutation; chosen for this report, instead of those of the spec" in done.stdout
+    content = json.loads(Path("reports/small/report.json").read_text())
+    assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]
+    assert content["command"] == f"peekbench report {store} --analysis permutation"
+    (expected,) = analyze(store, ["permutation"])
+    assert [verdict["sentence"] for verdict in content["verdicts"]] == [each.sentence for each in expected.verdicts]
+
+
+def test_components_of_a_store_cannot_be_called(make_raw: Callable[..., dict[str, Any]]) -> None:
+    raw = make_raw(methods=[{"use": "gone.method", "name": "x", "options": {"a": {"b": [1]}}}])
+    spec = validate(raw, folder=Path(), stored=True)
+    assert spec.methods[0].raw_options() == {"a": {"b": [1]}}
+    with pytest.raises(SpecError, match=r"toy\.words: the options were read from a store"):
+        _ = spec.tasks[0].entry
