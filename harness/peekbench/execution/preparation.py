@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,19 +73,10 @@ def prepare_same_files(
             used = [session.get("methods", {}) for session, num_trials in sessions if num_trials]
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the run reports
         return None
-    stored_files: dict[str, dict[str, Any]] = {}
-    for method, stored in (item for methods in used for item in methods.items()):
-        if "sha256" in stored:  # the files of tasks that later sessions added are added
-            stored_files[method] = stored_files.get(method, {}) | stored["sha256"]
-    if done.issuperset(trials) or not stored_files:
+    if done.issuperset(trials) or not any("sha256" in facts for methods in used for facts in methods.values()):
         return None
     facts = prepare(spec, progress)
-    changes = [
-        f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now"
-        for method, before in stored_files.items()
-        if (now := facts.get(method, {}).get("sha256")) is not None
-        for file, old, new in differences("", before, _without_new_tasks(now, stored_tasks, spec))
-    ]
+    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in stored_tasks])
     if changes:
         raise StoreError(
             f"store {path}: files of its methods have changed:\n  "
@@ -95,7 +86,36 @@ def prepare_same_files(
     return facts
 
 
-def _without_new_tasks(files: Mapping[str, Any], stored: Container[str], spec: ExperimentSpec) -> dict[str, Any]:
-    """Return the files without those that only tasks need of which nothing is stored; see `prefetch_method`."""
-    new = [f"{task.name}: " for task in spec.tasks if task.name not in stored]
-    return {file: digest for file, digest in files.items() if not file.startswith(tuple(new))}
+def changed_files(
+    before: Iterable[Mapping[str, Mapping[str, Any]]],
+    now: Mapping[str, Mapping[str, Any]],
+    new_tasks: Sequence[str] = (),
+) -> list[str]:
+    """Return the files of methods that are not those which trials have used.
+
+    Parameters
+    ----------
+    before
+        Facts by method, as `prepare` returned them, of each session that made trials.
+    now
+        The facts of the same methods now.
+    new_tasks
+        Tasks without a trial. Files that only they need are no changes.
+
+    Returns
+    -------
+    list of str
+        Method, file and both digests of each file that differs; methods without files in both are left out.
+    """
+    sessions = [item for methods in before for item in methods.items()]
+    digests = [(method, facts["sha256"]) for method, facts in sessions if "sha256" in facts]
+    known = {(method, file) for method, files in digests for file in files}
+    labels = tuple(f"{task}: " for task in new_tasks)  # of the files of a task; see `prefetch_method`
+    changes: dict[str, None] = {}
+    for method, files_before in digests:
+        files_now = now.get(method, {}).get("sha256")
+        for file, old, new in [] if files_now is None else differences("", files_before, files_now):
+            is_later = file not in files_before and (file.startswith(labels) or (method, file) in known)
+            if not is_later:  # a file of a task that was added after this session
+                changes[f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now"] = None
+    return list(changes)

@@ -12,7 +12,7 @@ import pytest
 from peekbench.errors import DataError, StoreError
 from peekbench.execution.pilot import time_pilot
 from peekbench.execution.prefetch import prefetch, prefetch_method
-from peekbench.execution.preparation import prepare
+from peekbench.execution.preparation import changed_files, prepare
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
@@ -96,3 +96,12 @@ def test_files_of_new_tasks_are_no_changes(make_short: MakeSpec) -> None:
         run(again)
     Path("third").write_text("third")
     assert run(again).finished == 3
+
+
+def test_files_of_several_sessions_are_all_compared() -> None:
+    first, second, third = ({"m": {"sha256": files}} for files in ({"w": "1"}, {"w": "1", "b: w": "2"}, {"w": "3"}))
+    assert changed_files([first, second], second) == []
+    assert len(changed_files([first], second)) == 1
+    assert changed_files([first], second, new_tasks=["b"]) == []
+    assert len(changed_files([third, first], first)) == len(changed_files([second], first)) == 1
+    assert changed_files([first], {}) == changed_files([{"m": {}}], first) == []
