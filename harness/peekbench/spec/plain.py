@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from peekbench.errors import SpecError
+from peekbench.plugins.protocols import Options
 from peekbench.spec.base import FrozenDict
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
@@ -31,6 +34,11 @@ def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     dict
         The argument of `spec_from_plain`.
 
+    Raises
+    ------
+    SpecError
+        If options of a method would be others after a round trip through JSON.
+
     Examples
     --------
     >>> import json, peekbench
@@ -46,7 +54,22 @@ def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     pinned: dict[str, dict[str, Any]] = {}
     for (group, name), options in spec.pinned.items():
         pinned.setdefault(group, {})[name] = options.model_dump(mode="json")
+    for method in spec.methods:
+        for task in ("", *method.by_task):
+            _check_survives_json(spec.options(method, task), method.name)
     return {"spec": canonical(spec), "folder": str(spec.folder), "pinned": pinned}
+
+
+def _check_survives_json(options: Options, method: str) -> None:
+    """Refuse options that another process would not get as they are, such as secrets, which JSON masks."""
+    rebuilt = type(options).model_validate(json.loads(json.dumps(options.model_dump(mode="json"))))
+    for (name, value), (_, other) in zip(options, rebuilt, strict=True):
+        is_nan = isinstance(value, float) and math.isnan(value)  # NaN is not equal to itself
+        if value != other and not is_nan:
+            raise SpecError(
+                f"method {method}: options.{name} is another value after it was written as JSON, which is how other "
+                "processes get it; give the option a type that JSON keeps, such as a string or a number"
+            )
 
 
 def spec_from_plain(plain: Mapping[str, Any]) -> ExperimentSpec:
