@@ -59,7 +59,7 @@ def fill(path: Path, spec: ExperimentSpec) -> None:
             "python": "3", "packages": {}, "git": None,
             "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
         }  # fmt: skip
-        store.add_session(session)
+        store.add_session(session, "here")
         outcomes = list(_outcomes(spec))
         for start in range(0, len(outcomes), BATCH):
             store.save(*outcomes[start : start + BATCH])

@@ -7,13 +7,19 @@ of peekbench or of a plugin and keeps its traceback.
     ├── SpecError
     ├── PluginError
     ├── DataError
-    │   └── UnavailableError
+    │   ├── UnavailableError
+    │   └── MissingDataError
     ├── StoreError
     ├── ResultsError
+    ├── HostError
     └── ContractError
 
     PluginWarning
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class PeekbenchError(Exception):
@@ -71,6 +77,34 @@ class UnavailableError(DataError):
     def __str__(self) -> str:
         """Return the resource and the reason."""
         return f"{self.resource}: {self.reason}"
+
+
+class MissingDataError(DataError):
+    """Data of tasks that a machine cannot read, and that the main process can send.
+
+    Parameters
+    ----------
+    host
+        Name of the machine.
+    tasks
+        Why the data are unavailable there, by task.
+    """
+
+    def __init__(self, host: str, tasks: Mapping[str, str]) -> None:
+        super().__init__(host, tasks)
+        self.host = host
+        """Name of the machine."""
+        self.tasks = tasks
+        """Why the data are unavailable there, by task."""
+
+    def __str__(self) -> str:
+        """Return the machine and the reasons."""
+        reasons = "; ".join(f"task {task}: {reason}" for task, reason in self.tasks.items())
+        return f"{self.host} cannot read data of the run: {reasons}"
+
+
+class HostError(PeekbenchError):
+    """A machine that differs from the main process of a run, or lacks what the run needs."""
 
 
 class StoreError(PeekbenchError):

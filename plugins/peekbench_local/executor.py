@@ -1,9 +1,6 @@
-"""Runs work items in worker processes; a worker that crashes does not end the run.
+"""Runs work items in worker processes of this machine; a worker that crashes does not end the run.
 
 One worker is a process, too. On request, items run in the main process, where a debugger works.
-
-Fast items are sent and returned in batches, because a message between processes and a transaction of the store cost
-about as much as a small fit. No outcome waits longer than `BATCH_WINDOW`, plus the duration of one item.
 
 The workers share the cores through `Context.threads`, for methods whose results do not depend on the number of threads;
 BLAS and OpenMP always run single-threaded.
@@ -14,25 +11,20 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from operator import length_hint
-from typing import Any, cast
+from multiprocessing.connection import wait
 
 from peekbench import PeekbenchError
-from peekbench.plugins import THREADS_VARIABLE, Outcome
-from peekbench.records import Trial, TrialFailure, WorkItem
+from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work
+from peekbench.records import WorkItem
 from peekbench_local.options import Local
-from peekbench_local.worker import BATCH_WINDOW, Work, Worker
+from peekbench_workers.dispatcher import Dispatcher, News
+from peekbench_workers.serve import BATCH_WINDOW
+from peekbench_workers.supervisor import CHECK_INTERVAL, Limits, Supervisor, WorkerSettings
 
-POLL_INTERVAL = 1.0  # seconds between checks whether silent workers are alive
-MAX_FAILED_STARTS = 3  # consecutive failures after which the run ends
 
-
-def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Outcome], None, None]:
+def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Event], None, None]:
     """Do the items, and yield their outcomes as they arrive; see `peekbench.plugins.protocols.Executor`.
 
     Parameters
@@ -42,24 +34,29 @@ def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generat
     work
         Function that does an item; it must be picklable unless `in_process` is set.
     options
-        Number of workers and retries, and whether the items run in this process.
+        Number of workers and retries, limit of memory, and whether the items run in this process.
 
     Yields
     ------
-    sequence of Outcome
-        Outcomes of one or several items. An item whose worker died more than `retries` times yields one failure per
-        trial. An empty sequence means that no item was finished for a while.
+    sequence of Event
+        Outcomes of one or several trials. A trial whose worker died more than `retries` times, or that took longer than
+        `work.timeout`, has failed. An empty sequence means that no trial was finished for a while.
 
     Raises
     ------
     PeekbenchError
-        If worker processes cannot start.
+        If worker processes cannot start, or if a limit requires a worker process and there is none.
     """
     if options.in_process:
+        if work.timeout is not None:
+            raise PeekbenchError(
+                "`timeout` requires a worker process, which can be ended; remove the executor option "
+                "`in_process: true`, or `timeout`"
+            )
         with _set_threads(os.cpu_count() or 1):
             yield from _run_here(items, work)
     else:
-        yield from _Dispatcher(items, work, options).run()
+        yield from Dispatcher(items, _LocalPool(work, options), options.retries).run()
 
 
 def _run_here(items: Iterable[WorkItem], work: Work) -> Generator[Sequence[Outcome], None, None]:
@@ -67,11 +64,12 @@ def _run_here(items: Iterable[WorkItem], work: Work) -> Generator[Sequence[Outco
     started = time.monotonic()
     try:
         for item in items:
-            outcomes += work(item)
-            if time.monotonic() - started >= BATCH_WINDOW:
-                batch, outcomes = outcomes, []
-                yield batch
-                started = time.monotonic()
+            for outcome in work(item):
+                outcomes.append(outcome)
+                if time.monotonic() - started >= BATCH_WINDOW:
+                    batch, outcomes = outcomes, []
+                    yield batch
+                    started = time.monotonic()
     except (Exception, KeyboardInterrupt):
         yield outcomes
         raise
@@ -92,111 +90,43 @@ def _set_threads(threads: int) -> Iterator[None]:
             os.environ[THREADS_VARIABLE] = before
 
 
-class _Dispatcher:
-    """Distributes items over workers and accounts for those whose worker dies.
+class _LocalPool:
+    """Worker processes of this machine, which start when there is work for them."""
 
-    If a worker dies, any of the items that it held may be the cause. Each is then retried alone; one that is alone when
-    its worker dies more than `retries` times has failed.
-    """
+    def __init__(self, work: Work, options: Local) -> None:
+        threads = max(1, (os.cpu_count() or 1) // options.workers)
+        memory = None if options.memory is None else int(options.memory * 1e9)
+        settings = WorkerSettings(pickle.dumps(work), threads, Limits(work.timeout, memory))
+        self._slots = [Supervisor(settings) for _ in range(options.workers)]
+        self._has_limits = bool(settings.limits)
 
-    def __init__(self, items: Iterable[WorkItem], work: Work, options: Local) -> None:
-        self._items = iter(items)
-        self._returned: deque[WorkItem] = deque()
-        self._pickled = pickle.dumps(work)
-        self._options = options
-        self._threads = max(1, (os.cpu_count() or 1) // options.workers)
-        self._suspects: list[WorkItem] = []
-        self._deaths: Counter[WorkItem] = Counter()
-        self._failed_starts = 0
-        self._workers: list[Worker] = []
+    @property
+    def num_workers(self) -> int:
+        """Number of worker processes."""
+        return len(self._slots)
 
-    def run(self) -> Generator[Sequence[Outcome], None, None]:
-        """Yield outcomes until every item is done or has failed."""
-        try:
-            while True:
-                self._send_items()
-                busy = {worker.connection: worker for worker in self._workers if worker.items}
-                if not busy:
-                    return
-                ready = wait(list(busy), timeout=POLL_INTERVAL)
-                if not ready:
-                    yield []
-                for connection in ready or [connection for connection, worker in busy.items() if worker.is_dead]:
-                    yield from self._receive(busy[cast("Connection[Any, Any]", connection)])
-        finally:
-            for worker in self._workers:
-                worker.stop()
+    def group(self, item: WorkItem) -> Hashable:
+        """Return the same for all items, because all workers are equal."""
+        return None
 
-    def _send_items(self) -> None:
-        """Send items to idle workers, and start workers as needed."""
-        for position in range(self._options.workers):
-            worker = self._workers[position] if position < len(self._workers) else None
-            if worker is not None and worker.items:
-                continue
-            if self._suspects:
-                batch = [self._suspects.pop()]
-            else:
-                # Small batches near the end, because a slow item would delay those queued behind it.
-                num_left = len(self._returned) + length_hint(self._items)
-                fair_share = max(1, num_left // (2 * self._options.workers))
-                batch = self._take(min(worker.batch_size if worker else 1, fair_share))
-            if not batch:
-                return
-            if worker is None:
-                worker = Worker(self._pickled, self._threads)
-                self._workers.append(worker)
-            worker.send(batch)
+    def find_free(self, group: Hashable) -> Supervisor | None:
+        """Return a worker without items."""
+        return next((slot for slot in self._slots if not slot.is_busy), None)
 
-    def _take(self, size: int) -> list[WorkItem]:
-        """Return the next items, first those that a worker has given back."""
-        batch = [self._returned.popleft() for _ in range(min(size, len(self._returned)))]
-        return batch + list(islice(self._items, size - len(batch)))
+    def wait(self, timeout: float) -> Sequence[News]:
+        """Wait for messages and deaths of workers, and end those that exceed a limit."""
+        busy = {slot.connection: slot for slot in self._slots if slot.is_busy}
+        ready = set(wait(list(busy), timeout=CHECK_INTERVAL if self._has_limits else timeout))
+        news: list[News] = []
+        for connection, slot in busy.items():
+            report = slot.receive() if connection in ready else None
+            if report is None and (self._has_limits or not ready):
+                report = slot.check()
+            if report is not None:
+                news.append((slot, report))
+        return news
 
-    def _receive(self, worker: Worker) -> Iterator[Sequence[Outcome]]:
-        held = worker.items
-        try:
-            message = worker.receive()
-        except EOFError:
-            yield from self._handle_death(worker, held)
-            return
-        if message is None:
-            self._failed_starts = 0
-            return
-        outcomes, error = message
-        self._returned.extendleft(reversed(worker.items))
-        worker.items = ()
-        yield outcomes
-        if error is not None:
-            raise error
-
-    def _handle_death(self, worker: Worker, held: Sequence[WorkItem]) -> Iterator[Sequence[Outcome]]:
-        self._workers.remove(worker)
-        status = worker.join()
-        if not worker.is_ready:  # no trial had started, so none is the cause
-            self._failed_starts += 1
-            if self._failed_starts >= MAX_FAILED_STARTS:
-                raise PeekbenchError(
-                    f"worker processes cannot start: {self._failed_starts} consecutive ones ended with "
-                    f"{_format_status(status)} before any trial started; see their error output above, or use "
-                    "the executor option `in_process: true`"
-                )
-            self._returned.extendleft(reversed(held))
-            return
-        self._deaths.update(held if len(held) == 1 else ())
-        deaths = self._deaths[held[0]]
-        if deaths <= self._options.retries:
-            self._suspects += held
-        else:
-            yield [_make_failure(trial, status, deaths) for trial in held[0].trials]
-
-
-def _format_status(status: int | None) -> str:
-    if status is None:
-        return "it closed its connection to the main process"
-    return f"signal {-status}" if status < 0 else f"exit status {status}"
-
-
-def _make_failure(trial: Trial, status: int | None, deaths: int) -> TrialFailure:
-    advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model" if status == -9 else ""
-    message = f"worker process died ({_format_status(status)}) {deaths} times at this trial{advice}"
-    return TrialFailure(trial, message, f"{message}\n(a killed process leaves no traceback)\n")
+    def close(self) -> None:
+        """Stop all workers."""
+        for slot in self._slots:
+            slot.stop()

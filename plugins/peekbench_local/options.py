@@ -17,6 +17,9 @@ class Local(Options):
     retries: int = Field(default=2, ge=0)
     """Number of retries of a trial whose worker process died, for example because it ran out of memory, before the
     trial fails."""
+    memory: float | None = Field(default=None, gt=0)
+    """Limit of the memory of each worker process in GB, with the processes that it has started. A worker that exceeds
+    it is ended, and the trial is retried in a new one."""
     in_process: bool = False
     """Run trials in the main process, for example to debug a method with `breakpoint()`. A crash of a method then ends
     the run. Requires `workers: 1`."""
@@ -25,4 +28,6 @@ class Local(Options):
     def _check_workers(self) -> Self:
         if self.in_process and self.workers > 1:
             raise ValueError("`in_process: true` requires `workers: 1`")
+        if self.in_process and self.memory is not None:
+            raise ValueError("`memory` limits worker processes, and `in_process: true` uses none; remove one of them")
         return self

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from peekbench.errors import DataError
-from peekbench.execution.worker import Worker
+from peekbench.execution.work import SpecWork
 from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
@@ -162,7 +162,7 @@ def test_lsa_with_few_components_is_biased_on_real_text(tmp_path: Path) -> None:
         },
         folder=tmp_path,
     )
-    worker = Worker(spec)
+    worker = SpecWork(spec)
     biases = []
     for subsample in range(50):
         item = WorkItem((Trial(Draw("docstrings.stdlib", 50, 200, subsample), "classic.lsa"),), has_base=False)

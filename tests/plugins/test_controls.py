@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from peekbench.errors import DataError
-from peekbench.execution.worker import Worker
+from peekbench.execution.work import SpecWork
 from peekbench.records.data import Dataset, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
@@ -46,7 +46,7 @@ def run(methods: list[Any], tmp_path: Path, *, num_subsamples: int, noise: float
         },
         folder=tmp_path,
     )
-    worker = Worker(spec)
+    worker = SpecWork(spec)
     scores: dict[str, list[list[float]]] = {method.name: [] for method in spec.methods}
     metrics: dict[str, list[float]] = {method.name: [] for method in spec.methods}
     for subsample in range(num_subsamples):

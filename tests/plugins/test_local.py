@@ -21,19 +21,19 @@ from peekbench.records import WorkItem
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench_local.executor import execute
 from peekbench_local.options import Local
-from peekbench_local.worker import Worker
+from peekbench_workers.supervisor import Supervisor, WorkerSettings
 
 toy_work = import_module("toy_work")  # in tests/fixtures, where worker processes find it too
 ITEMS = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
 
 
 def outcomes_of(items: list[WorkItem], work: Any, **options: Any) -> list[Any]:
-    return [outcome for batch in execute(items, work, options=Local(**options)) for outcome in batch]
+    return [outcome for batch in execute(items, toy_work.Toy(work), options=Local(**options)) for outcome in batch]
 
 
 @pytest.mark.parametrize(("workers", "in_process"), [(1, True), (1, False), (2, False), (3, False)])
 def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
-    batches: Any = execute(ITEMS, toy_work.record, options=Local(workers=workers, in_process=in_process))
+    batches: Any = execute(ITEMS, toy_work.Toy(toy_work.record), options=Local(workers=workers, in_process=in_process))
     outcomes = [outcome for batch in batches for outcome in batch]
     assert sorted(number for number, *_ in outcomes) == list(range(20))
     processes = {process for _, process, *_ in outcomes}
@@ -45,7 +45,7 @@ def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_fast_items_are_returned_in_batches(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(2000)]
-    batches: Any = list(execute(many, toy_work.record, options=Local(workers=workers)))
+    batches: Any = list(execute(many, toy_work.Toy(toy_work.record), options=Local(workers=workers)))
     assert sorted(number for batch in batches for number, *_ in batch) == list(range(2000))
     assert len(batches) < 200
 
@@ -53,7 +53,7 @@ def test_fast_items_are_returned_in_batches(workers: int) -> None:
 @pytest.mark.slow
 def test_items_behind_a_slow_one_are_returned_to_the_queue() -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(200)]
-    batches: Any = execute(many, toy_work.sleep_at_9, options=Local(workers=2))
+    batches: Any = execute(many, toy_work.Toy(toy_work.sleep_at_9), options=Local(workers=2))
     numbers = [[number for number, *_ in batch] for batch in batches]
     assert sorted(number for batch in numbers for number in batch) == list(range(200))
     (slow_batch,) = [batch for batch in numbers if 9 in batch]
@@ -63,30 +63,26 @@ def test_items_behind_a_slow_one_are_returned_to_the_queue() -> None:
 @pytest.mark.slow
 def test_slow_items_at_the_end_do_not_wait_for_each_other() -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(104)]
-    batches: Any = execute(many, toy_work.slow_end, options=Local(workers=2))
+    batches: Any = execute(many, toy_work.Toy(toy_work.slow_end), options=Local(workers=2))
     outcomes = sorted(outcome for batch in batches for outcome in batch)
     slow = sorted((begun, ended) for number, begun, ended in outcomes if number >= 100)
     assert sum(later[0] < earlier[1] for earlier, later in pairwise(slow)) >= 2
 
 
 def test_items_done_before_an_error_are_returned() -> None:
-    worker = Worker(pickle.dumps(toy_work.fail_at_9), threads=1)
+    supervisor = Supervisor(WorkerSettings(pickle.dumps(toy_work.Toy(toy_work.fail_at_9))))
     done: list[Any] = []
+    rest: Any = ITEMS
     error = None
     try:
-        assert worker.receive() is None
-        worker.items = ITEMS
         while error is None:  # more than one round only on a busy machine
-            worker.send(worker.items)
-            message = worker.receive()
-            assert message is not None
-            outcomes, error = message
-            done += outcomes
+            report = supervisor.do(rest)
+            done += report.outcomes
+            rest, error = report.rest, report.error
     finally:
-        remaining = worker.items
-        worker.kill()
+        supervisor.stop()
     assert [number for number, *_ in done] == list(range(9))
-    assert remaining[0] is ITEMS[9]
+    assert rest[0] is ITEMS[9]
     assert isinstance(error, KeyError)
 
 
@@ -104,7 +100,7 @@ def test_only_the_item_that_kills_its_worker_is_lost(workers: int) -> None:
 
 def test_items_done_before_an_interruption_are_returned() -> None:
     numbers: list[int] = []
-    batches: Any = execute(ITEMS, toy_work.interrupt_at_9, options=Local(in_process=True))
+    batches: Any = execute(ITEMS, toy_work.Toy(toy_work.interrupt_at_9), options=Local(in_process=True))
     with pytest.raises(KeyboardInterrupt):
         for batch in batches:
             numbers += [number for number, *_ in batch]
@@ -113,7 +109,7 @@ def test_items_done_before_an_interruption_are_returned() -> None:
 
 def test_the_environment_is_restored() -> None:
     before = dict(os.environ)
-    batches = execute(ITEMS, toy_work.record, options=Local(in_process=True))
+    batches = execute(ITEMS, toy_work.Toy(toy_work.record), options=Local(in_process=True))
     next(batches)
     assert os.environ[THREADS_VARIABLE] == str(os.cpu_count())
     batches.close()
@@ -123,7 +119,7 @@ def test_the_environment_is_restored() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_outside_of_methods_end_the_run(workers: int) -> None:
     with pytest.raises(KeyError, match="not an error of a method"):
-        list(execute(ITEMS, toy_work.fail, options=Local(workers=workers)))
+        list(execute(ITEMS, toy_work.Toy(toy_work.fail), options=Local(workers=workers)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -136,7 +132,7 @@ def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", [toy_work.close_descriptors_at_9, toy_work.write_to_pipes_at_9])
 def test_item_that_breaks_the_pipe_fails_and_others_are_done(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench_local.worker.SHUTDOWN_TIMEOUT", 0.2)
+    monkeypatch.setattr("peekbench_workers.process.SHUTDOWN_TIMEOUT", 0.2)
     outcomes = outcomes_of(ITEMS, work, retries=0)
     (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
     assert failure.trial.draw.subsample == 9
@@ -152,8 +148,8 @@ def test_exit_outside_of_methods_ends_the_run_with_an_error() -> None:
 
 @pytest.mark.slow
 def test_an_empty_batch_says_that_the_work_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench_local.executor.POLL_INTERVAL", 0.02)
-    batches: Any = list(execute(ITEMS[9:10], toy_work.sleep_at_9, options=Local()))
+    monkeypatch.setattr("peekbench_workers.dispatcher.POLL_INTERVAL", 0.02)
+    batches: Any = list(execute(ITEMS[9:10], toy_work.Toy(toy_work.sleep_at_9), options=Local()))
     assert [] in batches
     assert len([batch for batch in batches if batch]) == 1
 
@@ -183,7 +179,8 @@ from peekbench_local.executor import execute
 from peekbench_local.options import Local
 
 print("main module")
-work = import_module("toy_work").record
+toy_work = import_module("toy_work")
+work = toy_work.Toy(toy_work.record)
 items = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
 print(sorted(outcome[0] for batch in execute(items, work, options=Local(workers=2)) for outcome in batch))
 """
@@ -200,17 +197,17 @@ def test_the_main_module_needs_no_guard(source: str, tmp_path: Path) -> None:
 
 def test_no_trial_fails_if_workers_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/missing/python")
-    with pytest.raises(PeekbenchError, match="cannot start a worker process.*in_process: true"):
+    with pytest.raises(PeekbenchError, match="cannot start a worker process.*use fewer workers"):
         outcomes_of(ITEMS, toy_work.record)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(PeekbenchError, match="cannot start.*exit status 1"):
-        list(execute(ITEMS, toy_work.record, options=Local(workers=2)))
+        list(execute(ITEMS, toy_work.Toy(toy_work.record), options=Local(workers=2)))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a signal of Linux")
 def test_a_busy_worker_ends_with_the_main_process() -> None:
-    script = UNGUARDED.replace(").record", ").sleep_long").replace("workers=2", "workers=1")
+    script = UNGUARDED.replace("toy_work.record", "toy_work.sleep_long").replace("workers=2", "workers=1")
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as main:
         assert main.stderr is not None
         worker = psutil.Process(int(main.stderr.readline()))

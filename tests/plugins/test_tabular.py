@@ -19,7 +19,7 @@ from peekbench import Folders, analyze, load_dataset, load_spec, run
 from peekbench.data.sampling import Sampler
 from peekbench.errors import DataError, SpecError
 from peekbench.execution.planning import make_trials
-from peekbench.execution.worker import Worker
+from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
@@ -55,7 +55,7 @@ def spec_of(
 
 def biases(spec: ExperimentSpec) -> Any:
     """Return the bias of each subsample: (num_subsamples,)."""
-    worker, values = Worker(spec), []
+    worker, values = SpecWork(spec), []
     for trial in make_trials(spec):
         (outcome,) = worker(WorkItem((trial,), has_base=False))
         assert isinstance(outcome, TrialResult), outcome
@@ -162,7 +162,7 @@ def test_scores_agree_with_scikit_learn(use: str, options: dict[str, Any], num_t
         100 + 2 * num_test, 20, n_informative=10, effective_rank=15, noise=1.0, random_state=123
     )
     sampler = Sampler(load_dataset(spec.source(spec.tasks[0])), spec.design, spec.seed, "task")
-    worker = Worker(spec)
+    worker = SpecWork(spec)
     for trial in make_trials(spec):
         (outcome,) = worker(WorkItem((trial,), has_base=False))
         assert isinstance(outcome, TrialResult), outcome
@@ -234,7 +234,7 @@ def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
         (trial,) = store.done()
         stored = store.predictions(trial)
         scores = store.result_columns()["score"]
-    (outcome,) = Worker(spec)(WorkItem((trial,), has_base=False))
+    (outcome,) = SpecWork(spec)(WorkItem((trial,), has_base=False))
     assert isinstance(outcome, TrialResult)
     for arm, score in zip(outcome.arms, scores, strict=True):
         assert stored[arm.arm].dtype == np.float64

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from peekbench.cli.tally import Tally, duration
 from peekbench.formatting import pluralize
+from peekbench.records.hosts import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class LiveProgress:
             expand=True,
         )
         self._tally: Tally | None = None
+        self._capacity = ""
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
@@ -59,6 +61,10 @@ class LiveProgress:
     def warn(self, message: str) -> None:
         """Show a warning about the data."""
         self._live.console.print(f"warning: {message}", markup=False, highlight=False)
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Show the number of machines and workers."""
+        self._capacity = _describe_capacity(capacity)
 
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""
@@ -87,7 +93,8 @@ class LiveProgress:
         lines: list[RenderableType] = [table]
         if self._tally.failed:
             lines.append(f"[red]{self._tally.failed} failed[/], first failure: {escape(self._tally.first_failure)}")
-        return Group(*lines, self._bar, self._tally.pace())
+        details = ", ".join(filter(None, [self._tally.pace(), self._capacity]))
+        return Group(*lines, self._bar, details)
 
     def __enter__(self) -> Self:
         """Return the progress itself."""
@@ -122,6 +129,10 @@ class LineProgress:
     def warn(self, message: str) -> None:
         """Show a warning about the data."""
         self._write(f"warning: {message}")
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Show the number of machines and workers."""
+        self._write(f"now working: {_describe_capacity(capacity)}")
 
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""
@@ -163,6 +174,10 @@ class LineProgress:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Do nothing."""
+
+
+def _describe_capacity(capacity: Capacity) -> str:
+    return f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
 
 
 def _describe_stop(method: str, num_trials: int) -> str:

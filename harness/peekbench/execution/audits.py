@@ -9,7 +9,7 @@ from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import derive_seed
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
-from peekbench.execution.worker import available_threads
+from peekbench.execution.work import available_threads
 from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Context

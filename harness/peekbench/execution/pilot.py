@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from peekbench.execution.preparation import prepare
 from peekbench.execution.progress import NullProgress, Progress
-from peekbench.execution.worker import Worker
+from peekbench.execution.work import SpecWork
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -58,8 +58,8 @@ def time_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Timing
     seconds: dict[tuple[str, int, int], float] = {}
     failures: dict[Trial, TrialFailure] = {}
     executor = spec.executor
-    with closing(executor.entry.execute([*warm_up, *items], Worker(spec), options=executor.options)) as batches:
-        for outcome in (outcome for batch in batches for outcome in batch):
+    with closing(executor.entry.execute([*warm_up, *items], SpecWork(spec), options=executor.options)) as batches:
+        for outcome in (event for batch in batches for event in batch if isinstance(event, TrialResult | TrialFailure)):
             draw = outcome.trial.draw
             if isinstance(outcome, TrialResult):
                 trial_seconds = sum(arm.fit_seconds + arm.predict_seconds for arm in outcome.arms)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from peekbench.plugins.protocols import Outcome
+from peekbench.records.hosts import Capacity
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -21,6 +22,9 @@ class Progress(Protocol):
 
     def warn(self, message: str) -> None:
         """Report data that make the results of the run doubtful, before its first trial."""
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Report the machines and workers that do the work at present."""
 
     def advance(self, outcome: Outcome) -> None:
         """Report one finished or failed trial."""
@@ -42,6 +46,9 @@ class NullProgress:
         """Do nothing."""
 
     def warn(self, message: str) -> None:
+        """Do nothing."""
+
+    def show_capacity(self, capacity: Capacity) -> None:
         """Do nothing."""
 
     def advance(self, outcome: Outcome) -> None:

@@ -29,15 +29,17 @@ from peekbench.plugins.entries import (
     TaskGroupEntry,
 )
 from peekbench.plugins.hookspecs import hookimpl
-from peekbench.plugins.protocols import THREADS_VARIABLE, Form, Options, Outcome
+from peekbench.plugins.protocols import NODE_VARIABLE, THREADS_VARIABLE, Event, Form, Options, Outcome, Work
 from peekbench.plugins.references import Reference
 
 __all__ = [
+    "NODE_VARIABLE",
     "THREADS_VARIABLE",
     "AnalyzerEntry",
     "AnalyzerRole",
     "AuditEntry",
     "DataSourceEntry",
+    "Event",
     "ExecutorEntry",
     "Form",
     "MethodEntry",
@@ -46,5 +48,6 @@ __all__ = [
     "Reference",
     "RendererEntry",
     "TaskGroupEntry",
+    "Work",
     "hookimpl",
 ]

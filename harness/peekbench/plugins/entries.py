@@ -21,6 +21,7 @@ from peekbench.plugins.protocols import (
     Pin,
     Prefetch,
     Renderer,
+    ResourcesOf,
 )
 from peekbench.plugins.references import CallableField
 from peekbench.records.data import Folders, TaskFacts, TaskKind
@@ -112,6 +113,8 @@ class MethodEntry:
     """Function that downloads or builds what all fits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
     """Function that counts tokens, for methods with a tokenizer."""
+    resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
+    """Function that tells what a fit needs: cores, memory, GPUs. By default, one core."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Descriptions, by name, of the metrics that the method's fits record."""
     control: Control = ""
@@ -186,7 +189,7 @@ class ExecutorEntry:
     >>> from peekbench.plugins import ExecutorEntry
     >>> def execute(items, work, *, options):
     ...     for item in items:
-    ...         yield work(item)
+    ...         yield list(work(item))
     >>> ExecutorEntry(name="serial", execute=execute, summary="one item after the other").name
     'serial'
     """

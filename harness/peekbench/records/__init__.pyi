@@ -21,6 +21,9 @@ from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind
 from .data import TokenCounts as TokenCounts
+from .hosts import Capacity as Capacity
+from .hosts import Host as Host
+from .hosts import Resources as Resources
 from .looks import LookMethod as LookMethod
 from .looks import Looks as Looks
 from .looks import PlannedLook as PlannedLook

@@ -220,6 +220,8 @@ class TrialResult:
     """Numbers of the test rows in the data of the task, shape (n_test,)."""
     arms: tuple[ArmResult, ...]
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
+    host: str = ""
+    """Name of the machine that computed the trial."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000
@@ -241,3 +243,5 @@ class TrialFailure:
     error: str
     """Type and message of the error."""
     traceback: str
+    host: str = ""
+    """Name of the machine that tried the trial; empty if its machine or worker was lost."""

@@ -89,6 +89,9 @@ class ExperimentSpec(SpecModel):
     audits: tuple[AuditSpec, ...] = ()
     """Audits that `peekbench audit` does on the tasks' data; runs do not depend on them."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Seconds that a trial may take with all its arms. A trial that takes longer is ended and has failed. By default,
+    there is no limit."""
     report: ReportSpec = ReportSpec()
     folder: SkipJsonSchema[Annotated[Path, BeforeValidator(_refuse_unwritten)]] = Field(
         default_factory=Path.cwd, exclude=True

@@ -17,7 +17,7 @@ from typing import Any
 
 SIZE = 16
 NONE = bytes(SIZE)
-TABLES = ("run", "sessions", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
+TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
 MAX_TEXT = 240
 """Characters of a description."""
 MAX_LINES = 20

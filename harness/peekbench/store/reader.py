@@ -105,6 +105,22 @@ class Reader(Database):
             rows = self._connection.execute("SELECT provenance FROM sessions ORDER BY id").fetchall()
         return [json.loads(row[0]) for row in rows]
 
+    def hosts(self) -> list[dict[str, Any]]:
+        """Return the machines of all sessions: session, name, machine, packages that differ, and number of trials.
+
+        Sessions are counted from 0, as in `sessions`. Trials whose machine was lost belong to none.
+        """
+        with translate_errors(self.path):
+            rows = self._connection.execute(
+                "SELECT (SELECT count(*) FROM sessions WHERE id < hosts.session), hosts.name, hosts.host, "
+                "count(trials.draw) FROM hosts LEFT JOIN trials ON trials.host = hosts.id "
+                "GROUP BY hosts.id ORDER BY hosts.id"
+            ).fetchall()
+        return [
+            {"session": session, "name": name, **json.loads(host), "trials": trials}
+            for session, name, host, trials in rows
+        ]
+
     def session_sizes(self) -> list[int]:
         """Return the number of trials that each session made, in the order of `sessions`."""
         with translate_errors(self.path):

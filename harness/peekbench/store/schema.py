@@ -40,6 +40,11 @@ CHECKSUM = f"checksum BLOB NOT NULL DEFAULT x'{NONE.hex()}'"
 SCHEMA = f"""
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, {CHECKSUM});
+-- Machines that did work in a session: packages whose versions differ from the session's, and the machine.
+CREATE TABLE hosts (
+    id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions, name TEXT NOT NULL, host TEXT NOT NULL,
+    {CHECKSUM}, UNIQUE (session, name)
+);
 -- Each analysis of the results that could have influenced how many trials the run has, as JSON.
 CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL, {CHECKSUM});
 CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
@@ -56,7 +61,8 @@ CREATE TABLE draws (
 );
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
-    session INTEGER NOT NULL REFERENCES sessions, error TEXT, traceback TEXT, {CHECKSUM}, PRIMARY KEY (draw, method)
+    session INTEGER NOT NULL REFERENCES sessions, host INTEGER REFERENCES hosts, error TEXT, traceback TEXT,
+    {CHECKSUM}, PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is the name of a method, or for a base arm the base key, which several methods may share.
 CREATE TABLE arms (

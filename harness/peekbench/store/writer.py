@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.hosts import Host
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import incompatible_changes
@@ -58,6 +59,8 @@ class Store(Reader):
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
         super().__init__(path, connection, lock)
         self._session: int | None = None
+        self._packages: dict[str, str] = {}
+        self._hosts: dict[str, int | None] = {}
         self._base_keys: dict[str, str] = {}
         self._file = path
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
@@ -321,12 +324,35 @@ class Store(Reader):
                     store._insert_look({"is_planned": False, **look})
         return True
 
-    def add_session(self, provenance: Mapping[str, Any]) -> None:
-        """Start a session: store the provenance of the trials that follow."""
+    def add_session(self, provenance: Mapping[str, Any], host: str) -> None:
+        """Start a session: store the provenance of the trials that follow.
+
+        Parameters
+        ----------
+        provenance
+            JSON values, with `machine` and `packages` of the main process.
+        host
+            Name of the main process's machine.
+        """
+        self._packages = dict(provenance.get("packages", {}))
+        self._hosts = {}
         with translate_errors(self.path), self._transaction():
             self._session = self._connection.execute(
                 "INSERT INTO sessions (provenance) VALUES (?)", (json.dumps(dict(provenance), sort_keys=True),)
             ).lastrowid
+        self.add_host(Host(host, provenance.get("machine", {}), self._packages))
+
+    def add_host(self, host: Host) -> None:
+        """Store a machine that does work in the current session, unless the session has it already."""
+        if host.name in self._hosts:
+            return
+        other = {name: version for name, version in host.packages.items() if self._packages.get(name) != version}
+        description = json.dumps({"machine": dict(host.machine), "packages": other}, sort_keys=True)
+        with translate_errors(self.path), self._transaction():
+            inserted = self._connection.execute(
+                "INSERT INTO hosts (session, name, host) VALUES (?, ?, ?)", (self._session, host.name, description)
+            )
+        self._hosts[host.name] = inserted.lastrowid
 
     def save(self, *outcomes: TrialResult | TrialFailure) -> None:
         """Store trials of the current session in one transaction.
@@ -347,15 +373,25 @@ class Store(Reader):
         trial = outcome.trial
         if isinstance(outcome, TrialFailure):
             draw = self._draw_id(trial.draw, None, None)
-            self._save_trial(draw, trial.method, outcome.error, outcome.traceback)
+            self._save_trial(draw, outcome, outcome.error, outcome.traceback)
             return
         draw = self._draw_id(trial.draw, outcome.test_labels, outcome.test_rows)
-        self._save_trial(draw, trial.method, None, None)
+        self._save_trial(draw, outcome)
         for arm in outcome.arms:
             self._save_arm(draw, trial.method, arm)
 
-    def _save_trial(self, draw: int, method: str, error: str | None, traceback: str | None) -> None:
-        self._replace("trials", draw=draw, method=method, session=self._session, error=error, traceback=traceback)
+    def _save_trial(
+        self, draw: int, outcome: TrialResult | TrialFailure, error: str | None = None, traceback: str | None = None
+    ) -> None:
+        self._replace(
+            "trials",
+            draw=draw,
+            method=outcome.trial.method,
+            session=self._session,
+            host=self._hosts.get(outcome.host),
+            error=error,
+            traceback=traceback,
+        )
 
     def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None, test_rows: IntArray | None) -> int:
         """Return the id of a draw. Insert the draw, or add its labels and rows if they were unknown."""

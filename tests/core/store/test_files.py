@@ -28,7 +28,7 @@ PATH = Path("runs/small.sqlite")
 
 def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> Store:
     store = Store.for_run(path, spec, describe_tasks(spec))
-    store.add_session({})
+    store.add_session({}, "here")
     return store
 
 

@@ -34,7 +34,7 @@ SCORES = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "mac
 
 def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> Store:
     store = Store.for_run(path, spec, describe_tasks(spec))
-    store.add_session({})
+    store.add_session({}, "here")
     return store
 
 

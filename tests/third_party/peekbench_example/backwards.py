@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from peekbench import Options, hookimpl
-from peekbench.plugins import ExecutorEntry
-from peekbench.records import TrialFailure, TrialResult, WorkItem
-
-Outcomes = Sequence[TrialResult | TrialFailure]
+from peekbench.plugins import Event, ExecutorEntry, Work
+from peekbench.records import WorkItem
 
 
-def backwards(
-    items: Iterable[WorkItem], work: Callable[[WorkItem], Outcomes], *, options: Options
-) -> Generator[Outcomes, None, None]:
+def backwards(items: Iterable[WorkItem], work: Work, *, options: Options) -> Generator[Sequence[Event], None, None]:
     """Yield the outcomes of one item after the other."""
     for item in reversed(list(items)):
-        yield work(item)
+        yield list(work(item))
 
 
 @hookimpl

@@ -6,24 +6,37 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from os import getpid  # bound here, in case a method patches the module
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from peekbench.data.loading import fingerprint, load_dataset, make_task
+from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
-from peekbench.errors import ContractError, DataError
+from peekbench.data.shipping import keep_shipped, pack_dataset
+from peekbench.errors import ContractError, HostError, PeekbenchError
 from peekbench.execution.arms import read_only, take, unlabeled_rows
 from peekbench.execution.determinism import ProcessState, one_thread_pools
+from peekbench.execution.hosts import (
+    Expected,
+    host_name,
+    load_expected,
+    prepare_host,
+    spec_from_bytes,
+    spec_to_bytes,
+)
 from peekbench.execution.scoring import check_predictions, compute_scores
 from peekbench.formatting import shorten
 from peekbench.plugins.protocols import THREADS_VARIABLE, Outcome
+from peekbench.plugins.references import find_reference, resolve
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
+from peekbench.records.hosts import Host, Resources
 from peekbench.records.trials import (
     MAX_ERROR,
     MAX_TRACEBACK,
@@ -40,7 +53,8 @@ from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
-NOT_CHECKED: Mapping[str, str] = MappingProxyType({})
+NOTHING = Expected()
+"""Nothing is compared."""
 
 
 def available_threads() -> int:
@@ -57,45 +71,126 @@ class LoadedTask:
     sampler: Sampler
 
 
-class Worker:
-    """Runs work items of one spec. A worker is callable, and picklable at any time.
+def _unpack(spec: bytes, expected: Expected) -> SpecWork:
+    """Return the work in another process; an error names this host, which may lack a plugin."""
+    try:
+        return SpecWork(spec_from_bytes(spec), expected)
+    except PeekbenchError as error:
+        raise HostError(f"{host_name()} cannot do the work of this run: {error}") from error
+
+
+class SpecWork:
+    """The work of a spec: a function of work items that can be pickled at any time; see `peekbench.plugins.Work`.
 
     Parameters
     ----------
     spec
         The spec.
-    fingerprints
-        Fingerprints of the tasks' data at the start of the run, by task.
+    expected
+        What this process must have in common with the main process.
     """
 
-    def __init__(self, spec: ExperimentSpec, fingerprints: Mapping[str, str] = NOT_CHECKED) -> None:
+    def __init__(self, spec: ExperimentSpec, expected: Expected = NOTHING) -> None:
         self._spec = spec
-        self._fingerprints = dict(fingerprints)
+        self._expected = expected
         self._tasks: dict[str, LoadedTask] = {}
         self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
+        self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
+        self._host = host_name()
+        self._is_busy = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments only; another process loads the data itself."""
-        return Worker, (self._spec, self._fingerprints)
+        """Pickle the arguments only; another process loads plugins and data itself."""
+        return _unpack, (spec_to_bytes(self._spec), self._expected)
 
-    def __call__(self, item: WorkItem) -> list[Outcome]:
-        """Run the trials of an item. If a method raises an exception, the outcome is a `TrialFailure`.
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a trial may take; None if there is no limit."""
+        return self._spec.timeout
 
-        The first trial's method fits the base arm, and the first successful trial includes it.
+    def needs(self, item: WorkItem) -> Resources:
+        """Return what the trials of an item need while they run."""
+        keys = [(trial.method, trial.draw.task) for trial in item.trials]
+        for method, task in keys:
+            if (method, task) not in self._needs:
+                method_spec = self._spec.method(method)
+                resources = method_spec.entry.resources
+                options = self._spec.options(method_spec, task)
+                self._needs[method, task] = Resources() if resources is None else resources(options=options)
+        return reduce(or_, (self._needs[key] for key in keys))
+
+    def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
+        """Prepare this host, and check that it has the same code, versions, data and files as the main process.
+
+        Parameters
+        ----------
+        data
+            Packed data, by task, that this host cannot read itself.
+
+        Returns
+        -------
+        Host
+            What this host is.
 
         Raises
         ------
+        MissingDataError
+            If this host cannot read the data of tasks.
+        PeekbenchError
+            If it differs from the main process, or cannot be prepared.
+        """
+        for task, packed in data.items():
+            keep_shipped(packed, self._expected.fingerprints[task], self._folders.cache)
+        return prepare_host(self._spec, self._expected)
+
+    def pack_data(self, task: str) -> bytes:
+        """Return the rows of a task in the form that `prepare` takes."""
+        return pack_dataset(load_dataset(self._spec.source(self._spec.task(task))))
+
+    def __call__(self, item: WorkItem) -> Iterator[Outcome]:
+        """Load the data and the methods of an item, and return an iterator that runs its trials.
+
+        The first trial's method fits the base arm, and the first successful trial includes it. If a method raises an
+        exception, the outcome is a `TrialFailure`.
+
+        Yields
+        ------
+        Outcome
+            The outcome of each trial, in the order of the item.
+
+        Raises
+        ------
+        ContractError
+            If the iterator of another item is not exhausted, for example in another thread.
         DataError
             If the task's data are unavailable, or have changed since the start of the run.
+        PluginError
+            If a method cannot be imported.
         """
-        with one_thread_pools():
-            return self._run_item(item)
+        if not self._is_busy.acquire(blocking=False):
+            raise ContractError(
+                "the work of a run was called while it was still working on another item; exhaust the iterator of each "
+                "item before the next one, and give each thread its own copy (`pickle.loads(pickle.dumps(work))`)"
+            )
+        try:
+            loaded = self._load(item.trials[0].draw.task)
+            for trial in item.trials:
+                self._fit(self._spec.method(trial.method), trial.draw.task)
+        except BaseException:
+            self._is_busy.release()
+            raise
+        return self._run_item(item, loaded)
 
-    def _run_item(self, item: WorkItem) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _run_item(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
+        try:
+            with one_thread_pools():
+                yield from self._run_trials(item, loaded)
+        finally:
+            self._is_busy.release()
+
+    def _run_trials(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
         draw = item.trials[0].draw
-        loaded = self._load(draw.task)
         subsample = loaded.sampler.draw(draw)
         test_labels = loaded.sampler.labels[subsample.test]
         seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
@@ -106,6 +201,7 @@ class Worker:
         for trial in item.trials:
             method = self._spec.method(trial.method)
             arms = []
+            outcome: Outcome
             try:
                 for arm in self._spec.arms:
                     if arm.kind != "base":
@@ -116,32 +212,30 @@ class Worker:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
-                outcomes.append(_make_failure(trial, error, f"in the trial of {trial}; `use: {method.use}`"))
+                note = f"in the trial of {trial}; `use: {method.use}`"
+                outcome = _make_failure(trial, error, note, self._host)
             else:
-                outcomes.append(TrialResult(trial, test_labels, subsample.test, tuple(arms)))
+                outcome = TrialResult(trial, test_labels, subsample.test, tuple(arms), self._host)
                 needs_base = False
             finally:
                 if getpid() != process:  # a copy of this process, which a method forked and did not end
                     os._exit(1)
-        return outcomes
+            yield outcome
 
     def _load(self, name: str) -> LoadedTask:
         if name not in self._tasks:
             task_spec = self._spec.task(name)
-            dataset = load_dataset(self._spec.source(task_spec))
-            if self._fingerprints.get(name, "") not in ("", fingerprint(dataset)):
-                raise DataError(
-                    f"task {name}: its data have changed since the run started; restore them, or run the spec under "
-                    "another name"
-                )
+            dataset = load_expected(self._spec, task_spec, self._expected)
             sampler = Sampler(dataset, self._spec.design_of(task_spec), self._spec.seed, name)
             self._tasks[name] = LoadedTask(make_task(self._spec, task_spec), dataset, sampler)
         return self._tasks[name]
 
     def _fit(self, method: MethodSpec, task: str) -> Callable[..., Predictor]:
-        """Return the method with its options for a task."""
+        """Return the method with its options for a task. If it is a reference, import it."""
         key = (method.name, task)
         if key not in self._fits:
+            if reference := find_reference(method.entry.method):
+                resolve(reference.target)
             self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
         return self._fits[key]
 
@@ -192,7 +286,7 @@ def _to_stored_type(predictions: FloatArray, task: Task) -> FloatArray:
         return np.asarray(predictions, dtype=np.float32)
 
 
-def _make_failure(trial: Trial, error: BaseException, note: str) -> TrialFailure:
+def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> TrialFailure:
     name = type(error).__name__
     try:
         error.add_note(note)
@@ -201,7 +295,7 @@ def _make_failure(trial: Trial, error: BaseException, note: str) -> TrialFailure
     except Exception:  # the exception's class breaks the traceback module
         message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"
     return TrialFailure(
-        trial, _escape_surrogates(shorten(message, MAX_ERROR)), _escape_surrogates(shorten(text, MAX_TRACEBACK))
+        trial, _escape_surrogates(shorten(message, MAX_ERROR)), _escape_surrogates(shorten(text, MAX_TRACEBACK)), host
     )
 
 

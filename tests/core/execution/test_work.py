@@ -19,11 +19,12 @@ from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.arms import unlabeled_rows
+from peekbench.execution.hosts import Expected
 from peekbench.execution.pilot import time_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
 from peekbench.execution.scoring import check_predictions
-from peekbench.execution.worker import Worker
+from peekbench.execution.work import SpecWork
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task
 from peekbench.records.trials import Draw, Predictor, Subsample, Trial, TrialFailure, TrialResult, WorkItem
@@ -42,7 +43,7 @@ def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
 
 
 def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
-    worker = Worker(spec)
+    worker = SpecWork(spec)
     outcomes = {}
     for item in items(spec):
         for outcome in worker(item):
@@ -120,7 +121,7 @@ def test_the_planned_size_counts_trials_and_fits(make_spec: MakeSpec) -> None:
         design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}},
     )
     size = measure(spec, {"a": 3, "b": 3})
-    outcomes = [outcome for item in items(spec) for outcome in Worker(spec)(item)]
+    outcomes = [outcome for item in items(spec) for outcome in SpecWork(spec)(item)]
     assert size.trials == len(outcomes)
     assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))
 
@@ -144,7 +145,7 @@ def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkey
 
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
     monkeypatch.setattr(registry, "find", find_spy)
-    Worker(spec)(items(spec)[0])
+    list(SpecWork(spec)(items(spec)[0]))
     base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
     assert base is None
     assert len(extra) == len(test) == len(mix) == 30
@@ -156,13 +157,15 @@ def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkey
 
 def test_a_shared_base_arm_is_fitted_once_and_returned_with_the_first_successful_trial(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}])
-    first, second = Worker(spec)(items(spec)[0])
+    first, second = SpecWork(spec)(items(spec)[0])
     assert isinstance(first, TrialResult)
     assert isinstance(second, TrialResult)
     assert [arm.arm for arm in first.arms] == ["base", "extra", "test"]
     assert [arm.arm for arm in second.arms] == ["extra", "test"]
     known = WorkItem(items(spec)[0].trials, has_base=True)
-    assert all(isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in Worker(spec)(known))
+    assert all(
+        isinstance(o, TrialResult) and [a.arm for a in o.arms] == ["extra", "test"] for o in SpecWork(spec)(known)
+    )
 
 
 def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
@@ -170,7 +173,7 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
 ) -> None:
     broken = {"use": "controls.leak", "name": "broken", "options": {"share": 0.5}}
     spec = make_spec(methods=[broken, "controls.null"])
-    worker = Worker(spec)
+    worker = SpecWork(spec)
     item = items(spec)[0]
     assert len(item.trials) == 2
     run_arm = worker._run_arm
@@ -201,7 +204,7 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
 )
 def test_an_error_fails_its_trial_with_traceback_and_place(error: str, message: str, make_spec: MakeSpec) -> None:
     spec = make_spec(methods=[{"use": "toy.faulty", "options": {"error": error}}])
-    (failure,) = Worker(spec)(items(spec)[0])
+    (failure,) = SpecWork(spec)(items(spec)[0])
     assert isinstance(failure, TrialFailure)
     assert failure.error.startswith(message)
     assert "Traceback (most recent call last)" in failure.traceback
@@ -212,7 +215,7 @@ def test_an_error_fails_its_trial_with_traceback_and_place(error: str, message: 
 def test_results_do_not_depend_on_the_order_of_work_or_the_global_random_state(make_spec: MakeSpec) -> None:
     spec = make_spec(methods=["toy.vote", "classic.lsa", "toy.reckless"])
     forwards = results(spec)
-    worker = pickle.loads(pickle.dumps(Worker(spec)))
+    worker = pickle.loads(pickle.dumps(SpecWork(spec)))
     for item in reversed(items(spec)):
         np.random.seed(len(item.trials))
         for outcome in worker(item):
@@ -294,7 +297,7 @@ def test_data_that_change_during_a_run_stop_it(
         tasks=[{"use": "files", "options": {"path": "rows.csv"}}],
         executor={"use": "local", "options": {"workers": workers}},
     )
-    worker = Worker(spec, {"files": "what it was before"})
+    worker = SpecWork(spec, Expected(fingerprints={"files": "what it was before"}))
     with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         worker(items(spec)[0])
 
@@ -352,10 +355,10 @@ def run_careless(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def run_one(behavior: str) -> list[Any]:
         spec = make_spec(methods=["toy.constant"])
-        worker = Worker(spec)
+        worker = SpecWork(spec)
         fit = partial(careless, options=Careless(behavior=behavior))
         monkeypatch.setattr(worker, "_fit", lambda method, task: fit)
-        return worker(items(spec)[0])
+        return list(worker(items(spec)[0]))
 
     return run_one
 

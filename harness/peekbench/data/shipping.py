@@ -1,0 +1,100 @@
+"""Sends the data of tasks to machines that cannot read them, such as a file that only the main process has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peekbench.cache import atomic_write
+from peekbench.data.loading import fingerprint
+from peekbench.records.data import Dataset
+
+FOLDER = "shipped"
+"""Folder in the cache with data that another machine has sent, one file for each fingerprint."""
+
+
+def pack_dataset(dataset: Dataset) -> bytes:
+    """Return all rows of a data set as bytes, compressed and without pickled objects.
+
+    Parameters
+    ----------
+    dataset
+        Rows, from any data source.
+
+    Returns
+    -------
+    bytes
+        SHA-256 of the content, and the content; `unpack_dataset` reads both.
+    """
+    values: dict[str, Any] = {
+        "inputs": dataset.inputs,
+        "labels": dataset.labels,
+        "class_names": dataset.class_names,
+        "kind": dataset.kind,
+        "instruction": dataset.instruction,
+        "fingerprint": dataset.fingerprint,
+        "details": dict(dataset.details),
+        "splits": dataset.splits,
+    }
+    arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    facts = {
+        name: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+        for name, value in values.items()
+        if name not in arrays
+    }
+    buffer = BytesIO()
+    np.savez(buffer, facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **arrays)
+    content = zlib.compress(buffer.getvalue(), level=1)
+    return hashlib.sha256(content).digest() + content
+
+
+def unpack_dataset(packed: bytes) -> Dataset | None:
+    """Return the data set that `pack_dataset` has packed, or None if the bytes are damaged."""
+    content = packed[32:]
+    if hashlib.sha256(content).digest() != packed[:32]:
+        return None
+    with np.load(BytesIO(zlib.decompress(content)), allow_pickle=False) as arrays:
+        facts = json.loads(arrays["facts"].tobytes())
+        facts |= {name: arrays[name] for name in arrays.files if name != "facts"}
+    return Dataset(**{**facts, "class_names": tuple(facts["class_names"])})
+
+
+def keep_shipped(packed: bytes, identifier: str, cache: Path) -> None:
+    """Keep the rows that another machine has sent, for all processes of this machine.
+
+    Parameters
+    ----------
+    packed
+        Return value of `pack_dataset`.
+    identifier
+        Fingerprint of the data.
+    cache
+        Folder of the cache.
+
+    Raises
+    ------
+    OSError
+        If the cache cannot be written.
+    """
+    with atomic_write(_path(identifier, cache)) as temporary:
+        temporary.write_bytes(packed)
+
+
+def read_shipped(identifier: str, cache: Path) -> Dataset | None:
+    """Return the rows of a fingerprint that another machine has sent, or None if there are none."""
+    try:
+        dataset = unpack_dataset(_path(identifier, cache).read_bytes())
+    except OSError:
+        return None
+    return dataset if dataset is not None and fingerprint(dataset) == identifier else None
+
+
+def _path(identifier: str, cache: Path) -> Path:
+    return cache / FOLDER / hashlib.sha256(identifier.encode()).hexdigest()

@@ -1,0 +1,198 @@
+"""Prepares a machine for the work of a run, and compares it with the machine of the main process."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from peekbench.data.loading import fingerprint, load_dataset, remember
+from peekbench.data.shipping import read_shipped
+from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
+from peekbench.execution.prefetch import prefetch_method
+from peekbench.execution.provenance import code_hashes, describe_machine, package_versions
+from peekbench.plugins.protocols import NODE_VARIABLE
+from peekbench.plugins.references import find_reference, resolve
+from peekbench.records.data import Dataset
+from peekbench.records.hosts import Host
+from peekbench.spec.components import TaskSpec
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.plain import spec_from_plain, spec_to_plain
+
+NOT_FOR_WORK = ("analyses", "audits", "executor", "report")  # parts of a spec on which no trial depends
+CORE = "peekbench"  # key of the core's own hash
+SHOWN = 12  # characters of a digest in messages
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What every machine of a run must have in common with the main process. Empty fields are not compared."""
+
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of the data, by task."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of the code of method plugins, by plugin, and of peekbench itself."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of Python and of the distributions that the plugins need."""
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """SHA-256 of prefetched files, by method and file."""
+
+
+def expect(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Expected:
+    """Describe this process, with which other machines are compared.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    tasks
+        Facts about the data, by task.
+    facts
+        Facts of prefetched methods, by method.
+    """
+    fingerprints = {name: str(task["fingerprint"]) for name, task in tasks.items()}
+    files = {method: dict(values["sha256"]) for method, values in facts.items() if "sha256" in values}
+    return replace(_describe(spec), fingerprints=fingerprints, files=files)
+
+
+def _describe(spec: ExperimentSpec) -> Expected:
+    """Describe code and versions of this process."""
+    plugins = [method.use for method in spec.methods]
+    return Expected(code=code_hashes(plugins), versions=package_versions())
+
+
+def host_name() -> str:
+    """Return the name of this machine: `$PEEKBENCH_NODE`, or its host name."""
+    return os.environ.get(NODE_VARIABLE) or platform.node() or "unknown"
+
+
+def spec_to_bytes(spec: ExperimentSpec) -> bytes:
+    """Return the parts of a spec on which trials depend, for `spec_from_bytes` on another machine."""
+    plain = spec_to_plain(spec)
+    parts = {name: part for name, part in plain["spec"].items() if name not in NOT_FOR_WORK}
+    return zlib.compress(json.dumps({**plain, "spec": parts}).encode())
+
+
+def spec_from_bytes(packed: bytes) -> ExperimentSpec:
+    """Return the spec of which `spec_to_bytes` has returned the parts.
+
+    Raises
+    ------
+    SpecError
+        If a plugin of the spec is not installed here, or has other options.
+    """
+    return spec_from_plain(json.loads(zlib.decompress(packed)))
+
+
+class DifferentDataError(DataError):
+    """Data that this machine can read, but that are not those of the main process."""
+
+
+def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Expected) -> Dataset:
+    """Load the data of a task; those that this machine cannot read, from what the main process has sent.
+
+    Raises
+    ------
+    DifferentDataError
+        If the data differ from those of the main process.
+    DataError
+        If they are unavailable.
+    """
+    source = spec.source(task)
+    identifier = expected.fingerprints.get(task.name, "")
+    try:
+        dataset = load_dataset(source)
+    except PeekbenchError:
+        shipped = read_shipped(identifier, spec.folders().cache) if identifier else None
+        if shipped is None:
+            raise
+        remember(source, shipped)
+        return shipped
+    if identifier and (found := fingerprint(dataset)) != identifier:
+        raise DifferentDataError(
+            f"task {task.name}: its data have changed since the run started, or are different on {host_name()} "
+            f"(fingerprint {identifier[:SHOWN]} at the start, {found[:SHOWN]} here); restore them, or run the spec "
+            "under another name"
+        )
+    return dataset
+
+
+def prepare_host(spec: ExperimentSpec, expected: Expected) -> Host:
+    """Import the methods, load the data, prefetch, and compare everything with the main process.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    expected
+        What the main process has.
+
+    Returns
+    -------
+    Host
+        What this machine is.
+
+    Raises
+    ------
+    MissingDataError
+        If this machine cannot read the data of tasks, and nothing else is wrong.
+    HostError
+        If anything differs from the main process or is missing; the message lists everything.
+    """
+    name = host_name()
+    problems = list(_compare(expected, _describe(spec)))
+    missing = {}
+    for task in spec.tasks:
+        try:
+            load_expected(spec, task, expected)
+        except DifferentDataError as error:
+            problems.append(str(error))
+        except PeekbenchError as error:
+            missing[task.name] = str(error)
+    if not problems:  # prefetching may take long
+        problems += _prepare_methods(spec, expected)
+    if problems:
+        raise HostError(
+            f"{name} differs from the main process, so its results could differ, too:\n  "
+            + "\n  ".join(problems)
+            + "\nInstall the same code and versions there, or leave this machine out; the finished trials are stored"
+        )
+    if missing:
+        raise MissingDataError(name, missing)
+    return Host(name, describe_machine(), package_versions())
+
+
+def _prepare_methods(spec: ExperimentSpec, expected: Expected) -> Iterator[str]:
+    """Import and prefetch every method. Yield what is wrong."""
+    facts = {}
+    for method in spec.methods:
+        try:
+            if reference := find_reference(method.entry.method):
+                resolve(reference.target)
+            facts[method.name] = prefetch_method(spec, method)
+        except PeekbenchError as error:
+            yield f"method {method.name}: {error}"
+    for method_name, files in expected.files.items():
+        here = facts.get(method_name, {}).get("sha256", {})
+        for file, digest in files.items():
+            if method_name in facts and here.get(file) != digest:
+                yield f"method {method_name}: {file}: {_mismatch(digest, here.get(file))}"
+
+
+def _compare(expected: Expected, here: Expected) -> Iterator[str]:
+    """Yield the differences of code and versions."""
+    for plugin, digest in expected.code.items():
+        if here.code.get(plugin) != digest:
+            what = "peekbench" if plugin == CORE else f"plugin {plugin}"
+            yield f"{what}: other source files: {_mismatch(digest, here.code.get(plugin))}"
+    for package, version in expected.versions.items():
+        if (found := here.versions.get(package)) != version:
+            yield f"{package}: version {version} in the main process, {found or 'not installed'} here"
+
+
+def _mismatch(expected: str, found: str | None) -> str:
+    return f"SHA-256 {expected[:SHOWN]} in the main process, {found[:SHOWN] if found else 'missing'} here"
