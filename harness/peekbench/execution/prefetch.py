@@ -79,9 +79,9 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     Returns
     -------
     dict
-        Facts for readers, as the method's plugin returned them for the options of most tasks. What differs in a task
-        with options of its own has the task's name before it: `{"commit": "1f2e", "news: commit": "a07c"}`; the same
-        holds for the files under `sha256`. Empty if the method needs nothing.
+        Facts for readers, as the method's plugin returned them for the options that tasks share. What differs in a
+        task with options of its own has the task's name before it: `{"commit": "1f2e", "news: commit": "a07c"}`; the
+        same holds for the files under `sha256`. Empty if the method needs nothing.
 
     Raises
     ------
@@ -90,15 +90,15 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     """
     own = [task.name for task in spec.tasks if task.name in method.by_task]
     shared = [task.name for task in spec.tasks if task.name not in method.by_task]
-    facts_by_options: dict[str, Mapping[str, Any]] = {}
+    known: list[tuple[Options, Mapping[str, Any]]] = []  # options can contain values that no hash or JSON tells apart
     merged: dict[str, Any] | None = None
     for task in [*shared[:1], *own]:
         options = spec.options(method, task)
-        key = options.model_dump_json()
-        if key not in facts_by_options:
+        facts = next((facts for equal, facts in known if equal == options), None)
+        if facts is None:
             place = f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
-            facts_by_options[key] = _call_prefetch(spec, method, options, place)
-        facts = facts_by_options[key]
+            facts = _call_prefetch(spec, method, options, place)
+            known.append((options, facts))
         merged = dict(facts) if merged is None else _add_differing(merged, facts, task)
     return merged or {}
 

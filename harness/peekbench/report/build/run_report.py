@@ -130,7 +130,7 @@ def report_of_audits(
     return add_analyses(report, analyses)
 
 
-def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Sequence[AnalysisSpec | str] = ()) -> Report:
+def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Sequence[str] = ()) -> Report:
     """Return a report on a run, from its store alone.
 
     Of the plugins of the run, only those of its analyses and of its renderer are needed.
@@ -142,7 +142,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
     allow_incomplete
         Analyze a design with missing trials instead of refusing it; the report warns about them.
     analyses
-        Analyses to do, by name or from a spec; by default those of the run's spec.
+        Analyses to do, as `plugin.thing`; by default those of the run's spec.
 
     Returns
     -------
@@ -170,6 +170,9 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
     results = load_results(path)
     number = None if stopped_at is None else spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
+    command = shlex.join(session_command(sessions[-1])) if sessions else ""
+    if analyses:
+        command = _report_command(path, analyses, allow_incomplete=allow_incomplete)
     allow_incomplete = allow_incomplete or spec.report.allow_incomplete
     outcomes: tuple[Analysis, ...] = ()
     looks = Looks()
@@ -201,38 +204,36 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
             *look_tables(planned_looks, looks.fractions),
         ),
         failures=tuple(failures),
-        provenance={**describe_provenance(spec, sessions, sizes), **_describe_chosen(spec, analyses)},
+        provenance={**describe_provenance(spec, sessions, sizes), **_describe_chosen(analyses)},
         details={"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": recorded_sessions},
         methods=methods,
-        command=_command(path, sessions, analyses),
+        command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
     return add_analyses(report, [*outcomes, *check_results(results, outcomes)])
 
 
-def _read_spec(store: Store, analyses: Sequence[AnalysisSpec | str]) -> ExperimentSpec:
+def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:
     """Return the spec of a store, with other analyses if some are given."""
-    chosen = [make_component(AnalysisSpec, each) if isinstance(each, str) else each for each in analyses]
-    raw = {**store.spec(), **({"analyses": chosen} if chosen else {})}
+    chosen = {"analyses": [make_component(AnalysisSpec, use) for use in analyses]} if analyses else {}
     try:
-        return make_spec(raw, folder=store.folder(), origin=f"the spec in {store.path}", stored=True)
-    except SpecError as error:  # an analysis is missing, because only analyses are looked up
-        command = shlex.join(["peekbench", "report", str(store.path), "--analysis", "PLUGIN.THING"])
-        raise SpecError(f"{error}\nTo report the run with other analyses, name them: {command}") from error
+        return make_spec(
+            {**store.spec(), **chosen}, folder=store.folder(), origin=f"the spec in {store.path}", stored=True
+        )
+    except SpecError as error:  # about an analysis, because only analyses are looked up
+        remedy = _report_command(store.path, ["PLUGIN.THING"])
+        raise SpecError(f"{error}\nTo report the run with other analyses, name them: {remedy}") from error
 
 
-def _command(path: Path, sessions: Sequence[Mapping[str, Any]], analyses: Sequence[AnalysisSpec | str]) -> str:
-    """Return the command that makes the report again."""
-    if analyses:
-        named = (("--analysis", each if isinstance(each, str) else each.use) for each in analyses)
-        return shlex.join(["peekbench", "report", str(path), *chain.from_iterable(named)])
-    return shlex.join(session_command(sessions[-1])) if sessions else ""
+def _report_command(path: Path, analyses: Sequence[str], *, allow_incomplete: bool = False) -> str:
+    named = chain.from_iterable(("--analysis", use) for use in analyses)
+    return shlex.join(["peekbench", "report", str(path), *named, *["--allow-incomplete"] * allow_incomplete])
 
 
-def _describe_chosen(spec: ExperimentSpec, analyses: Sequence[AnalysisSpec | str]) -> dict[str, str]:
-    names = ", ".join(analysis.use for analysis in spec.analyses)
-    return {"analyses": f"{names}; chosen for this report, instead of those of the spec"} if analyses else {}
+def _describe_chosen(analyses: Sequence[str]) -> dict[str, str]:
+    chosen = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
+    return {"analyses": chosen} if analyses else {}
 
 
 def _warn_of_missing_renderer(use: str) -> Iterator[str]:
