@@ -46,6 +46,13 @@ def run(
         bool,
         typer.Option("--keep-going", help="Try all trials of a method even if its first ten fail alike."),
     ] = False,
+    allow_changed_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changed-code",
+            help="Resume although the code of a method changed; the report separates old and new trials.",
+        ),
+    ] = False,
 ) -> None:
     """Run a spec, or resume its run, and write the report.
 
@@ -61,10 +68,17 @@ def run(
     if store is not None:
         check_new_store(store)
     path = store or store_path(experiment)
-    command = shlex.join(["peekbench", "run", str(spec), *(["--store", str(store)] if store else [])])
+    flags = [*(["--store", str(store)] if store else []), *(["--allow-changed-code"] if allow_changed_code else [])]
+    command = shlex.join(["peekbench", "run", str(spec), *flags])
     try:
         with make_progress(console) as progress:
-            summary = execute(experiment, store=path, progress=progress, keep_going=keep_going)
+            summary = execute(
+                experiment,
+                store=path,
+                progress=progress,
+                keep_going=keep_going,
+                allow_changed_code=allow_changed_code,
+            )
     except KeyboardInterrupt:
         fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
     if not summary.finished and not summary.failed:
@@ -74,8 +88,9 @@ def run(
         console.print(f"nothing to do: {kept} are in {path}", highlight=False, markup=False)
     for plugin in summary.changed_code:
         echo(
-            f"warning: the code of the plugin {plugin} changed after trials were stored in {path}; stored trials are "
-            "not computed again. To measure the new code, rename the run in the spec or move the store",
+            f"warning: the code of the plugin {plugin} differs from the code that made trials in {path}, which are not "
+            "computed again. To measure the present code alone, give the run another name in the spec, or move the "
+            "store",
             err=True,
         )
     allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0

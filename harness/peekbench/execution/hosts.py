@@ -13,8 +13,10 @@ from typing import Any
 from peekbench.data.loading import fingerprint, load_dataset, remember
 from peekbench.data.shipping import read_shipped
 from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
+from peekbench.execution.code import PluginCode, code_hashes, core_hash, describe_code_change
 from peekbench.execution.prefetch import prefetch_method
-from peekbench.execution.provenance import code_hashes, describe_machine, package_versions
+from peekbench.execution.provenance import describe_machine
+from peekbench.execution.versions import package_versions, relevant_versions
 from peekbench.plugins.protocols import NODE_VARIABLE
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.records.data import Dataset
@@ -24,7 +26,6 @@ from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "report")  # parts of a spec on which no trial depends
-CORE = "peekbench"  # key of the core's own hash
 SHOWN = 12  # characters of a digest in messages
 
 
@@ -34,8 +35,10 @@ class Expected:
 
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the data, by task."""
-    code: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of the code of method plugins, by plugin, and of peekbench itself."""
+    code: Mapping[str, PluginCode] = field(default_factory=dict)
+    """Hashes of the code of method plugins, by plugin."""
+    core: str = ""
+    """Hash of the code of peekbench itself."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of Python and of the distributions that the plugins need."""
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -61,8 +64,8 @@ def expect(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: 
 
 def _describe(spec: ExperimentSpec) -> Expected:
     """Describe code and versions of this process."""
-    plugins = [method.use for method in spec.methods]
-    return Expected(code=code_hashes(plugins), versions=package_versions())
+    code = code_hashes(method.use for method in spec.methods)
+    return Expected(code=code, core=core_hash(), versions=relevant_versions(code))
 
 
 def host_name() -> str:
@@ -185,10 +188,11 @@ def _prepare_methods(spec: ExperimentSpec, expected: Expected) -> Iterator[str]:
 
 def _compare(expected: Expected, here: Expected) -> Iterator[str]:
     """Yield the differences of code and versions."""
-    for plugin, digest in expected.code.items():
-        if here.code.get(plugin) != digest:
-            what = "peekbench" if plugin == CORE else f"plugin {plugin}"
-            yield f"{what}: other source files: {_mismatch(digest, here.code.get(plugin))}"
+    if expected.core and here.core != expected.core:
+        yield f"peekbench: other source files: {_mismatch(expected.core, here.core)}"
+    for plugin, code in expected.code.items():
+        if change := describe_code_change(code, here.code[plugin]):
+            yield f"plugin {plugin}: other source files: {change}"
     for package, version in expected.versions.items():
         if (found := here.versions.get(package)) != version:
             yield f"{package}: version {version} in the main process, {found or 'not installed'} here"

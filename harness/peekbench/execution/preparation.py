@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
 from peekbench.execution.prefetch import prefetch_method
 from peekbench.execution.progress import Progress
+from peekbench.execution.stored_run import StoredRun
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import differences
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
 
 
 def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
@@ -39,16 +38,14 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
 
 
 def prepare_same_files(
-    path: Path, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
+    stored: StoredRun, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
 ) -> dict[str, dict[str, Any]] | None:
     """Prepare the methods if stored trials used files of them, such as the weights of a model, and compare the files.
 
-    This happens before the store is opened for the run, so that a refused spec does not extend the stored one.
-
     Parameters
     ----------
-    path
-        Store of the run, which need not exist.
+    stored
+        The stored part of the run.
     spec
         The spec.
     trials
@@ -66,20 +63,16 @@ def prepare_same_files(
     StoreError
         If the files have changed.
     """
-    try:
-        with Store.open(path) as store:
-            done, stored_tasks = store.done(), store.tasks().keys()
-            sessions = zip(store.sessions(), store.session_sizes(), strict=True)
-            used = [session.get("methods", {}) for session, num_trials in sessions if num_trials]
-    except StoreError:  # no store yet, or one that cannot be used, which opening it for the run reports
-        return None
-    if done.issuperset(trials) or not any("sha256" in facts for methods in used for facts in methods.values()):
+    positions = sorted(set(stored.session_of.values()))
+    used = [stored.sessions[position].get("methods", {}) for position in positions]
+    has_files = any("sha256" in facts for methods in used for facts in methods.values())
+    if not has_files or all(trial in stored.session_of for trial in trials):
         return None
     facts = prepare(spec, progress)
-    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in stored_tasks])
+    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in stored.tasks])
     if changes:
         raise StoreError(
-            f"store {path}: files of its methods have changed:\n  "
+            f"store {stored.path}: files of its methods have changed:\n  "
             + "\n  ".join(changes)
             + "\nRestore the files, or run the spec under another name"
         )

@@ -15,12 +15,15 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
 from peekbench.errors import ContractError
 from peekbench.execution.accounting import Accounts
+from peekbench.execution.code import code_hashes
+from peekbench.execution.code_changes import find_changed_code
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare, prepare_same_files
 from peekbench.execution.progress import NullProgress, Progress
-from peekbench.execution.provenance import code_hashes, describe_session
+from peekbench.execution.provenance import describe_session
+from peekbench.execution.stored_run import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
@@ -51,7 +54,7 @@ class RunSummary:
     failed: int
     """Trials that failed in this run. The store has their tracebacks, and the next run tries them again."""
     changed_code: tuple[str, ...] = ()
-    """Method plugins whose source files have changed since stored trials were made."""
+    """Method plugins whose code differs from the code that made stored trials."""
     stopped: Mapping[str, int] = field(default_factory=dict)
     """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
     look: PlannedLook | None = None
@@ -74,13 +77,14 @@ def run(
     store: str | Path | None = None,
     progress: Progress | None = None,
     keep_going: bool = False,
+    allow_changed_code: bool = False,
     take_look: TakeLook | None = None,
 ) -> RunSummary:
     """Run the trials of a spec that its store does not have yet, up to the planned look at which the run stops.
 
     Parameters
     ----------
-    spec, store, progress, keep_going
+    spec, store, progress, keep_going, allow_changed_code
         As for `peekbench.run`, which also describes the errors.
     take_look
         Analyzes the results at planned looks; `peekbench.run` passes it. Without it, the run goes on to its maximum.
@@ -95,12 +99,13 @@ def run(
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
     trials = list(make_trials(spec))
-    facts = prepare_same_files(path, spec, trials, progress)
+    code = code_hashes(method.use for method in spec.methods)
+    stored = StoredRun.read(path)
+    changed_code = find_changed_code(stored, spec, code, is_allowed=allow_changed_code)
+    facts = prepare_same_files(stored, spec, trials, progress)
     with Store.for_run(path, spec, tasks) as opened, preserve_global_generators(), one_thread_pools():
         done = opened.done()
         num_done = len(done.intersection(trials))
-        code = code_hashes(method.use for method in spec.methods)
-        changed_code = _find_changed_code(opened, code)
         progress.start(spec, [trial for trial in trials if trial not in done], num_done)
         driver = _Driver(spec, opened, progress, keep_going=keep_going)
         work: SpecWork | None = None
@@ -214,15 +219,6 @@ def _look(store: Store, spec: ExperimentSpec, number: int, take_look: TakeLook, 
     look = take_look(store.path, spec, number)
     store.add_look(look)
     return look
-
-
-def _find_changed_code(store: Store, code: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the plugins whose code differs from the code of a session that made trials."""
-    sessions = zip(store.sessions(), store.session_sizes(), strict=True)
-    stored_codes = [session.get("code", {}) for session, num_trials in sessions if num_trials]
-    return tuple(
-        name for name, digest in code.items() if any(digest != stored.get(name, digest) for stored in stored_codes)
-    )
 
 
 def _describe_texts(spec: ExperimentSpec, store: Store) -> None:

@@ -115,6 +115,9 @@ class MethodEntry:
     """Function that counts tokens, for methods with a tokenizer."""
     resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
     """Function that tells what a fit needs: cores, memory, GPUs. By default, one core."""
+    packages: tuple[str, ...] = ()
+    """Packages of other distributions, or of no distribution, on whose code results depend. peekbench watches the
+    plugin's own packages, and those of its distribution that they import, without being told."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Descriptions, by name, of the metrics that the method's fits record."""
     control: Control = ""

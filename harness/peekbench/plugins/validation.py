@@ -17,6 +17,7 @@ from peekbench.plugins.references import find_reference, find_reference_error, i
 from peekbench.records.data import TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
+MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def check_entries(entries: Mapping[str, Entry]) -> None:
@@ -74,6 +75,12 @@ def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[st
         yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
 
 
+def _packages_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    packages = entry.packages
+    if not (isinstance(packages, tuple) and all(isinstance(name, str) and MODULE.fullmatch(name) for name in packages)):
+        yield f"packages is {packages!r}; give a tuple of names of packages, such as ('my_library',)"
+
+
 def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
     if entry.role not in get_args(AnalyzerRole):
         yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
@@ -89,6 +96,7 @@ FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] 
     "options": _options_errors,
     "task_kinds": _task_kinds_errors,
     "unlabeled_options": _unlabeled_options_errors,
+    "packages": _packages_errors,
     "role": _role_errors,
     "members": _members_errors,
 }

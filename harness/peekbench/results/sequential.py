@@ -69,6 +69,7 @@ def run(
     store: str | Path | None = None,
     progress: Progress | None = None,
     keep_going: bool = False,
+    allow_changed_code: bool = False,
 ) -> RunSummary:
     r'''Run the trials of a spec that its store does not have yet.
 
@@ -84,6 +85,9 @@ def run(
         Receives the progress of the run.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
+    allow_changed_code
+        Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
+        separates old and new trials.
 
     Returns
     -------
@@ -97,7 +101,8 @@ def run(
     PluginError
         Before any trial, if a method does not support a task.
     StoreError
-        Before any trial, if the store belongs to another experiment. Also if the store cannot be written later.
+        Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
+        Also if the store cannot be written later.
     KeyboardInterrupt
         On Ctrl-C. Finished trials are stored.
 
@@ -121,4 +126,11 @@ def run(
     >>> summary.finished
     2
     '''
-    return run_trials(spec, store=store, progress=progress, keep_going=keep_going, take_look=take_planned_look)
+    return run_trials(
+        spec,
+        store=store,
+        progress=progress,
+        keep_going=keep_going,
+        allow_changed_code=allow_changed_code,
+        take_look=take_planned_look,
+    )

@@ -130,6 +130,16 @@ class Reader(Database):
             )
             return [int(size) for (size,) in self._connection.execute(query)]
 
+    def sessions_of_trials(self) -> dict[Trial, int]:
+        """Return the position, in `sessions`, of the session that made each finished trial."""
+        with translate_errors(self.path):
+            rows = self._connection.execute(
+                f"{SELECT_DRAW}, trials.method, "  # noqa: S608 - constants only
+                "(SELECT count(*) FROM sessions WHERE sessions.id < trials.session) "
+                "FROM trials JOIN draws ON draws.id = trials.draw WHERE trials.error IS NULL"
+            )
+            return {Trial(Draw(*draw), method): position for *draw, method, position in rows}
+
     def looks(self) -> list[dict[str, Any]]:
         """Return the looks at the results, oldest first, as `add_look` stored them."""
         with translate_errors(self.path):

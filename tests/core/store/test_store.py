@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peekbench_toy
 import pytest
 
 from peekbench.data.preflight import describe_tasks
@@ -188,23 +187,6 @@ def test_new_options_for_stored_tasks_are_a_change(make_spec: MakeSpec) -> None:
     run(make_spec())
     with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task.b: null before, {.boldness.: 3} now"):
         run(make_spec(methods=[{"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}, "toy.constant"]))
-
-
-def test_run_and_report_mention_changed_code_of_a_method(
-    make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    first = run(make_spec())
-    assert first.changed_code == run(make_spec()).changed_code == ()
-    edited = tmp_path / "peekbench_toy.py"
-    edited.write_text(Path(str(peekbench_toy.__file__)).read_text() + "# edited")
-    monkeypatch.setattr(peekbench_toy, "__file__", str(edited))
-    assert run(make_spec()).changed_code == ("toy",), "the stored trials were made by the old code"
-    assert not any("code of the plugin" in warning for warning in report_of_run(first.store).warnings)
-    more = run(make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5}))
-    assert more.finished > 0
-    assert more.changed_code == ("toy",)
-    (warning,) = (text for text in report_of_run(first.store).warnings if "code of the plugin toy changed" in text)
-    assert "under another name" in warning
 
 
 def test_each_trial_belongs_to_the_session_that_computed_it(make_spec: MakeSpec) -> None:

@@ -80,18 +80,6 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
 
 
-def warn_of_code_changes(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a warning for each plugin of methods whose source files changed between sessions with trials."""
-    hashes = [session.get("code", {}) for session in sessions if session["trials"]]
-    plugins = dict.fromkeys(plugin for by_plugin in hashes for plugin in by_plugin)
-    return [
-        f"The code of the plugin {plugin} changed during this run, so the results may mix the old and the new code. "
-        "To measure the new code alone, run the spec under another name"
-        for plugin in plugins
-        if len({by_plugin[plugin] for by_plugin in hashes if plugin in by_plugin}) > 1
-    ]
-
-
 def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
     started = [
         f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.data.preflight import describe_data
 from peekbench.errors import PluginError, SpecError
+from peekbench.execution.code_changes import find_versions
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
@@ -19,8 +20,9 @@ from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.report.build.analysis_results import add_analyses
+from peekbench.report.build.code_versions import code_tables, warn_of_code_changes
 from peekbench.report.build.planned_looks import describe_stop, look_tables
-from peekbench.report.build.provenance_text import describe_provenance, session_command, warn_of_code_changes
+from peekbench.report.build.provenance_text import describe_provenance, session_command
 from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
@@ -167,6 +169,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
+        versions = find_versions(spec, sessions, store.sessions_of_trials())
     results = load_results(path)
     number = None if stopped_at is None else spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
@@ -194,8 +197,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         headline=f"{experiment}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
         + ("" if number is None else f". {describe_stop(spec, results, number, num_bases)}"),
         warnings=(
+            *warn_of_code_changes(versions),
             *warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
-            *warn_of_code_changes(recorded_sessions),
             *_warn_of_missing_renderer(spec.report.renderer),
         ),
         tables=(
@@ -211,7 +214,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    return add_analyses(report, [*outcomes, *check_results(results, outcomes)])
+    report = add_analyses(report, [*outcomes, *check_results(results, outcomes)])
+    return replace(report, tables=(*code_tables(versions, results), *report.tables))
 
 
 def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:

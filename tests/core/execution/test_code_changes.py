@@ -1,0 +1,121 @@
+"""Runs that are resumed after the code of a method has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import peekbench_toy
+import pytest
+
+from peekbench import load_results
+from peekbench.errors import StoreError
+from peekbench.execution.runner import run
+from peekbench.records.looks import PlannedLook
+from peekbench.report import report_of_run
+from peekbench.spec.experiment import ExperimentSpec
+
+MakeSpec = Callable[..., ExperimentSpec]
+OTHER = {"use": "toy.words", "options": {"seed": 2}}
+TITLE = "Results by version of the code"
+
+
+@pytest.fixture
+def edit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Change the code of the plugin of the tests."""
+    source = Path(str(peekbench_toy.__file__)).read_text()
+
+    def change(text: str) -> None:
+        path = tmp_path / "peekbench_toy.py"
+        path.write_text(source + text)
+        monkeypatch.setattr(peekbench_toy, "__file__", str(path))
+
+    return change
+
+
+def design(num_subsamples: int) -> dict[str, int]:
+    return {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}
+
+
+@pytest.fixture
+def make(make_spec: MakeSpec) -> MakeSpec:
+    def make_small(num_subsamples: int = 2, **parts: object) -> ExperimentSpec:
+        return make_spec(**{"design": design(num_subsamples), "analyses": ["toy.count"], **parts})
+
+    return make_small
+
+
+def test_changed_code_refuses_to_resume_a_run(make: MakeSpec, edit: Callable[[str], None]) -> None:
+    first = run(make())
+    assert first.changed_code == run(make()).changed_code == ()
+    edit("# edited")
+    assert run(make()).changed_code == ("toy",), "nothing is left to run, so nothing is refused"
+    expected = r"(?s)small.sqlite: .*plugin toy, 8 trials: peekbench_toy.py changed\n.*--allow-changed-code"
+    with pytest.raises(StoreError, match=expected):
+        run(make(3))
+    methods = ["toy.vote", "toy.constant", "controls.null"]
+    assert run(make(methods=methods)).finished == 4, "no trial to run is of the changed plugin"
+    resumed = run(make(3, methods=methods), allow_changed_code=True)
+    assert (resumed.finished, resumed.changed_code) == (6, ("toy",))
+    again = run(make(4, methods=methods))
+    assert (again.finished, again.changed_code) == (6, ("toy",)), "this code has made trials before"
+    edit("# edited again")
+    with pytest.raises(StoreError, match="toy, 16 trials"):
+        run(make(5, methods=methods))
+
+
+def test_code_that_made_only_failures_can_be_corrected(make: MakeSpec, edit: Callable[[str], None]) -> None:
+    faulty = {"use": "toy.faulty", "options": {"marker": "marker"}}
+    spec = make(1, methods=["controls.null", faulty], tasks=["toy.words"])
+    assert (run(spec).failed, run(spec).failed) == (1, 0)
+    Path("runs/small.sqlite").unlink()
+    Path("marker").unlink()
+    assert run(spec).failed == 1
+    edit("# corrected")
+    assert run(spec).changed_code == ()
+
+
+def test_a_run_that_stopped_at_a_look_is_not_refused(make: MakeSpec, edit: Callable[[str], None]) -> None:
+    parts = {"methods": ["toy.constant"], "tasks": ["toy.words"], "analyses": ["summary"]}
+    spec = make(design={**design(4), "stop": {"looks": 2}}, **parts)
+    look = PlannedLook(2, 4, 0.5, {"toy.constant": "equivalent"}, stops=True)
+    assert run(spec, take_look=lambda *_: look).finished == 2
+    edit("# edited")
+    assert run(spec, take_look=lambda *_: look).changed_code == ("toy",)
+    more = make(design={**design(4), "stop": {"looks": 2}}, **{**parts, "tasks": ["toy.words", {**OTHER, "name": "b"}]})
+    with pytest.raises(StoreError, match="toy, 2 trials"):
+        run(more, take_look=lambda *_: look)
+
+
+def test_report_separates_trials_by_version_of_the_code(make: MakeSpec, edit: Callable[[str], None]) -> None:
+    """The second version also has another task, which the change of an effect must not compare with the others."""
+    methods = ["toy.vote", "controls.leak", "toy.constant"]
+    first = run(make(methods=methods))
+    report = report_of_run(first.store)
+    assert TITLE not in [table.title for table in report.tables]
+    assert not any("changed during this run" in warning for warning in report.warnings)
+    edit("# edited")
+    tasks = [*make().model_dump(mode="json")["tasks"], {**OTHER, "name": "c"}]
+    run(make(4, methods=methods, tasks=tasks), allow_changed_code=True)
+    report = report_of_run(first.store)
+    (warning,) = (text for text in report.warnings if "changed during this run" in text)
+    assert "plugin toy " in warning
+    assert "2 versions of the code: 8 trials, then 16 trials (peekbench_toy.py changed)" in warning
+    table = report.tables[0]
+    assert table.title == TITLE
+    columns = [column.name for column in table.columns]
+    assert columns == ["method", "code", "since", "trials", "boost", "bias", "change of boost", "change of bias"]
+    assert [(row[0], row[3]) for row in table.rows] == [
+        (method, number) for method in ("toy.vote", "toy.constant") for number in (4, 8)
+    ]
+    arms = load_results(first.store).pivot(index=["method", "task", "subsample"], columns="arm", values="score")
+    biases = (arms["test"] - arms["extra"]).loc["toy.vote"]
+    is_new = (biases.index.get_level_values("subsample") >= 2) | (biases.index.get_level_values("task") == "c")
+    old_biases, new_biases = (biases[is_new == new].groupby("task").mean() for new in (False, True))
+    old, new = (list[Any](row) for row in table.rows[:2])
+    assert (old[5], new[5]) == pytest.approx((biases[~is_new].mean(), biases[is_new].mean()))
+    assert old[6:] == [None, None]
+    assert new[7] == pytest.approx((new_biases - old_biases).loc[["a", "b"]].mean())
+    assert new[7] != pytest.approx(new[5] - old[5])
+    assert old[1] != new[1]
