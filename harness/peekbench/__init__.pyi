@@ -4,6 +4,7 @@ from . import records as records
 from . import testing as testing
 from .data.loading import load_dataset as load_dataset
 from .errors import DataError as DataError
+from .errors import MissingDataError as MissingDataError
 from .errors import PeekbenchError as PeekbenchError
 from .plugins.entries import AnalyzerEntry as AnalyzerEntry
 from .plugins.entries import DataSourceEntry as DataSourceEntry

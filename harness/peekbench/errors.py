@@ -88,6 +88,11 @@ class MissingDataError(DataError):
         Name of the machine.
     tasks
         Why the data are unavailable there, by task.
+
+    Examples
+    --------
+    >>> print(MissingDataError("node-7", {"reviews": "reviews.csv: no such file"}))
+    node-7 cannot read data of the run: task reviews: reviews.csv: no such file
     """
 
     def __init__(self, host: str, tasks: Mapping[str, str]) -> None:

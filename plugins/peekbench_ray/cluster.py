@@ -1,0 +1,387 @@
+"""Places workers on the machines of a cluster, and passes batches to them and reports back.
+
+Ray neither restarts an actor nor repeats a call: which items are sent again is decided by the dispatcher in the main
+process, which counts the deaths at each trial. A death counts only if its machine lives.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from peekbench import MissingDataError, PeekbenchError
+from peekbench.plugins import NODE_VARIABLE
+from peekbench.records import Capacity, Host, Resources, WorkItem
+from peekbench_ray.actor import CONTROL, SET_BY_RAY, Launch, Worker
+from peekbench_ray.messages import (
+    Batch,
+    BatchReport,
+    DataRequest,
+    Demand,
+    PackedData,
+    Settings,
+    WorkerEnded,
+    WorkerStarted,
+)
+from peekbench_ray.placement import Node, describe, fits, place, round_up
+from peekbench_workers.reports import Crash, Report, drop_trials
+from peekbench_workers.supervisor import Limits, WorkerSettings
+
+REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
+NODE_DEATH_DELAY = 2.0  # seconds in which the death of a machine may be known after that of its workers
+START_TIMEOUT = 60.0  # seconds after which a worker that others keep from starting is tried on another machine
+IDLE_TIMEOUT = 2.0  # seconds after which a worker without items gives way to workers that have some
+STOP_TIMEOUT = 2.0  # seconds in which workers end the processes that methods have started
+MAX_FAILED_STARTS = 3  # consecutive ones on a machine, after which the run ends
+MAX_DETAIL = 800  # characters of an error of Ray that messages quote
+
+
+@dataclass(slots=True)
+class _Worker:
+    """An actor, as this process sees it."""
+
+    number: int
+    actor: ActorHandle
+    node: Node
+    group: Resources
+    asked_at: float
+    has_answered: bool = False
+    """Whether the actor lives."""
+    is_started: bool = False
+    """Whether it may get items."""
+    batches: deque[Sequence[WorkItem]] = field(default_factory=deque)
+    """Batches that have not ended, in their order."""
+    received: set[str] = field(default_factory=set)
+    """Tasks whose data its machine has received."""
+    idle_since: float = 0.0
+    died_at: float | None = None
+    """When it died, while it is unknown whether its machine lives."""
+    death: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Answer of an actor to a call, or its death."""
+
+    worker: _Worker
+    handler: Callable[[_Worker, Any], None]
+    future: Future[Any]
+
+
+class Cluster:
+    """The machines and workers of a run.
+
+    Parameters
+    ----------
+    settings
+        How workers are started.
+    events
+        Messages of the main process, None at its end, and answers of actors.
+    send
+        Function that sends a message to the main process.
+    path
+        Folders in which Python finds modules, or None for those of each machine.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        events: SimpleQueue[Any],
+        send: Callable[[object], None],
+        path: Sequence[str] | None,
+    ) -> None:
+        self._settings = settings
+        self._events = events
+        self._send = send
+        self._path = path
+        self._nodes: dict[str, Node] = {}
+        self._workers: dict[int, _Worker] = {}
+        self._num_created = 0
+        self._demand: Mapping[Resources, int] = {}
+        self._failed_starts: Counter[str] = Counter()
+        self._data: dict[str, ray.ObjectRef[bytes]] = {}
+        self._lacking: dict[int, Sequence[str]] = {}  # tasks without data, by the worker that prepares its machine
+        self._requested: set[str] = set()
+        self._unmet_since: dict[Resources, float] = {}
+        self._capacity: Capacity | None = None
+        self._actor_class: Any = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={CONTROL: 1})(Worker)
+        self._environment = {name: os.environ[name] for name in SET_BY_RAY if name in os.environ}
+
+    def run(self) -> None:
+        """Handle events until the main process closes its connection.
+
+        Raises
+        ------
+        PeekbenchError
+            If a machine cannot do the work, or none has the resources.
+        """
+        next_refresh = 0.0
+        while True:
+            if (now := time.monotonic()) >= next_refresh:
+                self._refresh(now)
+                next_refresh = now + REFRESH_INTERVAL
+            try:
+                event = self._events.get(timeout=next_refresh - now if next_refresh > now else 0)
+            except Empty:
+                continue
+            if event is None:
+                return
+            self._handle(event)
+
+    def _handle(self, event: object) -> None:
+        match event:
+            case Batch(worker=number, items=items):
+                if number not in self._workers:  # it has just ended
+                    self._send(BatchReport(number, Report(rest=items)))
+                    return
+                worker = self._workers[number]
+                worker.batches.append(items)
+                self._call(worker, worker.actor.do, self._on_report, items)
+            case Demand(num_items=num_items):
+                self._demand = num_items
+                self._start_workers()
+            case PackedData(packed=packed):
+                self._data.update({task: ray.put(data) for task, data in packed.items()})
+                self._send_data()
+            case _Answer():
+                if event.worker.number in self._workers:
+                    self._on_answer(event)
+
+    def _call(self, worker: _Worker, method: Any, handler: Callable[[_Worker, Any], None], *arguments: object) -> None:
+        """Call a method of an actor; its answer becomes an event."""
+        future = method.remote(*arguments).future()
+        future.add_done_callback(lambda done: self._events.put(_Answer(worker, handler, done)))
+
+    def _on_answer(self, answer: _Answer) -> None:
+        worker = answer.worker
+        try:
+            value = answer.future.result()
+        except RayError as error:
+            if not isinstance(error, RayActorError) and worker.has_answered:  # an error of this plugin
+                raise PeekbenchError(f"{worker.node.name}: {_shorten(error)}") from error
+            if worker.died_at is None:
+                worker.died_at, worker.death = time.monotonic(), _shorten(error)
+                self._check_dead(worker.died_at)
+        else:
+            answer.handler(worker, value)
+
+    def _on_start(self, worker: _Worker, value: None) -> None:
+        """Prepare the machine of a worker that lives, or let it begin."""
+        worker.has_answered = True
+        self._failed_starts.pop(worker.node.identifier, None)
+        if worker.node.is_prepared:
+            self._begin(worker)
+        else:
+            self._call(worker, worker.actor.prepare, self._on_prepared)
+
+    def _on_prepared(self, worker: _Worker, answer: Host | Exception) -> None:
+        if isinstance(answer, MissingDataError) and worker.received.isdisjoint(answer.tasks):
+            self._lacking[worker.number] = tuple(answer.tasks)
+            if missing := sorted(set(answer.tasks) - self._requested):
+                self._requested.update(missing)
+                self._send(DataRequest(missing))
+            self._send_data()
+        elif isinstance(answer, PeekbenchError):
+            raise answer
+        elif isinstance(answer, Exception):
+            raise PeekbenchError(f"{worker.node.name} cannot be prepared: {answer}") from answer
+        else:
+            worker.node.is_prepared = True
+            self._send(answer)
+            self._begin(worker)
+            self._start_workers()
+
+    def _send_data(self) -> None:
+        """Send data to the machines that lack them, once all of these are here."""
+        for number, tasks in list(self._lacking.items()):
+            if number not in self._workers:
+                del self._lacking[number]
+            elif all(task in self._data for task in tasks):
+                del self._lacking[number]
+                worker = self._workers[number]
+                worker.received.update(tasks)
+                data = (self._data[task] for task in tasks)
+                self._call(worker, worker.actor.prepare, self._on_prepared, tasks, *data)
+
+    def _begin(self, worker: _Worker) -> None:
+        worker.is_started = True
+        worker.idle_since = time.monotonic()
+        self._send(WorkerStarted(worker.number, worker.group))
+        self._tell_capacity()
+
+    def _on_report(self, worker: _Worker, report: Report) -> None:
+        if report.is_end:
+            worker.batches.popleft()
+            worker.idle_since = time.monotonic()
+        else:
+            worker.batches[0] = drop_trials(worker.batches[0], report.outcomes)
+            self._call(worker, worker.actor.do, self._on_report)
+        self._send(BatchReport(worker.number, report))
+
+    def _refresh(self, now: float) -> None:
+        """Take notice of machines that join and leave, and of what has changed with time."""
+        alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+        for identifier, facts in alive.items():
+            if identifier not in self._nodes:
+                self._nodes[identifier] = Node(identifier, self._name(facts), _offer(facts["Resources"]))
+        for identifier in self._nodes.keys() - alive.keys():
+            for worker in [worker for worker in self._workers.values() if worker.node.identifier == identifier]:
+                self._report_lost(worker)
+            del self._nodes[identifier]
+        self._check_dead(now)
+        self._give_up_waiting(now)
+        self._start_workers()
+        self._check_unmet(now)
+
+    def _name(self, facts: Mapping[str, Any]) -> str:
+        """Return a readable name that no other machine has."""
+        address, name = facts["NodeManagerAddress"], facts["NodeName"]
+        name = facts["NodeManagerHostname"] if name == address else name
+        taken = {node.name for node in self._nodes.values()}
+        return name if name not in taken else f"{name}-{facts['NodeID'][:6]}"
+
+    def _check_dead(self, now: float) -> None:
+        """Report workers that died, once it is known whether their machine lives."""
+        for worker in [worker for worker in self._workers.values() if worker.died_at is not None]:
+            assert worker.died_at is not None
+            if worker.node.identifier not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
+                self._report_lost(worker)
+            elif not worker.has_answered:
+                self._count_failed_start(worker)
+                self._report_death(worker)
+            elif now - worker.died_at >= NODE_DEATH_DELAY:
+                self._report_death(worker)
+
+    def _count_failed_start(self, worker: _Worker) -> None:
+        node = worker.node
+        self._failed_starts[node.identifier] += 1
+        if self._failed_starts[node.identifier] >= MAX_FAILED_STARTS:
+            raise PeekbenchError(f"{node.name}: workers cannot start on this machine: {worker.death}")
+
+    def _report_lost(self, worker: _Worker) -> None:
+        """Return the items of a worker whose machine was lost, which none of them has caused."""
+        for items in worker.batches:
+            self._send(BatchReport(worker.number, Report(rest=items)))
+        self._remove(worker)
+
+    def _report_death(self, worker: _Worker) -> None:
+        """Return the items of a worker that died; one of its first batch may be the cause."""
+        batches = list(worker.batches)
+        if batches:
+            crash = Crash(worker.death, tuple(batches[0]), host=worker.node.name)
+            self._send(BatchReport(worker.number, Report(crash=crash)))
+        for items in batches[1:]:
+            self._send(BatchReport(worker.number, Report(rest=items)))
+        self._remove(worker)
+
+    def _remove(self, worker: _Worker) -> None:
+        del self._workers[worker.number]
+        self._lacking.pop(worker.number, None)
+        ray.kill(worker.actor)
+        if worker.is_started:
+            self._send(WorkerEnded(worker.number))
+            self._tell_capacity()
+
+    def _give_up_waiting(self, now: float) -> None:
+        """Remove workers that cannot start because others use their machine, and idle ones that are in the way."""
+        for worker in list(self._workers.values()):
+            if not worker.has_answered and worker.died_at is None and now - worker.asked_at >= START_TIMEOUT:
+                worker.node.is_full_until = now + START_TIMEOUT
+                self._remove(worker)
+        waiting = [group for group, number in self._demand.items() if number]
+        if waiting and not any(worker.group in waiting for worker in self._workers.values()):
+            for worker in list(self._workers.values()):
+                is_idle = worker.is_started and not worker.batches and now - worker.idle_since >= IDLE_TIMEOUT
+                if is_idle and worker.group not in waiting:
+                    self._remove(worker)
+
+    def _start_workers(self) -> None:
+        """Start workers for the items that wait."""
+        now = time.monotonic()
+        starting = Counter(worker.group for worker in self._workers.values() if not worker.is_started)
+        demand = {group: number - starting[group] for group, number in self._demand.items()}
+        used: dict[str, list[Resources]] = {}
+        for worker in self._workers.values():
+            used.setdefault(worker.node.identifier, []).append(round_up(worker.group))
+        nodes = [node for node in self._nodes.values() if node.is_full_until <= now]
+        limit = self._settings.max_workers
+        room = float("inf") if limit is None else limit - len(self._workers)
+        for node, group in place(nodes, used, demand, room):
+            self._start_worker(node, group, now)
+
+    def _start_worker(self, node: Node, group: Resources, now: float) -> None:
+        needs = round_up(group)
+        settings = self._settings
+        worker_settings = WorkerSettings(
+            settings.work,
+            threads=max(1, int(group.cpus)),
+            limits=Limits(settings.time_limit, settings.memory_limit),
+            environment={NODE_VARIABLE: node.name},
+            host=node.name,
+        )
+        actor = self._actor_class.options(
+            num_cpus=needs.cpus,
+            num_gpus=needs.gpus,
+            memory=needs.memory or None,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.identifier, soft=False),
+        ).remote(Launch(worker_settings, self._environment, self._path))
+        worker = _Worker(self._num_created, actor, node, group, asked_at=now)
+        self._num_created += 1
+        self._workers[worker.number] = worker
+        self._call(worker, actor.start, self._on_start)
+
+    def _check_unmet(self, now: float) -> None:
+        """End the run if it has waited too long for a machine with the resources that items need."""
+        waiting = [group for group, number in self._demand.items() if number]
+        unmet = [group for group in waiting if not any(self._offers(node, group) for node in self._nodes.values())]
+        self._unmet_since = {group: self._unmet_since.get(group, now) for group in unmet}
+        if any(worker.batches for worker in self._workers.values()):
+            return
+        for group, since in self._unmet_since.items():
+            if now - since >= self._settings.patience:
+                offers = "; ".join(f"{node.name}: {describe(node.total)}" for node in self._nodes.values())
+                raise PeekbenchError(
+                    f"trials need {describe(group)}, and no machine of the cluster has that ({offers or 'none'}) after "
+                    f"{self._settings.patience:g} s; add such a machine, or change the method's options"
+                )
+
+    @staticmethod
+    def _offers(node: Node, group: Resources) -> bool:
+        return fits(round_up(group), node.total)
+
+    def _tell_capacity(self) -> None:
+        started = [worker for worker in self._workers.values() if worker.is_started]
+        capacity = Capacity(len({worker.node.identifier for worker in started}), len(started))
+        if capacity != self._capacity:
+            self._capacity = capacity
+            self._send(capacity)
+
+    def close(self) -> None:
+        """End all workers and what they have started."""
+        stopped = [worker.actor.stop.remote() for worker in self._workers.values() if worker.has_answered]
+        if stopped:
+            ray.wait(stopped, num_returns=len(stopped), timeout=STOP_TIMEOUT)
+        for worker in self._workers.values():
+            ray.kill(worker.actor)
+
+
+def _offer(resources: Mapping[str, float]) -> Resources:
+    """Return the resources of a machine as Ray names them."""
+    return Resources(resources.get("CPU", 0), int(resources.get("memory", 0)), resources.get("GPU", 0))
+
+
+def _shorten(error: BaseException) -> str:
+    """Return the end of an error of Ray, which is the cause; its beginning describes the actor."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= MAX_DETAIL else "... " + text[-MAX_DETAIL:]

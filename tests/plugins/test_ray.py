@@ -1,0 +1,260 @@
+"""Tests of the executor `ray` on a cluster of several nodes on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+from ray_nodes import RayNodes
+
+from peekbench import PeekbenchError, run
+from peekbench.records import Resources
+from peekbench.store.writer import Store
+from peekbench_ray.address import find_address
+from peekbench_ray.placement import Node, place
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+TIMEOUT = 60.0  # seconds
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (extra `ray`)")
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    """Return a cluster of two nodes with one core each."""
+    cluster = RayNodes({"one": 1, "two": 1})
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def make_quick(make_spec: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that makes a spec of quick trials."""
+
+    def make(executor: object, num_subsamples: int = 3, **parts: Any) -> Any:
+        slow = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}}
+        design = {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}
+        return make_spec(
+            **{
+                "methods": ["toy.vote", slow],
+                "design": design,
+                "analyses": ["toy.count"],
+                "executor": executor,
+                **parts,
+            }
+        )
+
+    return make
+
+
+def numbers(path: Path) -> tuple[dict[str, list[Any]], list[bytes]]:
+    """Return all results of a run except times: the results table, and every prediction."""
+    with Store.open(path) as store:
+        columns = {key: values for key, values in store.result_columns().items() if not key.endswith("seconds")}
+        trials = sorted(store.done(), key=str)
+        return columns, [array.tobytes() for trial in trials for _, array in sorted(store.predictions(trial).items())]
+
+
+def on(nodes: RayNodes, **options: Any) -> dict[str, Any]:
+    return {"use": "ray", "options": {"address": nodes.address, **options}}
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline, f"timed out waiting for {what}"
+        time.sleep(0.05)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_workers_and_nodes_that_die_change_no_number(nodes: RayNodes, make_quick: Any, tmp_path: Path) -> None:
+    """Kill a worker and a node, and add a node, during a run."""
+    expected = run(make_quick({"use": "local"}, 60), store=tmp_path / "local.sqlite")
+    store = tmp_path / "ray.sqlite"
+    nodes.add("doomed")
+    killed = []
+
+    def disturb() -> None:
+        wait_for(lambda: "doomed" in hosts(store) and nodes.workers("one"), "work on a node")
+        killed.extend(nodes.workers("one"))
+        os.kill(killed[0], signal.SIGKILL)
+        nodes.kill("doomed")
+        nodes.add("late")
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    summary = run(make_quick(on(nodes), 60), store=store)
+    thread.join()
+    nodes.remove("late")
+    assert killed
+    assert summary.failed == 0
+    assert numbers(store) == numbers(expected.store)
+    assert hosts(store) >= {"one", "two", "doomed"}
+
+
+def hosts(path: Path) -> set[str]:
+    """Return the names of the nodes that have done trials, also during a run."""
+    if not path.exists():
+        return set()
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection, suppress(sqlite3.OperationalError):
+        return {
+            host
+            for (host,) in connection.execute("SELECT DISTINCT name FROM hosts JOIN trials ON hosts.id = trials.host")
+        }
+    return set()
+
+
+def _change_code(folder: Path) -> dict[str, str]:
+    """Return an environment with another line in the plugin, other versions and other data."""
+    for name in ("peekbench-toy", "numpy"):
+        description = folder / f"{name.replace('-', '_')}-0.1.dist-info"
+        description.mkdir()
+        (description / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    shutil.copy(FIXTURES / "peekbench_toy-1.0.dist-info" / "entry_points.txt", folder / "peekbench_toy-0.1.dist-info")
+    plugin = (FIXTURES / "peekbench_toy.py").read_text()
+    (folder / "peekbench_toy.py").write_text(plugin.replace("trust: float = 1.0", "trust: float = 1.1"))
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]]), "TOY_DATA": "1"}
+
+
+def _leave_out_plugin(folder: Path) -> dict[str, str]:
+    paths = os.environ["PYTHONPATH"].split(os.pathsep)
+    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path != str(FIXTURES))}
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        (_change_code, ["plugin toy", " in the main process, 0.1 here", "task a: its data"]),
+        (_leave_out_plugin, ["no plugin 'toy' is installed"]),
+    ],
+)
+def test_a_node_that_differs_is_refused(
+    nodes: RayNodes, make_quick: Any, tmp_path: Path, change: Callable[[Path], dict[str, str]], messages: list[str]
+) -> None:
+    nodes.add("other", environment=change(tmp_path))
+    try:
+        with pytest.raises(PeekbenchError, match="other") as caught:
+            run(make_quick(on(nodes), 3000), store=tmp_path / "refused.sqlite")
+        assert all(message in str(caught.value) for message in messages), str(caught.value)
+        assert "other" not in hosts(tmp_path / "refused.sqlite")
+    finally:
+        nodes.remove("other")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_limits_and_resources_and_data_of_nodes(nodes: RayNodes, make_quick: Any, tmp_path: Path) -> None:
+    """Run trials that hang or kill their worker, on a node that cannot read the data."""
+    nodes.add("empty", cpus=2, environment={"TOY_DATA": "none"})
+    faulty = [
+        {"use": "toy.faulty", "name": "hangs", "options": {"error": "sleep", "share": 0.5, "seconds": 0.0}},
+        {"use": "toy.faulty", "name": "kills", "options": {"error": "kill", "share": 0.5}},
+    ]
+    try:
+        summary = run(
+            make_quick(on(nodes, retries=0), 4, methods=["toy.vote", *faulty], timeout=0.5),
+            store=tmp_path / "limits.sqlite",
+        )
+    finally:
+        nodes.remove("empty")
+    with Store.open(summary.store) as store:
+        failures = store.failures()
+    assert summary.failed == len(failures) == 24 - summary.finished
+    assert {failure.trial.method for failure in failures} == {"hangs", "kills"}
+    assert all(
+        ("time limit of 0.5 s" if failure.trial.method == "hangs" else "signal 9") in failure.error
+        for failure in failures
+    )
+    assert "empty" in hosts(summary.store)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_cluster_of_its_own_ends_with_the_run(make_raw: Any, tmp_path: Path) -> None:
+    slow = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.1}}
+    raw = make_raw(methods=[slow], executor={"use": "ray", "options": {"workers": 1}}, analyses=["toy.count"])
+    raw["design"]["num_subsamples"] = 2000
+    Path("own.yaml").write_text(yaml.safe_dump(raw))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "peekbench", "run", "own.yaml"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "RAY_AUTH_MODE": "disabled"},
+        start_new_session=True,
+    )
+    wait_for(lambda: hosts(Path("runs/small.sqlite")) or process.poll() is not None, "the first trials")
+    children = psutil.Process(process.pid).children(recursive=True)
+    (raylet,) = [child.cmdline() for child in children if child.name() == "raylet"]
+    (folder,) = [Path(word.partition("=")[2]) for word in raylet if word.startswith("--temp_dir=")]
+    assert folder.exists()
+    os.killpg(process.pid, signal.SIGINT)  # like a terminal, to all processes of the run
+    out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 128 + signal.SIGINT, (out, err)
+    assert "To resume the run" in err
+    assert "Traceback" not in out + err
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert not folder.exists()
+
+
+@needs_ray
+@pytest.mark.slow
+def test_resources_that_no_node_has_end_the_run(nodes: RayNodes, make_quick: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("peekbench.execution.work.SpecWork.needs", lambda work, item: Resources(cpus=64, gpus=0.5))
+    with pytest.raises(PeekbenchError, match=r"trials need 64 CPU, 0.5 GPU, and no machine.*one: 1 CPU"):
+        run(make_quick(on(nodes, patience=0.2)))
+
+
+def test_wrong_addresses_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(PeekbenchError, match=r"address: no Ray cluster answers at 127.0.0.1:\d+ .*refused"):
+            find_address(f"127.0.0.1:{unused.getsockname()[1]}")
+    for wrong in ("ray://10.0.0.1:10001", "10.0.0.1", "10.0.0.1:port", ":6379"):
+        with pytest.raises(PeekbenchError, match=r"executor.options.address: .*such as 10.0.0.1:6379"):
+            find_address(wrong)
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere")
+    with pytest.raises(PeekbenchError, match=r"\$RAY_ADDRESS: nowhere is not an address"):
+        find_address("auto")
+
+
+CPU, GPU = Resources(), Resources(gpus=0.5)
+
+
+def make_node(name: str, cpus: float = 2, gpus: float = 0, *, is_prepared: bool = True) -> Node:
+    return Node(name, name, Resources(cpus, 10**9, gpus), is_prepared)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "used", "demand", "room", "expected"),
+    [
+        ([make_node("a"), make_node("b")], {}, {CPU: 9}, 9, ["a", "b", "a", "b"]),
+        ([make_node("a"), make_node("b")], {"a": [CPU]}, {CPU: 9}, 2, ["b", "a"]),
+        ([make_node("a"), make_node("b", is_prepared=False)], {}, {CPU: 9}, 9, ["a", "b", "a"]),
+        ([make_node("a", is_prepared=False)], {"a": [CPU]}, {CPU: 9}, 9, []),
+        ([make_node("a"), make_node("b", cpus=4, gpus=1)], {}, {GPU: 9}, 9, ["b", "b"]),
+        ([make_node("a", cpus=3, gpus=1)], {}, {GPU: 1, CPU: 9}, 9, ["a", "a", "a"]),
+        ([make_node("a")], {}, {CPU: 1}, 9, ["a"]),
+        ([make_node("a", cpus=1)], {}, {Resources(0.1): 20}, 99, ["a"] * 10),
+        ([make_node("a")], {}, {Resources(memory=6 * 10**8): 5}, 9, ["a"]),
+    ],
+)
+def test_workers_are_spread_over_nodes_with_room(nodes: Any, used: Any, demand: Any, room: int, expected: Any) -> None:
+    assert [node.name for node, _ in place(nodes, used, demand, room)] == expected
