@@ -25,6 +25,7 @@ from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import ExperimentSpec, canonical
+from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_to_store
 from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
 from peekbench.store.files import (
     has_log,
@@ -397,9 +398,9 @@ class Store(Reader):
         """Return the id of a draw. Insert the draw, or add its labels and rows if they were unknown."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
         labels = None
-        rows = None if test_rows is None else test_rows.astype("<i4").tobytes()
+        rows = None if test_rows is None else rows_to_store(test_rows).tobytes()
         if test_labels is not None:
-            labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
+            labels = labels_to_store(test_labels).tobytes()
         added = self._connection.execute(
             "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels, test_rows) "
             "VALUES (?, ?, ?, ?, ?, ?)",
@@ -421,7 +422,7 @@ class Store(Reader):
         owner = self._base_keys[method] if arm.arm == "base" else method
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
-        blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
+        blob = predictions_to_store(arm.predictions).tobytes()
         row = (draw, owner, arm.arm, *scores, arm.fit_seconds, arm.predict_seconds, metrics, hash_bytes(blob))
         cursor = self._connection.execute(INSERT_ARM, row)
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
