@@ -4,11 +4,61 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from peekbench.spec.experiment import ExperimentSpec, canonical
 
 FIXED_MAXIMUM = (
     "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the start"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What the numbers of stored trials depend on: a spec and its data."""
+
+    spec: Mapping[str, Any]
+    """Canonical form of the spec."""
+    tasks: Mapping[str, Mapping[str, Any]]
+    """Facts about the data by task, with their `fingerprint`."""
+    base_keys: Mapping[str, str]
+    """`MethodSpec.base_key()` by method."""
+
+    @classmethod
+    def of(cls, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Experiment:
+        """Return the experiment of a spec.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        tasks
+            Facts about the data by task.
+        """
+        return cls(canonical(spec), tasks, {method.name: method.base_key() for method in spec.methods})
+
+
+def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the changes of spec, base arms or data that would mix the numbers of two experiments.
+
+    Parameters
+    ----------
+    stored
+        Experiment of stored trials.
+    spec, tasks
+        Another spec, and facts about its data by task.
+    """
+    changed = incompatible_changes(stored.spec, canonical(spec))
+    for method in spec.methods:
+        key = stored.base_keys.get(method.name)
+        if key is not None and key != (new_key := method.base_key(stored.tasks)):
+            changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")
+    for name, task in stored.tasks.items():
+        if name in tasks and task["fingerprint"] != tasks[name]["fingerprint"]:
+            before, now = task["fingerprint"][:12], tasks[name]["fingerprint"][:12]
+            changed.append(f"data of task {name}: fingerprint {before} before, {now} now")
+    return changed
 
 
 def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.hosts import Host
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
-from peekbench.spec.compatibility import incompatible_changes
+from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_to_store
 from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
@@ -66,6 +66,7 @@ class Store(Reader):
         self._file = path
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
+        self._has_log = False
 
     @classmethod
     def open(cls, path: str | Path, *, verified: bool = True) -> Self:
@@ -200,6 +201,7 @@ class Store(Reader):
         """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._last_checkpoint = time.monotonic()
+        self._has_log = False
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -222,7 +224,14 @@ class Store(Reader):
         old = self._get("spec")
         if old is not None:
             stored_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
-            self._refuse_changes(spec, incompatible_changes(json.loads(old), new), tasks, stored_keys)
+            stored = Experiment(json.loads(old), self.tasks(), stored_keys)
+            if changed := changed_experiment(stored, spec, tasks):
+                raise StoreError(
+                    f"store {self.path} contains another experiment named {spec.name!r}. Changed:\n  "
+                    + "\n  ".join(changed)
+                    + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give "
+                    "the spec another name or move the store away"
+                )
             self._rekey_base_arms(
                 {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
             )
@@ -243,31 +252,6 @@ class Store(Reader):
                 control=entry.control,
                 summary=entry.summary,
                 metrics=json.dumps(dict(entry.metrics), sort_keys=True),
-            )
-
-    def _refuse_changes(
-        self,
-        spec: ExperimentSpec,
-        changed: list[str],
-        tasks: Mapping[str, Mapping[str, Any]],
-        stored_keys: Mapping[str, str],
-    ) -> None:
-        """Refuse a spec, base arms or data that differ from those of the stored trials."""
-        stored_tasks = self.tasks()
-        for method in spec.methods:
-            key = stored_keys.get(method.name)
-            if key is not None and key != (new_key := method.base_key(stored_tasks)):
-                changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")
-        for name, stored in stored_tasks.items():
-            if name in tasks and stored["fingerprint"] != tasks[name]["fingerprint"]:
-                before, now = stored["fingerprint"][:12], tasks[name]["fingerprint"][:12]
-                changed.append(f"data of task {name}: fingerprint {before} before, {now} now")
-        if changed:
-            raise StoreError(
-                f"store {self.path} contains another experiment named {spec.name!r}. Changed:\n  "
-                + "\n  ".join(changed)
-                + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give the "
-                "spec another name or move the store away"
             )
 
     def _rekey_base_arms(self, keys: set[tuple[str, str]]) -> None:
@@ -358,16 +342,20 @@ class Store(Reader):
     def save(self, *outcomes: TrialResult | TrialFailure) -> None:
         """Store trials of the current session in one transaction.
 
+        At most once a second, they are copied from the write-ahead log into the file. Without trials, earlier ones are.
+
         Raises
         ------
         StoreError
             If they cannot be written. The store is then unchanged. Also if the file was moved, deleted or replaced.
         """
         with translate_errors(self.path):
-            with self._transaction():
-                for outcome in outcomes:
-                    self._save_one(outcome)
-            if time.monotonic() - self._last_checkpoint >= CHECKPOINT_SECONDS:
+            if outcomes:
+                with self._transaction():
+                    for outcome in outcomes:
+                        self._save_one(outcome)
+                self._has_log = True
+            if self._has_log and time.monotonic() - self._last_checkpoint >= CHECKPOINT_SECONDS:
                 self._checkpoint()
 
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:

@@ -1,0 +1,139 @@
+"""Sends the trials of a run to its executor and saves their outcomes, in a store or elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Generator, Sequence
+from contextlib import closing
+from typing import Protocol
+
+from peekbench.errors import ContractError
+from peekbench.execution.accounting import Accounts
+from peekbench.execution.hosts import host_name
+from peekbench.execution.planning import group_trials
+from peekbench.execution.progress import Progress
+from peekbench.execution.work import SpecWork
+from peekbench.execution.work_queue import WorkQueue
+from peekbench.formatting import pluralize
+from peekbench.plugins.protocols import Event, Outcome
+from peekbench.records.hosts import Capacity, Host
+from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.spec.experiment import ExperimentSpec
+
+
+class Sink(Protocol):
+    """Where the outcomes of a run are saved: a store, or the fragment of a shard."""
+
+    def bases(self) -> Collection[tuple[Draw, str]]:
+        """Return (draw, base key) of the base arms that need not be fitted again."""
+        ...
+
+    def add_host(self, host: Host) -> None:
+        """Save a machine, before its first outcome."""
+        ...
+
+    def save(self, *outcomes: Outcome) -> None:
+        """Save outcomes, or without any, about once a second, let earlier ones reach the disk."""
+        ...
+
+
+class Driver:
+    """Sends trials to the executor, accounts for their outcomes, and saves them.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    sink
+        Where the outcomes are saved.
+    progress
+        Receives the progress.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
+    """
+
+    def __init__(self, spec: ExperimentSpec, sink: Sink, progress: Progress, *, keep_going: bool) -> None:
+        self._spec = spec
+        self._sink = sink
+        self._progress = progress
+        self._keep_going = keep_going
+        self._accounts = Accounts(spec, sink.bases(), host_name())
+        self.finished = self.failed = 0
+        self.stopped: dict[str, int] = {}
+
+    def do(self, pending: list[Trial], work: SpecWork) -> None:
+        """Try all pending trials, except those of methods whose first trials all fail in the same way.
+
+        Raises
+        ------
+        ContractError
+            If the executor has lost trials.
+        """
+        for method, num_trials in Counter(trial.method for trial in pending if trial.method in self.stopped).items():
+            self._stop(method, num_trials)
+        pending = [trial for trial in pending if trial.method not in self.stopped]
+        self._accounts.expect(pending)
+        queue = _make_queue(self._spec, pending, self._sink, keep_going=self._keep_going)
+        with closing(_execute(self._spec, queue, work)) as batches:
+            for batch in batches:
+                if not batch:
+                    self._sink.save()
+                    self._progress.wait()
+                    continue
+                self._save(self._receive(batch), queue)
+        if missing := self._accounts.find_missing(self.stopped):
+            raise ContractError(
+                f"the executor {self._spec.executor.use} yielded no outcome of {pluralize(len(missing), 'trial')}, "
+                f"such as {missing[0]}; the others are stored. Correct the executor, or use another one, and "
+                "run the spec again"
+            )
+
+    def _receive(self, batch: Sequence[Event]) -> list[Outcome]:
+        """Return the new outcomes of a batch, and take notice of the machines."""
+        outcomes = []
+        for event in batch:
+            if isinstance(event, Host):
+                self._accounts.add_host(event.name)
+                self._sink.add_host(event)
+            elif isinstance(event, Capacity):
+                self._progress.show_capacity(event)
+            elif outcome := self._accounts.receive(event):
+                outcomes.append(outcome)
+        return outcomes
+
+    def _save(self, outcomes: Sequence[Outcome], queue: WorkQueue) -> None:
+        """Store outcomes, and stop methods that always fail."""
+        if not outcomes:
+            return
+        self._sink.save(*outcomes)
+        stopped_before = queue.stopped
+        for outcome in outcomes:
+            queue.record(outcome)
+            self._progress.advance(outcome)
+            self.failed += isinstance(outcome, TrialFailure)
+            self.finished += not isinstance(outcome, TrialFailure)
+        for method, num_trials in queue.stopped.items():
+            if method not in stopped_before:
+                self._stop(method, num_trials)
+
+    def _stop(self, method: str, num_trials: int) -> None:
+        self.stopped[method] = self.stopped.get(method, 0) + num_trials
+        self._progress.stop(method, num_trials)
+
+
+def _make_queue(spec: ExperimentSpec, pending: list[Trial], sink: Sink, *, keep_going: bool) -> WorkQueue:
+    base_keys = {method.name: method.base_key() for method in spec.methods}
+    return WorkQueue(group_trials(pending, base_keys, sink.bases()), keep_going=keep_going)
+
+
+def _execute(spec: ExperimentSpec, queue: WorkQueue, work: SpecWork) -> Generator[Sequence[Event], None, None]:
+    """Let the executor do the items of a queue.
+
+    An executor that takes items before it has yielded the outcomes of earlier ones reaches the end of the queue before
+    it is known which methods go on. It is then called again.
+    """
+    executor = spec.executor
+    num_left = -1
+    while len(queue) not in (0, num_left):
+        num_left = len(queue)
+        yield from executor.entry.execute(queue, work, options=executor.options)
