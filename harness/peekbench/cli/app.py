@@ -37,6 +37,16 @@ WorkersOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option("--workers", min=1, help="Override the executor's option `workers`. It changes no number."),
 ]
+KeepGoingOption = Annotated[
+    bool, typer.Option("--keep-going", help="Try all trials of a method even if its first ten fail alike.")
+]
+ChangedCodeOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-changed-code",
+        help="Go on although the code of a method changed; the report separates old and new trials.",
+    ),
+]
 IncompleteOption = Annotated[
     bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from peekbench.cli.app import (
+    ChangedCodeOption,
     IncompleteOption,
+    KeepGoingOption,
     ReportsOption,
     SpecArgument,
     StoreOption,
@@ -42,17 +44,8 @@ def run(
     reports: ReportsOption = Path("reports"),
     workers: WorkersOption = None,
     allow_incomplete: IncompleteOption = False,
-    keep_going: Annotated[
-        bool,
-        typer.Option("--keep-going", help="Try all trials of a method even if its first ten fail alike."),
-    ] = False,
-    allow_changed_code: Annotated[
-        bool,
-        typer.Option(
-            "--allow-changed-code",
-            help="Resume although the code of a method changed; the report separates old and new trials.",
-        ),
-    ] = False,
+    keep_going: KeepGoingOption = False,
+    allow_changed_code: ChangedCodeOption = False,
 ) -> None:
     """Run a spec, or resume its run, and write the report.
 
@@ -100,18 +93,27 @@ def run(
 
 
 def _describe_failures(summary: RunSummary, command: str) -> str:
-    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
-
     lines = [
-        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks"
+        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks",
+        *describe_stopped(summary.stopped),
     ]
-    for method, num_trials in summary.stopped.items():
-        trials = pluralize(num_trials, "trial was", "trials were")
-        lines.append(
-            f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
-        )
     lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
     return "\n".join(lines)
+
+
+def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line on each method whose first trials all failed.
+
+    Parameters
+    ----------
+    stopped
+        Number of trials that were not tried, by method.
+    """
+    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
+
+    for method, num_trials in stopped.items():
+        trials = pluralize(num_trials, "trial was", "trials were")
+        yield f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
 
 
 @app.command()

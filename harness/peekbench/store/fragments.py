@@ -14,14 +14,17 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 from peekbench.errors import PeekbenchError, StoreError
+from peekbench.records.hosts import Host
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult
+from peekbench.spec.compatibility import Experiment
 from peekbench.store.checksums import NONE, SIZE, hash_bytes, shorten
 from peekbench.store.outcome_json import outcome_from_json, outcome_to_json, trial_from_json
 
@@ -79,27 +82,22 @@ class Header:
     """First line of a fragment: the work of the job, and what its numbers depend on."""
 
     shard: Shard
-    spec: Mapping[str, Any]
-    """The spec as a store keeps it."""
-    folder: str
-    """Folder where relative paths of the spec start."""
-    tasks: Mapping[str, Mapping[str, Any]]
-    """Facts about the data by task, with their fingerprints."""
-    base_keys: Mapping[str, str]
-    """Key of the base arm that methods share, by method."""
+    experiment: Experiment
+    host: str
+    """Name of the machine of the job."""
     session: Mapping[str, Any]
     """Provenance, as of a session of a store: versions, machine, code of plugins, facts about methods."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the header as JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"peekbench_fragment": FORMAT, **values, "shard": str(self.shard)}
+        values = {"experiment": asdict(self.experiment), "host": self.host, "session": self.session}
+        return {"peekbench_fragment": FORMAT, "shard": str(self.shard), **values}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Return the header of which `to_json` has returned the values."""
-        names = {field.name for field in fields(cls)}
-        return cls(**{**{name: values[name] for name in names}, "shard": Shard.parse(values["shard"])})
+        experiment = Experiment(**values["experiment"])
+        return cls(Shard.parse(values["shard"]), experiment, values["host"], values["session"])
 
 
 class FragmentWriter:
@@ -147,6 +145,10 @@ class FragmentWriter:
     def bases(self) -> set[tuple[Draw, str]]:
         """Return an empty set: base arms of other fragments are fitted again."""
         return set()
+
+    def add_host(self, host: Host) -> None:
+        """Append a machine other than that of the job, before its first outcome."""
+        self._append([{"machine": asdict(host)}])
 
     def save(self, *outcomes: TrialResult | TrialFailure) -> None:
         """Append outcomes. Without any, wait for the disk if that was not done in the last second.
@@ -255,24 +257,20 @@ class Fragment:
         values = next(self._lines(), None)
         return None if values is None else Header.from_json(values)
 
-    def outcomes(self) -> Iterator[TrialResult | TrialFailure]:
-        """Yield the outcomes in the order in which they were written.
+    def events(self) -> Iterator[TrialResult | TrialFailure | Host]:
+        """Yield the outcomes, and each machine before its first outcome, in the order in which they were written.
 
         Raises
         ------
         StoreError
             If a line is damaged. A line that is incomplete at the end of the file is ignored.
         """
-        yield from map(outcome_from_json, self._outcome_lines())
+        for values in islice(self._lines(), 1, None):
+            yield outcome_from_json(values) if "trial" in values else Host(**values["machine"])
 
     def finished(self) -> Iterator[Trial]:
-        """Yield the trials that have not failed; faster than `outcomes`."""
-        yield from (trial_from_json(values) for values in self._outcome_lines() if "arms" in values)
-
-    def _outcome_lines(self) -> Iterator[dict[str, Any]]:
-        lines = self._lines()
-        next(lines, None)
-        yield from (values for values in lines if "trial" in values)
+        """Yield the trials that have not failed; faster than `events`."""
+        yield from (trial_from_json(values) for values in islice(self._lines(), 1, None) if "arms" in values)
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         try:

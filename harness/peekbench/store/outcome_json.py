@@ -15,7 +15,8 @@ from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_t
 
 def outcome_to_json(outcome: TrialResult | TrialFailure) -> dict[str, Any]:
     """Return an outcome as JSON values. Python writes each float with as many digits as are needed to read it back."""
-    values: dict[str, Any] = {"trial": {**asdict(outcome.trial.draw), "method": outcome.trial.method}}
+    trial = {**asdict(outcome.trial.draw), "method": outcome.trial.method}
+    values: dict[str, Any] = {"trial": trial, "host": outcome.host}
     if isinstance(outcome, TrialFailure):
         return {**values, "error": outcome.error, "traceback": outcome.traceback}
     arms = [
@@ -37,9 +38,10 @@ def outcome_from_json(values: Mapping[str, Any]) -> TrialResult | TrialFailure:
     """Return the outcome of which `outcome_to_json` has returned the values."""
     trial = trial_from_json(values)
     if "error" in values:
-        return TrialFailure(trial, values["error"], values["traceback"])
+        return TrialFailure(trial, values["error"], values["traceback"], values["host"])
     arms = tuple(ArmResult(**{**arm, "predictions": _array_from_json(arm["predictions"])}) for arm in values["arms"])
-    return TrialResult(trial, _array_from_json(values["test_labels"]), _array_from_json(values["test_rows"]), arms)
+    labels, rows = _array_from_json(values["test_labels"]), _array_from_json(values["test_rows"])
+    return TrialResult(trial, labels, rows, arms, values["host"])
 
 
 def trial_from_json(values: Mapping[str, Any]) -> Trial:

@@ -14,10 +14,14 @@ import numpy as np
 import pytest
 
 from peekbench.errors import PeekbenchError, StoreError
+from peekbench.records.hosts import Host
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
+from peekbench.spec.compatibility import Experiment
 from peekbench.store.fragments import Fragment, FragmentWriter, Header, Shard, find_fragments
 
-HEADER = Header(Shard(3, 40), {"name": "small"}, "/specs", {"a": {"fingerprint": "f"}}, {"vote": "k"}, {"python": "3"})
+EXPERIMENT = Experiment({"name": "small"}, {"a": {"fingerprint": "f"}}, {"vote": "k"})
+HEADER = Header(Shard(3, 40), EXPERIMENT, "node-1", {"python": "3"})
+HOST = Host("node-2", {"cores": 8}, {"numpy": "2.0"})
 EXACT = [1 / 3, 5e-324, -0.0, 1.7976931348623157e308, np.nextafter(1.0, 2.0)]
 FOLDER = Path("fragments")
 
@@ -39,7 +43,7 @@ def make_outcomes(number: int = 4) -> list[TrialResult | TrialFailure]:
         labels: Any = targets if subsample % 2 else np.arange(30) % 3
         rows = rng.permutation(len(labels)).astype(np.int64)
         trial = Trial(Draw("a", 12, len(labels), subsample), "vote")
-        outcomes.append(TrialResult(trial, labels, rows, tuple(arms)))
+        outcomes.append(TrialResult(trial, labels, rows, tuple(arms), "node-2"))
     return [*outcomes, TrialFailure(Trial(Draw("a", 12, 30, number), "vote"), "ValueError: ü\n", "Traceback")]
 
 
@@ -50,9 +54,9 @@ def write(outcomes: Sequence[TrialResult | TrialFailure], header: Header = HEADE
     return writer.path
 
 
-def bits(outcome: TrialResult | TrialFailure) -> object:
+def bits(outcome: TrialResult | TrialFailure | Host) -> object:
     """Return everything that a store keeps of an outcome, numbers as their bytes."""
-    if isinstance(outcome, TrialFailure):
+    if not isinstance(outcome, TrialResult):
         return outcome
     arms = [
         (arm.arm, [(name, score, pack(score)) for name, score in arm.scores.items()], pack(arm.fit_seconds),
@@ -60,7 +64,7 @@ def bits(outcome: TrialResult | TrialFailure) -> object:
         for arm in outcome.arms
     ]  # fmt: skip
     kind = "<f8" if outcome.test_labels.dtype.kind == "f" else "<i4"
-    return outcome.trial, outcome.test_labels.astype(kind).tobytes(), outcome.test_rows.tolist(), arms
+    return outcome.trial, outcome.host, outcome.test_labels.astype(kind).tobytes(), outcome.test_rows.tolist(), arms
 
 
 def pack(number: float | None) -> bytes:
@@ -69,10 +73,15 @@ def pack(number: float | None) -> bytes:
 
 def test_outcomes_are_read_back_bit_by_bit() -> None:
     outcomes = make_outcomes(5)
-    path = write(outcomes)
+    with FragmentWriter.create(FOLDER, HEADER) as writer:
+        writer.add_host(HOST)
+        writer.save(*outcomes)
+    path = writer.path
     fragment = Fragment(path)
     assert fragment.header == HEADER
-    assert list(map(bits, fragment.outcomes())) == list(map(bits, outcomes))
+    host, *events = fragment.events()
+    assert host == HOST
+    assert list(map(bits, events)) == list(map(bits, outcomes))
     assert list(fragment.finished()) == [outcome.trial for outcome in outcomes[:-1]]
     assert path.name.startswith("shard-03-of-40-")
     assert find_fragments(FOLDER) == find_fragments(path) == [path]
@@ -88,14 +97,14 @@ def test_a_fragment_that_is_cut_anywhere_has_all_its_complete_lines() -> None:
         num_whole = sum(end <= size for end in ends)
         fragment = Fragment(path)
         assert (fragment.header is None) == (num_whole == 0)
-        assert len(list(fragment.outcomes())) == max(0, num_whole - 1)
+        assert len(list(fragment.events())) == max(0, num_whole - 1)
 
 
 @pytest.mark.parametrize("damage", ["change", "remove", "swap", "splice"])
 def test_damage_before_the_last_line_is_an_error_that_names_file_and_line(damage: str) -> None:
     path = write(make_outcomes())
     lines = path.read_bytes().splitlines(keepends=True)
-    other = write(make_outcomes(), replace(HEADER, folder="/other")).read_bytes().splitlines(keepends=True)
+    other = write(make_outcomes(), replace(HEADER, host="node-3")).read_bytes().splitlines(keepends=True)
     damaged = {
         "change": [*lines[:2], lines[2].replace(b'"arm":"test"', b'"arm":"best"'), *lines[3:]],
         "remove": [*lines[:2], *lines[3:]],
@@ -103,7 +112,7 @@ def test_damage_before_the_last_line_is_an_error_that_names_file_and_line(damage
         "splice": [*lines[:2], *other[2:]],
     }[damage]
     path.write_bytes(b"".join(damaged))
-    outcomes = Fragment(path).outcomes()
+    outcomes = Fragment(path).events()
     next(outcomes)
     with pytest.raises(StoreError, match=rf"{path}, line 3: damaged"):
         list(outcomes)
@@ -131,7 +140,7 @@ def test_a_reader_sees_the_lines_that_are_complete_while_the_job_goes_on() -> No
     outcomes = make_outcomes()
     with FragmentWriter.create(FOLDER, HEADER) as writer:
         for number, outcome in enumerate(outcomes):
-            assert len(list(Fragment(writer.path).outcomes())) == number
+            assert len(list(Fragment(writer.path).events())) == number
             writer.save(outcome)
 
 

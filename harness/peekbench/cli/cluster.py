@@ -1,0 +1,173 @@
+"""Commands for batch clusters: run a shard of a spec, and merge the fragments of all shards."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peekbench.cli.app import (
+    ChangedCodeOption,
+    KeepGoingOption,
+    SpecArgument,
+    StoreOption,
+    WorkersOption,
+    app,
+    fail,
+    load,
+)
+from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
+from peekbench.cli.run import describe_stopped
+from peekbench.formatting import pluralize, shorten
+
+if TYPE_CHECKING:
+    from peekbench.execution.merging import MergeSummary
+    from peekbench.execution.shards import ShardSummary
+    from peekbench.store.fragments import Shard
+
+SECONDS_BETWEEN_LINES = 15.0
+MAX_SHARDS = 10  # shards of which a command is printed
+MAX_LISTED = 200  # numbers of shards in a list
+
+
+@app.command()
+def worker(
+    spec: SpecArgument,
+    shard: Annotated[str, typer.Option("--shard", metavar="I/N", help="Number of this shard, and of all shards.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the fragments of all shards.")],
+    workers: WorkersOption = None,
+    keep_going: KeepGoingOption = False,
+    allow_changed_code: ChangedCodeOption = False,
+) -> None:
+    """Run one shard of a spec in a job of a batch cluster. `peekbench merge` puts the results into a store.
+
+    Example: peekbench worker specs/quickstart.yaml --shard 3/40 --out /shared/quickstart --workers 8
+    """
+    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.shards import run_shard  # noqa: PLC0415 - for a fast --help
+    from peekbench.store.fragments import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
+
+    console = make_console()
+    part = AnyShard.parse(shard)
+    experiment = load(spec, workers)
+    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
+    try:
+        with make_progress(console) as progress:
+            summary = run_shard(
+                experiment,
+                part,
+                out,
+                progress=progress,
+                keep_going=keep_going,
+                allow_changed_code=allow_changed_code,
+            )
+    except KeyboardInterrupt:
+        fail(f"interrupted; finished trials are in {out}. To go on with this shard: {command}", INTERRUPTED)
+    _print_shard(summary, part, out)
+    if summary.failed:
+        fail(_describe_failures(summary, command), FAILED)
+
+
+def _print_shard(summary: ShardSummary, shard: Shard, out: Path) -> None:
+    if summary.fragment is None:
+        echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
+    else:
+        resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""
+        echo(f"shard {shard}: {pluralize(summary.finished, 'trial')} finished{resumed}")
+        echo(f"written: {summary.fragment}")
+
+
+@app.command()
+def merge(
+    spec: SpecArgument,
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of --out of `peekbench worker`.")],
+    store: StoreOption = None,
+    allow_changed_code: ChangedCodeOption = False,
+) -> None:
+    """Put the results of shards into the store of a spec, also while jobs are running.
+
+    Example: peekbench merge specs/quickstart.yaml /shared/quickstart
+    """
+    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.merging import merge as merge_fragments  # noqa: PLC0415 - for a fast --help
+
+    experiment = load(spec)
+    if store is not None:
+        check_new_store(store)
+    summary = merge_fragments(
+        experiment, folders, store=store, allow_changed_code=allow_changed_code, report=_Reporter().report
+    )
+    for change in summary.changes:
+        echo(f"warning: {change}", err=True)
+    counts = summary.counts
+    fragments = pluralize(summary.fragments, "fragment")
+    echo(
+        f"merged {fragments} into {summary.store}: {pluralize(counts.added, 'trial')} added, {counts.repeated:,} "
+        "there already with the same numbers"
+    )
+    if summary.empty:
+        empty = pluralize(summary.empty, "fragment has", "fragments have")
+        echo(f"{empty} no complete line: the job has just started, or was killed at its start")
+    if summary.missing:
+        _print_missing(summary, spec, folders[0], store)
+    else:
+        run = shlex.quote(str(store) if store else experiment.name)
+        echo(f"all {pluralize(summary.planned, 'trial')} are there; to write the report: peekbench report {run}")
+    if summary.failed:
+        fail(f"{pluralize(summary.failed, 'trial')} failed; the store has all tracebacks", FAILED)
+
+
+class _Reporter:
+    """Prints how many fragments are merged, not too often."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def report(self, done: int, total: int) -> None:
+        if time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = time.monotonic()
+            echo(f"merged {done:,} of {pluralize(total, 'fragment')}")
+
+
+def _print_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> None:
+    missing = summary.missing
+    failed = f" ({summary.failed:,} of them failed)" if summary.failed else ""
+    total = sum(missing.values())
+    count = next(iter(missing)).count
+    numbers = list_ranges([shard.number for shard in missing])
+    shards = "shards" if len(missing) > 1 else "shard"
+    echo(f"{total:,} of {pluralize(summary.planned, 'trial')} are missing{failed}, in {shards} {numbers} of {count}")
+    echo("To compute them, run these shards again and merge again, or run the spec on one machine:")
+    for shard in list(missing)[:MAX_SHARDS]:
+        echo("  " + shlex.join(["peekbench", "worker", str(spec), "--shard", str(shard), "--out", str(folder)]))
+    if len(missing) > MAX_SHARDS:
+        echo(f"  and {len(missing) - MAX_SHARDS:,} more")
+    echo("  " + shlex.join(["peekbench", "run", str(spec), *(["--store", str(store)] if store else [])]))
+
+
+def list_ranges(numbers: list[int]) -> str:
+    """Return ascending numbers in the form of a job array.
+
+    Examples
+    --------
+    >>> list_ranges([1, 2, 3, 7, 9, 10])
+    '1-3,7,9-10'
+    """
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [f"{first}-{last}" if last > first else str(first) for first, last in ranges]
+    return shorten(",".join(texts), MAX_LISTED)
+
+
+def _describe_failures(summary: ShardSummary, command: str) -> str:
+    lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.fragment} has all tracebacks"]
+    lines += describe_stopped(summary.stopped)
+    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
+    return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""Merges the fragments of the jobs of a spec into its store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from peekbench.data.loading import forget
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import StoreError
+from peekbench.execution.code import code_hashes
+from peekbench.execution.fragment_checks import check_experiments, describe_changes, find_changes, refuse_changed_files
+from peekbench.execution.runner import store_descriptions, store_path
+from peekbench.execution.shards import shard_items
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.fragments import Fragment, Shard, find_fragments
+from peekbench.store.merging import MergeCounts, MergingStore
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSummary:
+    """Outcome of a merge."""
+
+    store: Path
+    fragments: int
+    """Fragments that were read."""
+    empty: int
+    """Fragments without a complete line."""
+    counts: MergeCounts
+    planned: int
+    """Trials of the spec."""
+    missing: Mapping[Shard, int] = field(default_factory=dict)
+    """Trials of the spec that the store does not have, by shard."""
+    failed: int = 0
+    """Those of them that have failed."""
+    changes: Sequence[str] = ()
+    """Differences of code and versions that were allowed."""
+
+
+def merge(
+    spec: ExperimentSpec,
+    folders: Sequence[Path],
+    *,
+    store: Path | None = None,
+    allow_changed_code: bool = False,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> MergeSummary:
+    """Put the outcomes in fragments into the store of a spec, and compare those that it has already.
+
+    Parameters
+    ----------
+    spec
+        The spec, which must equal or extend that of the fragments.
+    folders
+        Folders with fragments, or fragments.
+    store
+        The SQLite file; `runs/<name>.sqlite` by default.
+    allow_changed_code
+        Merge fragments of other code or versions.
+    report
+        Receives the number of merged fragments and that of all fragments.
+
+    Returns
+    -------
+    MergeSummary
+        The store, and which trials are missing.
+
+    Raises
+    ------
+    StoreError
+        If a fragment is damaged, of another experiment, or of other code, or if a trial differs from the stored one.
+        Also if the store cannot be written. What was merged before remains stored.
+    """
+    forget()
+    paths = dict.fromkeys(path.resolve() for folder in folders for path in find_fragments(folder))
+    if not paths:
+        raise StoreError(
+            f"no fragments in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
+        )
+    tasks = describe_tasks(spec)
+    fragments = [Fragment(path) for path in paths]
+    check_experiments(spec, tasks, fragments)
+    path = store if store is not None else store_path(spec)
+    started = [fragment for fragment in fragments if fragment.header is not None]
+    changes = _find_changes(spec, path, started)
+    if changes and not allow_changed_code:
+        raise StoreError(
+            "the jobs of these fragments differ:\n  "
+            + describe_changes(changes)
+            + "\nTheir numbers may not be those of one experiment. Remove the fragments of the wrong jobs and run "
+            "their shards again, or merge all with --allow-changed-code"
+        )
+    counts = MergeCounts()
+    with MergingStore.for_run(path, spec, tasks) as opened:
+        for number, fragment in enumerate(started, start=1):
+            counts += opened.merge(fragment)
+            report(number, len(started))
+        store_descriptions(spec, opened)
+        planned, missing = _find_missing(spec, opened, started)
+        failed = opened.count_failures()
+    num_empty = len(fragments) - len(started)
+    return MergeSummary(path, len(started), num_empty, counts, planned, missing, failed, changes)
+
+
+def _find_changes(spec: ExperimentSpec, path: Path, fragments: Sequence[Fragment]) -> list[str]:
+    """Compare code, versions and files of the fragments, of the store, and the code here."""
+    code = code_hashes(method.use for method in spec.methods)
+    sessions: list[tuple[str, Mapping[str, Any]]] = [("this machine", {"code": code})]
+    try:
+        with MergingStore.open(path, verified=False) as stored:
+            used = [session for session, size in zip(stored.sessions(), stored.session_sizes(), strict=True) if size]
+    except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
+        used = []
+    for session in used:
+        # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
+        parts = session.keys() if "fragment" in session else session.keys() & {"code", "methods"}
+        sessions.append((f"the store {path}", {key: session[key] for key in parts}))
+    sessions += [(fragment.path.name, fragment.header.session) for fragment in fragments if fragment.header]
+    refuse_changed_files(sessions)
+    return find_changes(sessions)
+
+
+def _find_missing(
+    spec: ExperimentSpec, store: MergingStore, fragments: Sequence[Fragment]
+) -> tuple[int, dict[Shard, int]]:
+    """Return the number of planned trials, and how many of them are missing in each shard."""
+    counts = Counter(fragment.header.shard.count for fragment in fragments if fragment.header)
+    num_shards = counts.most_common(1)[0][0] if counts else 1
+    planned = 0
+    missing: Counter[int] = Counter()
+    for number, item in shard_items(spec, num_shards):
+        planned += len(item.trials)
+        missing[number] += sum(not store.has_result(trial) for trial in item.trials)
+    return planned, {Shard(number, num_shards): missing[number] for number in sorted(missing) if missing[number]}

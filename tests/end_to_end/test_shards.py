@@ -1,0 +1,112 @@
+"""Jobs of a batch cluster as processes on one machine: they are killed, interrupted, repeated and merged."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from commands import run_command
+
+from peekbench.store.fragments import Fragment
+from peekbench.store.writer import Store
+
+TIMEOUT = 60.0
+OUT = Path("out")
+SPEC = Path("jobs.yaml")
+
+
+def write_spec() -> None:
+    spec = {
+        "name": "jobs",
+        "seed": 5,
+        "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
+        "methods": [
+            "toy.vote",
+            {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}},
+            {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.04}},
+        ],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 6},
+        "analyses": ["toy.count"],
+        "report": {"formats": ["text"]},
+        "executor": {"use": "local", "options": {"in_process": True}},
+    }
+    SPEC.write_text(yaml.safe_dump(spec))
+    SPEC.with_stem("processes").write_text(yaml.safe_dump({**spec, "executor": "local"}))
+
+
+def start(shard: str) -> subprocess.Popen[str]:
+    """Start a job with one worker process."""
+    command = ["worker", "processes.yaml", "--shard", shard, "--out", str(OUT), "--workers", "1"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "peekbench", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # without the shell's decision to ignore signals
+    )
+
+
+def count_lines(number: int) -> int:
+    """Return the number of complete lines in the fragments of a shard."""
+    return sum(path.read_bytes().count(b"\n") for path in OUT.glob(f"shard-{number}-*"))
+
+
+def wait_for_lines(number: int, lines: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while count_lines(number) < lines and process.poll() is None:
+        assert time.monotonic() < deadline, f"timed out waiting for {lines} lines of shard {number}"
+        time.sleep(0.005)
+
+
+def contents(path: str) -> tuple[dict[str, list[Any]], list[bytes]]:
+    """Return all results of a store except times, and every prediction."""
+    with Store.open(path) as store:
+        columns = {name: values for name, values in store.result_columns().items() if not name.endswith("seconds")}
+        trials = sorted(store.done(), key=str)
+        return columns, [array.tobytes() for trial in trials for _, array in sorted(store.predictions(trial).items())]
+
+
+@pytest.mark.slow
+def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None:
+    rng = random.Random(18)
+    write_spec()
+    killed, repeated, interrupted = (start(f"{number}/2") for number in (1, 1, 2))
+    wait_for_lines(1, rng.randrange(3, 7), killed)  # of both jobs of this shard
+    time.sleep(rng.random() / 50)
+    killed.kill()
+    wait_for_lines(2, 3, interrupted)
+    interrupted.send_signal(signal.SIGTERM)
+    merged = run_command("merge", str(SPEC), str(OUT))
+    assert merged.returncode == 0, merged.stderr
+    assert "are missing" in merged.stdout
+    assert run_command("run", str(SPEC), "--store", "whole.sqlite").returncode == 0
+
+    _, errors = interrupted.communicate(timeout=TIMEOUT)
+    assert interrupted.returncode == 128 + signal.SIGTERM
+    assert "To go on with this shard: peekbench worker processes.yaml --shard 2/2 --out out" in errors
+    for job in (killed, repeated):
+        job.communicate(timeout=TIMEOUT)
+    assert [job.returncode for job in (killed, repeated)] == [-signal.SIGKILL, 0]
+
+    num_before = len(list(OUT.iterdir()))
+    again = run_command("worker", str(SPEC), "--shard", "2/2", "--out", str(OUT))
+    assert again.returncode == 0, again.stderr
+    assert f"were in {OUT} already" in again.stdout
+    assert "nothing to do" in run_command("worker", str(SPEC), "--shard", "1/2", "--out", str(OUT)).stdout
+    assert len(list(OUT.iterdir())) == num_before + 1
+    finished = [list(Fragment(path).finished()) for path in OUT.glob("shard-2-*")]
+    assert len(finished) == 2
+    assert not set(finished[0]) & set(finished[1])
+
+    merged = run_command("merge", str(SPEC), str(OUT))
+    assert merged.returncode == 0, merged.stderr
+    assert "all 36 trials are there" in merged.stdout
+    assert contents("runs/jobs.sqlite") == contents("whole.sqlite")
+    assert run_command("check-store", "jobs").returncode == 0
