@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from peekbench import Folders
-from peekbench.records import TokenCounts
+from peekbench.records import Resources, TokenCounts
 from peekbench_lm.installed import check_installed
 from peekbench_lm.models.tokens import context_limit, load_tokenizer
 from peekbench_lm.models.tokens import count_tokens as count_text_tokens
 from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
+from peekbench_lm.types import DeviceName
 
 
 class ModelOptions(Protocol):
@@ -70,6 +71,29 @@ def prefetch(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
     """
     check_installed()
     return describe_model(options.model, options.revision, folders)
+
+
+class DeviceOptions(Protocol):
+    """Options that choose where a method computes."""
+
+    @property
+    def device(self) -> DeviceName:
+        """Device of the computation."""
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a fit."""
+
+
+def resources(*, options: DeviceOptions) -> Resources:
+    """Return what a fit needs: its threads, and a GPU if the options name one.
+
+    Parameters
+    ----------
+    options
+        Options of the method. `device: auto` asks for no GPU, because the machine of the fit is not known yet.
+    """
+    return Resources(cpus=options.threads, gpus=float(options.device == "cuda"))
 
 
 def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:

@@ -17,6 +17,7 @@ def peekbench_methods() -> list[MethodEntry]:
         pin="peekbench_lm.provision:pin",
         prefetch="peekbench_lm.provision:prefetch",
         count_tokens="peekbench_lm.provision:count_tokens",
+        resources="peekbench_lm.provision:resources",
     )
     return [
         entry(

@@ -22,6 +22,7 @@ def peekbench_methods() -> list[MethodEntry]:
         pin="peekbench_lm.provision:pin",
         prefetch="peekbench_prompting.provision:prefetch",
         count_tokens="peekbench_prompting.provision:count_tokens",
+        resources="peekbench_lm.provision:resources",
     )
     return [
         entry(

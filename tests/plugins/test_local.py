@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -127,6 +128,38 @@ def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) 
     (failure,) = outcomes_of(ITEMS[:1], toy_work.die, workers=workers, retries=1)
     assert isinstance(failure, TrialFailure)
     assert "worker process died (exit status 7) 2 times" in failure.error
+
+
+@pytest.mark.slow
+def test_an_item_that_exceeds_the_time_limit_ends_with_what_it_started(capfd: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
+    batches = execute(ITEMS, toy_work.Toy(toy_work.sleep_long_at_9, timeout=0.5), options=Local(workers=2))
+    outcomes: list[Any] = [outcome for batch in batches for outcome in batch]
+    assert time.monotonic() - started < 20
+    (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
+    assert failure.trial == ITEMS[9].trials[0]
+    assert "longer than the time limit of 0.5 s" in failure.error
+    assert len(outcomes) == 20
+    child = int(capfd.readouterr().err.split()[0])
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.slow
+def test_an_item_that_exceeds_the_memory_limit_fails() -> None:
+    outcomes = outcomes_of(ITEMS, toy_work.allocate_at_9, workers=1, retries=1, memory=0.4)
+    (failure,) = [outcome for outcome in outcomes if isinstance(outcome, TrialFailure)]
+    assert failure.trial == ITEMS[9].trials[0]
+    assert "memory limit of 0.4 GB) 2 times" in failure.error
+    assert len(outcomes) == 20
+
+
+def test_the_other_trials_of_an_item_go_on_after_a_crash() -> None:
+    draw = Draw("a", 1, 1, 0)
+    item = WorkItem(tuple(Trial(draw, method) for method in ("first", "second", "third")), has_base=False)
+    first, failure, third = outcomes_of([item], toy_work.die_at_second, retries=1)
+    assert [outcome.trial.method for outcome in (first, failure, third)] == ["first", "second", "third"]
+    assert "(exit status 7) 2 times at this trial" in failure.error
+    assert (first.arms, third.arms) == (("base",), ())
 
 
 @pytest.mark.slow

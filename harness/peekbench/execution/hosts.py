@@ -7,7 +7,7 @@ import os
 import platform
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from peekbench.data.loading import fingerprint, load_dataset, remember
@@ -73,22 +73,26 @@ def host_name() -> str:
     return os.environ.get(NODE_VARIABLE) or platform.node() or "unknown"
 
 
-def spec_to_bytes(spec: ExperimentSpec) -> bytes:
-    """Return the parts of a spec on which trials depend, for `spec_from_bytes` on another machine."""
+def pack(spec: ExperimentSpec, expected: Expected) -> bytes:
+    """Return the parts of a spec on which trials depend, and what to expect, for `unpack` on another machine."""
     plain = spec_to_plain(spec)
     parts = {name: part for name, part in plain["spec"].items() if name not in NOT_FOR_WORK}
-    return zlib.compress(json.dumps({**plain, "spec": parts}).encode())
+    return zlib.compress(json.dumps([{**plain, "spec": parts}, asdict(expected)]).encode())
 
 
-def spec_from_bytes(packed: bytes) -> ExperimentSpec:
-    """Return the spec of which `spec_to_bytes` has returned the parts.
+def unpack(packed: bytes) -> tuple[ExperimentSpec, Expected]:
+    """Return what `pack` has packed.
 
     Raises
     ------
-    SpecError
-        If a plugin of the spec is not installed here, or has other options.
+    HostError
+        If a plugin of the spec is not installed on this machine, or has other options.
     """
-    return spec_from_plain(json.loads(zlib.decompress(packed)))
+    plain, expected = json.loads(zlib.decompress(packed))
+    try:
+        return spec_from_plain(plain), Expected(**expected)
+    except PeekbenchError as error:
+        raise HostError(f"{host_name()} cannot do the work of this run: {error}") from error
 
 
 class DifferentDataError(DataError):

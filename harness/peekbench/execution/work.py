@@ -20,16 +20,16 @@ import numpy as np
 from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
-from peekbench.errors import ContractError, HostError, PeekbenchError
+from peekbench.errors import ContractError
 from peekbench.execution.arms import read_only, take, unlabeled_rows
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
     host_name,
     load_expected,
+    pack,
     prepare_host,
-    spec_from_bytes,
-    spec_to_bytes,
+    unpack,
 )
 from peekbench.execution.scoring import check_predictions, compute_scores
 from peekbench.formatting import shorten
@@ -71,12 +71,8 @@ class LoadedTask:
     sampler: Sampler
 
 
-def _unpack(spec: bytes, expected: Expected) -> SpecWork:
-    """Return the work in another process; an error names this host, which may lack a plugin."""
-    try:
-        return SpecWork(spec_from_bytes(spec), expected)
-    except PeekbenchError as error:
-        raise HostError(f"{host_name()} cannot do the work of this run: {error}") from error
+def _unpickle(packed: bytes) -> SpecWork:
+    return SpecWork(*unpack(packed))
 
 
 class SpecWork:
@@ -102,7 +98,7 @@ class SpecWork:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only; another process loads plugins and data itself."""
-        return _unpack, (spec_to_bytes(self._spec), self._expected)
+        return _unpickle, (pack(self._spec, self._expected),)
 
     @property
     def timeout(self) -> float | None:

@@ -1,0 +1,71 @@
+"""What an executor yields is checked: every planned trial once, and only from prepared machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from peekbench.errors import ContractError
+from peekbench.execution.runner import run
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+
+
+def careless(make_spec: MakeSpec, error: str) -> ExperimentSpec:
+    return make_spec(executor={"use": "toy.careless", "options": {"error": error}}, tasks=["toy.words"])
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("idle", "toy.careless yielded no outcome of 6 trials, such as task toy.words, method"),
+        ("drop", "toy.careless yielded no outcome of 1 trial, such as task toy.words, method"),
+        ("foreign", "toy.careless yielded the outcome of a trial that it was not given: .* subsample 99"),
+        ("unprepared", "toy.careless yielded an outcome from elsewhere without its `Host`"),
+        ("object", "toy.careless yielded 'an outcome' in a batch"),
+        ("baseless", r"arms \['extra', 'test'\] instead of \['base', 'extra', 'test'\]"),
+    ],
+)
+def test_wrong_events_of_an_executor_end_the_run(make_spec: MakeSpec, error: str, message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        run(careless(make_spec, error))
+
+
+def test_a_run_with_lost_trials_is_resumed(make_spec: MakeSpec) -> None:
+    with pytest.raises(ContractError, match="the others are stored"):
+        run(careless(make_spec, "drop"))
+    summary = run(make_spec(tasks=["toy.words"]))
+    assert (summary.resumed, summary.finished) == (5, 1)
+
+
+def test_repeated_outcomes_are_ignored(make_spec: MakeSpec) -> None:
+    summary = run(careless(make_spec, "twice"))
+    assert (summary.finished, summary.failed) == (6, 0)
+    with Store.open(summary.store) as store:
+        (host,) = store.hosts()
+        assert len(store.done()) == host["trials"] == 6
+        assert host["machine"]["cores"]
+        assert host["packages"] == {}
+
+
+def test_a_timeout_needs_a_worker_process(make_spec: MakeSpec) -> None:
+    with pytest.raises(Exception, match="`timeout` requires a worker process"):
+        run(make_spec(timeout=5))
+
+
+def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
+    methods: list[Any] = [
+        "toy.constant",
+        {"use": "toy.faulty", "options": {"error": "none", "seconds": 60}},
+    ]
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}
+    summary = run(make_spec(methods=methods, design=design, timeout=0.5, tasks=["toy.words"], executor="local"))
+    assert (summary.finished, summary.failed) == (2, 2)
+    with Store.open(summary.store) as store:
+        for failure in store.failures():
+            assert "longer than the time limit of 0.5 s" in failure.error
+            assert failure.trial.method == "toy.faulty"

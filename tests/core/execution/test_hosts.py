@@ -1,0 +1,158 @@
+"""A machine of a run is prepared and compared with the main process before it works."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.data.loading import forget, load_dataset
+from peekbench.data.preflight import describe_tasks
+from peekbench.data.shipping import pack_dataset, unpack_dataset
+from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
+from peekbench.execution.hosts import Expected, expect
+from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.work import SpecWork
+from peekbench.plugins import NODE_VARIABLE, registry
+from peekbench.records import Dataset, Resources, TrialResult
+from peekbench.spec.experiment import ExperimentSpec, load_spec
+
+MakeSpec = Callable[..., ExperimentSpec]
+SPECS = Path(__file__).parents[3] / "specs"
+
+
+@pytest.fixture
+def expected(make_spec: MakeSpec) -> Expected:
+    spec = make_spec()
+    return expect(spec, describe_tasks(spec), {})
+
+
+def items(spec: ExperimentSpec) -> Any:
+    return group_trials(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, ())
+
+
+def test_an_equal_machine_is_described(
+    make_spec: MakeSpec, expected: Expected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NODE_VARIABLE, "node 7")
+    work = pickle.loads(pickle.dumps(SpecWork(make_spec(), expected)))
+    host = work.prepare()
+    assert host.name == "node 7"
+    assert host.packages["numpy"] == np.__version__
+    (outcome, *_) = work(next(items(make_spec())))
+    assert outcome.host == "node 7"
+
+
+@pytest.mark.parametrize(
+    ("difference", "message"),
+    [
+        ({"code": {"toy": "0" * 64}}, "plugin toy: other source files: SHA-256 000000000000 in the main process"),
+        ({"versions": {"numpy": "1.0"}}, "numpy: version 1.0 in the main process, 2"),
+        ({"versions": {"missing": "1.0"}}, "missing: version 1.0 in the main process, not installed here"),
+        ({"fingerprints": {"a": "1" * 64}}, "task a: its data .*fingerprint 111111111111 at the start"),
+        ({"files": {"toy.vote": {"weights": "2" * 64}}}, "method toy.vote: weights: SHA-256 222222222222"),
+    ],
+)
+def test_a_different_machine_is_refused(
+    make_spec: MakeSpec, expected: Expected, difference: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NODE_VARIABLE, "node 7")
+    with pytest.raises(HostError, match=f"node 7 differs from the main process.*\n.*{message}"):
+        SpecWork(make_spec(), replace(expected, **difference)).prepare()
+
+
+def test_a_machine_without_a_plugin_is_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    pickled = pickle.dumps(SpecWork(make_spec()))
+    monkeypatch.setenv(NODE_VARIABLE, "node 7")
+    monkeypatch.setattr(registry, "find", partial(_fail, error=PluginError("no plugin 'toy' is installed")))
+    with pytest.raises(HostError, match="node 7 cannot do the work of this run.*no plugin 'toy' is installed"):
+        pickle.loads(pickled)
+
+
+def test_data_that_a_machine_cannot_read_are_shipped(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
+    spec = make_spec(tasks=[{"use": "files", "options": {"path": "rows.csv"}}])
+    work = SpecWork(spec, expect(spec, describe_tasks(spec), {}))
+    direct = [outcome for item in items(spec) for outcome in work(item)]
+    packed = work.pack_data("files")
+    rows.unlink()
+    forget()
+    elsewhere = pickle.loads(pickle.dumps(work))
+    with pytest.raises(MissingDataError, match="task files.*rows.csv") as caught:
+        elsewhere.prepare()
+    assert list(pickle.loads(pickle.dumps(caught.value)).tasks) == ["files"]
+    elsewhere.prepare({"files": packed})
+    shipped = [outcome for item in items(spec) for outcome in pickle.loads(pickle.dumps(work))(item)]
+    for one, other in zip(direct, shipped, strict=True):
+        assert isinstance(one, TrialResult)
+        assert isinstance(other, TrialResult)
+        assert [arm.scores for arm in one.arms] == [arm.scores for arm in other.arms]
+    assert len(load_dataset(spec.source(spec.tasks[0])).labels) == 90  # for methods, too
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Dataset(["a \ud800 b", "c"], [0, 1], ("x", "y"), splits=("train", "test"), details={"dropped": {"empty": 2}}),
+        Dataset(np.arange(6.0).reshape(3, 2), np.array([0.1, 0.2, 0.3]), kind="regression", fingerprint="own"),
+    ],
+)
+def test_shipped_rows_are_the_same(dataset: Dataset) -> None:
+    packed = pack_dataset(dataset)
+    rows = unpack_dataset(packed)
+    assert rows is not None
+    for name in ("inputs", "labels", "splits"):
+        np.testing.assert_array_equal(np.asarray(getattr(rows, name)), np.asarray(getattr(dataset, name)))
+    for name in ("class_names", "kind", "fingerprint", "details", "instruction"):
+        assert getattr(rows, name) == getattr(dataset, name)
+    assert unpack_dataset(packed[:-1] + b"x") is None
+
+
+def test_work_refuses_a_second_item_before_the_first_is_done(make_spec: MakeSpec) -> None:
+    spec = make_spec()
+    work = SpecWork(spec)
+    first, second, *_ = items(spec)
+    outcomes = work(first)
+    with pytest.raises(ContractError, match="still working on another item"):
+        work(second)
+    assert len(list(outcomes)) == len(first.trials)
+    assert len(list(work(second))) == len(second.trials)
+
+
+def test_a_method_that_cannot_be_imported_ends_the_run(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = make_spec(methods=["classic.lsa"])
+    monkeypatch.setattr("peekbench.execution.work.resolve", partial(_fail, error=PluginError("no sklearn")))
+    with pytest.raises(PluginError, match="no sklearn"):
+        SpecWork(spec)(next(items(spec)))
+
+
+def _fail(*_: object, error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in sorted(SPECS.rglob("*.yaml")) if not path.stem.startswith("analysis_")]
+)
+def test_pickled_work_is_small(path: Path) -> None:
+    spec = load_spec(path)
+    tasks = {task.name: {"fingerprint": sha256(task.name.encode()).hexdigest()} for task in spec.tasks}
+    assert len(pickle.dumps(SpecWork(spec, expect(spec, tasks, {})))) <= 10_000
+
+
+def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
+    options = {"model": "builtin:bert-nano", "device": "cuda", "threads": 3}
+    spec = make_spec(methods=["toy.constant", {"use": "finetune.tapt", "options": options}])
+    work = SpecWork(spec)
+    needs = [work.needs(item) for item in list(items(spec))[:2]]
+    assert needs == [Resources(), Resources(cpus=3, gpus=1)]
