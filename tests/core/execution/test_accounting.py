@@ -9,6 +9,8 @@ import pytest
 
 from peekbench.errors import ContractError
 from peekbench.execution.runner import run
+from peekbench.plugins import NODE_VARIABLE
+from peekbench.report.build.run_report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -69,3 +71,13 @@ def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
         for failure in store.failures():
             assert "longer than the time limit of 0.5 s" in failure.error
             assert failure.trial.method == "toy.faulty"
+
+
+def test_the_report_names_the_machines_of_a_run(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(make_spec(tasks=["toy.words"], design={"num_train": 12, "num_test": 30, "num_subsamples": 2}))
+    monkeypatch.setenv(NODE_VARIABLE, "node 7")
+    path = run(make_spec(tasks=["toy.words"])).store
+    report = report_of_run(path)
+    assert "4 trials; " in report.provenance["machines"]
+    assert "node 7 (2 trials; " in report.provenance["machines"]
+    assert [[host["trials"] for host in session["hosts"]] for session in report.details["sessions"]] == [[4], [2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,15 @@ MAIN_PACKAGES = (
 )  # fmt: skip
 MAX_SESSIONS = 3
 """Sessions whose start is shown; the JSON report has all."""
+MAX_MACHINES = 10
+"""Machines that are named; the JSON report has all."""
 
 
 def describe_provenance(
-    spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]
+    spec: ExperimentSpec,
+    sessions: Sequence[Mapping[str, Any]],
+    sizes: Sequence[int],
+    hosts: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
     """Describe the last session, and warn if earlier ones differ from it.
 
@@ -33,6 +39,8 @@ def describe_provenance(
         Sessions of the run, oldest first.
     sizes
         Number of trials that each session finished.
+    hosts
+        Machines of all sessions, as `Store.hosts` returns them.
 
     Returns
     -------
@@ -52,6 +60,7 @@ def describe_provenance(
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
+        **_machines_in_words(hosts),
         "command": shlex.join(session_command(last)),
         "sessions": _sessions_in_words(sessions, sizes),
     }
@@ -78,6 +87,24 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     """Return the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
     program, *arguments = session["command"]
     return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
+
+
+def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Describe the machines with their numbers of trials, if there are several."""
+    trials: Counter[str] = Counter()
+    machines = {}
+    for host in hosts:
+        trials[host["name"]] += host["trials"]
+        machines[host["name"]] = host["machine"]
+    names = [name for name, size in trials.most_common() if size]
+    if len(names) < 2:
+        return {}
+    words = [
+        f"{name} ({pluralize(trials[name], 'trial')}; {machines[name]['processor']}, {machines[name]['cores']} cores)"
+        for name in names[:MAX_MACHINES]
+    ]
+    others = len(names) - MAX_MACHINES
+    return {"machines": ", ".join([*words, *([f"and {others:,} others"] if others > 0 else [])])}
 
 
 def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:

@@ -167,7 +167,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
     with Store.open(path) as store:
         spec, stored_methods = _read_spec(store, analyses), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
-        metrics, texts, sizes = store.metrics(), store.texts(), store.session_sizes()
+        metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions = find_versions(spec, sessions, store.sessions_of_trials())
     results = load_results(path)
@@ -190,7 +190,10 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
     failed = f", {len(failures):,} failed" if failures else ""
     methods = describe_methods(spec, stored_methods)
     method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, stored_methods))
-    recorded_sessions = [{**session, "trials": size} for session, size in zip(sessions, sizes, strict=True)]
+    recorded_sessions = [
+        {**session, "trials": size, "hosts": _hosts_of(number, hosts)}
+        for number, (session, size) in enumerate(zip(sessions, sizes, strict=True))
+    ]
     experiment = _experiment_in_words(spec, stored_methods)
     report = Report(
         name=spec.name,
@@ -207,7 +210,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
             *look_tables(planned_looks, looks.fractions),
         ),
         failures=tuple(failures),
-        provenance={**describe_provenance(spec, sessions, sizes), **_describe_chosen(analyses)},
+        provenance={**describe_provenance(spec, sessions, sizes, hosts), **_describe_chosen(analyses)},
         details={"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": recorded_sessions},
         methods=methods,
         command=command,
@@ -233,6 +236,12 @@ def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:
 def _report_command(path: Path, analyses: Sequence[str], *, allow_incomplete: bool = False) -> str:
     named = chain.from_iterable(("--analysis", use) for use in analyses)
     return shlex.join(["peekbench", "report", str(path), *named, *["--allow-incomplete"] * allow_incomplete])
+
+
+def _hosts_of(session: int, hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the machines of a session."""
+    own = [host for host in hosts if host["session"] == session]
+    return [{key: value for key, value in host.items() if key != "session"} for host in own]
 
 
 def _describe_chosen(analyses: Sequence[str]) -> dict[str, str]:
