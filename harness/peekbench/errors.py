@@ -109,7 +109,14 @@ class MissingDataError(DataError):
 
 
 class HostError(PeekbenchError):
-    """A machine that differs from the main process of a run, or lacks what the run needs."""
+    """A machine that differs from the main process of a run, or lacks what the run needs.
+
+    Examples
+    --------
+    >>> raise HostError("node-7 has numpy 2.0, and the main process has 2.1")
+    Traceback (most recent call last):
+    peekbench.errors.HostError: node-7 has numpy 2.0, and the main process has 2.1
+    """
 
 
 class StoreError(PeekbenchError):
