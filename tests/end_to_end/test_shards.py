@@ -73,6 +73,33 @@ def contents(path: str) -> tuple[dict[str, list[Any]], list[bytes]]:
         return columns, [array.tobytes() for trial in trials for _, array in sorted(store.predictions(trial).items())]
 
 
+def run_script(task: int, status: int) -> tuple[list[str], int]:
+    """Run the script of the documentation without SLURM: workers exit with a status. Return its commands."""
+    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text(encoding="utf-8")
+    script = "#!/bin/bash" + page.partition("#!/bin/bash")[2].partition("```")[0]
+    replacements = f"""
+    source() {{ :; }}
+    scontrol() {{ echo "scontrol $*" >> commands; }}
+    srun() {{ echo "$*" >> commands; return {status}; }}
+    """
+    Path("jobs.sh").write_text(replacements + script)
+    Path("commands").unlink(missing_ok=True)
+    variables = {"SLURM_ARRAY_TASK_ID": str(task), "SLURM_CPUS_PER_TASK": "4", "SLURM_JOB_ID": "77"}
+    done = subprocess.run(["bash", "jobs.sh"], env=variables, check=False, capture_output=True, text=True)
+    assert not done.stderr
+    return Path("commands").read_text().splitlines(), done.returncode
+
+
+def test_the_script_for_job_arrays_runs_all_shards_and_requeues_interrupted_jobs() -> None:
+    commands = [
+        f"--ntasks=1 peekbench worker my_experiment.yaml --shard {shard}/1000 --out /shared/fragments --workers 4"
+        for shard in (1, 2, 3, 4, 997, 998, 999, 1000)
+    ]
+    assert run_script(1, status=0) == (commands[:4], 0)
+    assert run_script(250, status=3) == (commands[4:], 3)
+    assert run_script(1, status=143) == ([commands[0], "scontrol requeue 77"], 143)
+
+
 @pytest.mark.slow
 def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None:
     rng = random.Random(18)
