@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
 from peekbench.execution.code import code_hashes, core_hash, describe_code_change
 from peekbench.execution.provenance import describe_session
 from peekbench.execution.versions import relevant_versions
-from peekbench.spec.compatibility import changed_experiment
+from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.fragments import Fragment
+from peekbench.store.fragments import Header
 
 MAX_LISTED = 20
 SHOWN = 12  # characters of a digest in messages
-
-
-def check_experiments(
-    spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], fragments: Iterable[Fragment]
-) -> None:
-    """Refuse fragments of another experiment.
-
-    Parameters
-    ----------
-    spec
-        The spec, which may extend those of the fragments.
-    tasks
-        Facts about the data by task.
-    fragments
-        Fragments, which may lack a header.
-
-    Raises
-    ------
-    StoreError
-        If the spec or the data of a fragment differ, or a file is not a fragment.
-    """
-    for fragment in fragments:
-        if fragment.header is None:
-            continue
-        experiment = fragment.header.experiment
-        changed = changed_experiment(experiment, spec, tasks)
-        for one, other in combinations(experiment.base_keys, 2):
-            is_shared = experiment.base_keys[one] == experiment.base_keys[other]
-            if not changed and is_shared and spec.method(one).base_key() != spec.method(other).base_key():
-                changed.append(f"methods {one} and {other} no longer share their base arm, because of `by_task`")
-        if changed:
-            raise StoreError(
-                f"fragment {fragment.path} is of another experiment than the spec. Changed:\n  "
-                + "\n  ".join(changed)
-                + "\nRestore the spec of the jobs. To extend an experiment, merge its fragments first, then change the "
-                "spec and use another folder"
-            )
 
 
 def describe_job(spec: ExperimentSpec) -> dict[str, Any]:
@@ -61,50 +25,90 @@ def describe_job(spec: ExperimentSpec) -> dict[str, Any]:
     return {**describe_session(spec.folder), "code": code, "core": core_hash(), "versions": relevant_versions(code)}
 
 
-def find_changes(sessions: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Compare the code and the versions of sessions with those of the first session that has them.
+class JobComparison:
+    """Compares jobs with a spec and with each other.
 
     Parameters
     ----------
-    sessions
-        Provenance of sessions, each with a name for messages. What a session does not have is not compared.
-
-    Returns
-    -------
-    list of str
-        The differences, each once.
+    spec
+        The spec, which may extend those of the jobs.
+    tasks
+        Facts about its data by task.
     """
-    first: dict[tuple[str, str], tuple[str, Any]] = {}
-    changes: dict[str, None] = {}
-    for name, session in sessions:
+
+    def __init__(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        self._spec = spec
+        self._tasks = tasks
+        self._last: Experiment | None = None
+        self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
+        self._changes: dict[str, None] = {}
+
+    @property
+    def changes(self) -> list[str]:
+        """Differences of code and versions, each once."""
+        return list(self._changes)
+
+    def add_fragment(self, path: Path, header: Header) -> None:
+        """Compare the job of a fragment.
+
+        Raises
+        ------
+        StoreError
+            If it was about another experiment, or used other model files.
+        """
+        if header.experiment != self._last:
+            self._refuse_other_experiment(path, header.experiment)
+            self._last = header.experiment
+        self.add_session(path.name, header.session)
+
+    def add_session(self, name: str, session: Mapping[str, Any]) -> None:
+        """Compare code, versions and model files with those of the first sessions. What a session lacks is left out.
+
+        Parameters
+        ----------
+        name
+            Name of the session for messages.
+        session
+            Provenance.
+
+        Raises
+        ------
+        StoreError
+            If a method has used other files.
+        """
+        self._refuse_changed_files(name, session)
         for plugin, code in session.get("code", {}).items():
-            origin, expected = first.setdefault(("plugin", plugin), (name, code))
+            origin, expected = self._first.setdefault(("plugin", plugin), (name, code))
             if change := describe_code_change(expected, code):
-                changes[f"plugin {plugin}: {change} (in {name}, compared with {origin})"] = None
+                self._changes[f"plugin {plugin}: {change} (in {name}, compared with {origin})"] = None
         if "core" in session:
-            origin, expected = first.setdefault(("core", ""), (name, session["core"]))
+            origin, expected = self._first.setdefault(("core",), (name, session["core"]))
             if session["core"] != expected:
-                changes[f"peekbench: other source files in {name} than in {origin}"] = None
+                self._changes[f"peekbench: other source files in {name} than in {origin}"] = None
         for package, version in session.get("versions", {}).items():
-            origin, expected = first.setdefault(("package", package), (name, version))
+            origin, expected = self._first.setdefault(("package", package), (name, version))
             if version != expected:
-                changes[f"{package}: version {version} in {name}, {expected} in {origin}"] = None
-    return list(changes)
+                self._changes[f"{package}: version {version} in {name}, {expected} in {origin}"] = None
 
+    def _refuse_other_experiment(self, path: Path, experiment: Experiment) -> None:
+        changed = changed_experiment(experiment, self._spec, self._tasks)
+        keys = experiment.base_keys
+        for one, other in combinations(keys, 2):
+            was_shared = not changed and keys[one] == keys[other]
+            if was_shared and self._spec.method(one).base_key() != self._spec.method(other).base_key():
+                changed.append(f"methods {one} and {other} no longer share their base arm, because of `by_task`")
+        if changed:
+            raise StoreError(
+                f"fragment {path} is of another experiment than the spec. Changed:\n  "
+                + "\n  ".join(changed)
+                + "\nRestore the spec of the jobs. To extend an experiment, merge its fragments first, then change the "
+                "spec and use another folder"
+            )
 
-def refuse_changed_files(sessions: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Refuse sessions whose methods used different files, such as the weights of a model.
-
-    Raises
-    ------
-    StoreError
-        If a file differs.
-    """
-    files: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, session in sessions:
+    def _refuse_changed_files(self, name: str, session: Mapping[str, Any]) -> None:
         for method, facts in session.get("methods", {}).items():
             for file, digest in facts.get("sha256", {}).items():
-                origin, expected = files.setdefault((method, file), (name, digest))
+                origin, expected = self._first.setdefault(("file", method, file), (name, digest))
                 if digest != expected:
                     raise StoreError(
                         f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
@@ -112,8 +116,7 @@ def refuse_changed_files(sessions: Iterable[tuple[str, Mapping[str, Any]]]) -> N
                         "`peekbench lock`, and remove the fragments that were made with others"
                     )
 
-
-def describe_changes(changes: Sequence[str]) -> str:
-    """Return the first changes, one in each line."""
-    others = [f"and {len(changes) - MAX_LISTED} more"] if len(changes) > MAX_LISTED else []
-    return "\n  ".join([*changes[:MAX_LISTED], *others])
+    def describe_changes(self) -> str:
+        """Return the first differences of code and versions, one in each line."""
+        others = [f"and {len(self._changes) - MAX_LISTED} more"] if len(self._changes) > MAX_LISTED else []
+        return "\n  ".join([*self.changes[:MAX_LISTED], *others])

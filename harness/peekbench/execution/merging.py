@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
 from peekbench.execution.code import code_hashes
-from peekbench.execution.fragment_checks import check_experiments, describe_changes, find_changes, refuse_changed_files
+from peekbench.execution.fragment_checks import JobComparison
 from peekbench.execution.runner import store_descriptions, store_path
 from peekbench.execution.shards import shard_items
 from peekbench.spec.experiment import ExperimentSpec
@@ -81,54 +81,52 @@ def merge(
             f"no fragments in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
         )
     tasks = describe_tasks(spec)
-    fragments = [Fragment(path) for path in paths]
-    check_experiments(spec, tasks, fragments)
     path = store if store is not None else store_path(spec)
-    started = [fragment for fragment in fragments if fragment.header is not None]
-    changes = _find_changes(spec, path, started)
-    if changes and not allow_changed_code:
+    comparison = JobComparison(spec, tasks)
+    code = code_hashes(method.use for method in spec.methods)
+    for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
+        comparison.add_session(name, session)
+    fragments = []
+    num_shards: Counter[int] = Counter()
+    for fragment in map(Fragment, paths):
+        if header := fragment.read_header():
+            comparison.add_fragment(fragment.path, header)
+            num_shards[header.shard.count] += 1
+            fragments.append(fragment)
+    if comparison.changes and not allow_changed_code:
         raise StoreError(
             "the jobs of these fragments differ:\n  "
-            + describe_changes(changes)
+            + comparison.describe_changes()
             + "\nTheir numbers may not be those of one experiment. Remove the fragments of the wrong jobs and run "
             "their shards again, or merge all with --allow-changed-code"
         )
     counts = MergeCounts()
     with MergingStore.for_run(path, spec, tasks) as opened:
-        for number, fragment in enumerate(started, start=1):
+        for number, fragment in enumerate(fragments, start=1):
             counts += opened.merge(fragment)
-            report(number, len(started))
+            report(number, len(fragments))
         store_descriptions(spec, opened)
-        planned, missing = _find_missing(spec, opened, started)
+        planned, missing = _find_missing(spec, opened, num_shards.most_common(1)[0][0] if num_shards else 1)
         failed = opened.count_failures()
-    num_empty = len(fragments) - len(started)
-    return MergeSummary(path, len(started), num_empty, counts, planned, missing, failed, changes)
+    num_empty = len(paths) - len(fragments)
+    return MergeSummary(path, len(fragments), num_empty, counts, planned, missing, failed, comparison.changes)
 
 
-def _find_changes(spec: ExperimentSpec, path: Path, fragments: Sequence[Fragment]) -> list[str]:
-    """Compare code, versions and files of the fragments, of the store, and the code here."""
-    code = code_hashes(method.use for method in spec.methods)
-    sessions: list[tuple[str, Mapping[str, Any]]] = [("this machine", {"code": code})]
+def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sessions of a store with trials, as far as they are compared with fragments."""
     try:
         with MergingStore.open(path, verified=False) as stored:
             used = [session for session, size in zip(stored.sessions(), stored.session_sizes(), strict=True) if size]
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
-        used = []
+        return
     for session in used:
         # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
         parts = session.keys() if "fragment" in session else session.keys() & {"code", "methods"}
-        sessions.append((f"the store {path}", {key: session[key] for key in parts}))
-    sessions += [(fragment.path.name, fragment.header.session) for fragment in fragments if fragment.header]
-    refuse_changed_files(sessions)
-    return find_changes(sessions)
+        yield f"the store {path}", {part: session[part] for part in parts}
 
 
-def _find_missing(
-    spec: ExperimentSpec, store: MergingStore, fragments: Sequence[Fragment]
-) -> tuple[int, dict[Shard, int]]:
+def _find_missing(spec: ExperimentSpec, store: MergingStore, num_shards: int) -> tuple[int, dict[Shard, int]]:
     """Return the number of planned trials, and how many of them are missing in each shard."""
-    counts = Counter(fragment.header.shard.count for fragment in fragments if fragment.header)
-    num_shards = counts.most_common(1)[0][0] if counts else 1
     planned = 0
     missing: Counter[int] = Counter()
     for number, item in shard_items(spec, num_shards):

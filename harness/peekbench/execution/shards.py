@@ -13,13 +13,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError, StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.fragment_checks import (
-    check_experiments,
-    describe_changes,
-    describe_job,
-    find_changes,
-    refuse_changed_files,
-)
+from peekbench.execution.fragment_checks import JobComparison, describe_job
 from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare
@@ -126,28 +120,27 @@ def run_shard(
     progress = progress or NullProgress()
     forget()
     tasks = describe_tasks(spec)
-    session = describe_job(spec)
-    fragments = [Fragment(path) for path in find_fragments(folder)] if folder.exists() else []
     experiment = Experiment.of(spec, tasks)
-    check_experiments(spec, tasks, fragments)
-    sessions = [(fragment.path.name, fragment.header.session) for fragment in fragments if fragment.header]
-    here = (f"this machine, {host_name()}", session)
-    changes = find_changes([*sessions, here])
-    if changes and not allow_changed_code:
+    session = describe_job(spec)
+    comparison = JobComparison(spec, tasks)
+    done = _read_fragments(folder, shard, experiment, comparison)
+    here = f"this machine, {host_name()}"
+    comparison.add_session(here, session)
+    if comparison.changes and not allow_changed_code:
         raise StoreError(
             f"this job differs from others whose fragments are in {folder}:\n  "
-            + describe_changes(changes)
+            + comparison.describe_changes()
             + "\nInstall the same code and versions here; or give another folder; or go on with --allow-changed-code"
         )
     items = [item for number, item in shard_items(spec, shard.count) if number == shard.number]
     trials = [trial for item in items for trial in item.trials]
-    done = _find_done(fragments, shard, experiment).intersection(trials)
     pending = [trial for trial in trials if trial not in done]
-    progress.start(spec, pending, len(done))
+    num_done = len(trials) - len(pending)
+    progress.start(spec, pending, num_done)
     if not pending:
-        return ShardSummary(None, len(trials), len(done))
+        return ShardSummary(None, len(trials), num_done)
     session["methods"] = facts = prepare(spec, progress)
-    refuse_changed_files([*sessions, here])
+    comparison.add_session(here, {"methods": facts})
     header = Header(shard, experiment, host_name(), session)
     with (
         FragmentWriter.create(folder, header) as writer,
@@ -156,19 +149,20 @@ def run_shard(
     ):
         driver = Driver(spec, writer, progress, keep_going=keep_going)
         driver.do(pending, SpecWork(spec, expect(spec, tasks, facts)))
-    return ShardSummary(writer.path, len(trials), len(done), driver.finished, driver.failed, driver.stopped)
+    return ShardSummary(writer.path, len(trials), num_done, driver.finished, driver.failed, driver.stopped)
 
 
-def _find_done(fragments: list[Fragment], shard: Shard, experiment: Experiment) -> set[Trial]:
-    """Return the finished trials in fragments.
+def _read_fragments(folder: Path, shard: Shard, experiment: Experiment, comparison: JobComparison) -> set[Trial]:
+    """Compare the jobs of all fragments in a folder, and return the finished trials of a shard and perhaps others.
 
-    Fragments of other shards of the same plan have none of this one, so only their headers are read.
+    Fragments of other shards of the same plan have no trial of this one, so only their headers are read.
     """
     done: set[Trial] = set()
-    for fragment in fragments:
-        header = fragment.header
+    for fragment in map(Fragment, find_fragments(folder)) if folder.exists() else ():
+        header = fragment.read_header()
         if header is None:
             continue
+        comparison.add_fragment(fragment.path, header)
         is_same_plan = header.shard.count == shard.count and _plan(header.experiment) == _plan(experiment)
         if not is_same_plan or header.shard.number == shard.number:
             done.update(fragment.finished())

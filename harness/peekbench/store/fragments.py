@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -245,9 +244,8 @@ class Fragment:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @cached_property
-    def header(self) -> Header | None:
-        """First line; None if it is not complete, because the job has just started or was killed at its start.
+    def read_header(self) -> Header | None:
+        """Return the first line; None if it is not complete, because the job has just started or was killed then.
 
         Raises
         ------

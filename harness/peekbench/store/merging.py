@@ -63,6 +63,9 @@ class MergeCounts:
 class MergingStore(Store):
     """An open store to which fragments are added."""
 
+    _fragments: dict[str, int] | None = None
+    """Sessions of the fragments that were in the store when it was opened."""
+
     def merge(self, fragment: Fragment) -> MergeCounts:
         """Add the outcomes of a fragment.
 
@@ -83,7 +86,7 @@ class MergingStore(Store):
         StoreError
             If the fragment is damaged, or a result differs from the stored one. The lines before remain stored.
         """
-        header = fragment.header
+        header = fragment.read_header()
         assert header is not None
         has_session = self._resume_session(fragment)
         hosts: dict[str, Host] = {}
@@ -122,13 +125,17 @@ class MergingStore(Store):
     def _resume_session(self, fragment: Fragment) -> bool:
         """Continue the session of a fragment of which earlier lines are stored. Return whether there is one."""
         with translate_errors(self.path):
-            for number, provenance in self._connection.execute("SELECT id, provenance FROM sessions"):
-                session = json.loads(provenance)
-                if session.get("fragment") == fragment.path.name:
-                    hosts = self._connection.execute("SELECT name, id FROM hosts WHERE session = ?", (number,))
-                    self._session, self._packages, self._hosts = number, session["packages"], dict(hosts)
-                    return True
-        return False
+            if self._fragments is None:
+                query = "SELECT json_extract(provenance, '$.fragment'), id FROM sessions"
+                self._fragments = dict(self._connection.execute(query))
+            number = self._fragments.get(fragment.path.name)
+            if number is None:
+                return False
+            query = "SELECT provenance FROM sessions WHERE id = ?"
+            (provenance,) = self._connection.execute(query, (number,)).fetchone()
+            hosts = self._connection.execute("SELECT name, id FROM hosts WHERE session = ?", (number,))
+            self._session, self._packages, self._hosts = number, json.loads(provenance)["packages"], dict(hosts)
+        return True
 
     def _find_new(self, fragment: Fragment, outcome: TrialResult | TrialFailure) -> TrialResult | TrialFailure | None:
         """Return the part of an outcome that the store does not have, or None. Refuse an outcome that differs."""

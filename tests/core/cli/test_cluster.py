@@ -91,8 +91,9 @@ def outcomes(fragment: Fragment) -> list[Outcome]:
 
 def rewrite(fragment: Fragment, changed: Sequence[Outcome], header: Header | None = None) -> Path:
     """Write another fragment with the header of one."""
-    assert fragment.header is not None
-    with FragmentWriter.create(OUT, header or fragment.header) as writer:
+    header = header or fragment.read_header()
+    assert header is not None
+    with FragmentWriter.create(OUT, header) as writer:
         writer.save(*changed)
     return writer.path
 
@@ -190,7 +191,7 @@ def test_a_failure_gives_way_to_a_success(is_success_first: bool) -> None:
 @pytest.mark.usefixtures("finished")
 def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict[str, Any]]) -> None:
     first, _ = fragments()
-    header = first.header
+    header = first.read_header()
     assert header is not None
     experiment = header.experiment
     session = dict(header.session)
@@ -226,9 +227,10 @@ def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict
 def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     """The code of the jobs is that of this machine; here, the header of one of them says otherwise."""
     _, second = fragments()
-    assert second.header is not None
-    code = {plugin: {"sha256": "0", "files": {"changed.py": "0"}} for plugin in second.header.session["code"]}
-    rewrite(second, outcomes(second), replace(second.header, session={**second.header.session, "code": code}))
+    header = second.read_header()
+    assert header is not None
+    code = {plugin: {"sha256": "0", "files": {"changed.py": "0"}} for plugin in header.session["code"]}
+    rewrite(second, outcomes(second), replace(header, session={**header.session, "code": code}))
     second.path.unlink()
     for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)]):
         error = refuse(*command)

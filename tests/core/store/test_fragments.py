@@ -78,7 +78,7 @@ def test_outcomes_are_read_back_bit_by_bit() -> None:
         writer.save(*outcomes)
     path = writer.path
     fragment = Fragment(path)
-    assert fragment.header == HEADER
+    assert fragment.read_header() == HEADER
     host, *events = fragment.events()
     assert host == HOST
     assert list(map(bits, events)) == list(map(bits, outcomes))
@@ -96,7 +96,7 @@ def test_a_fragment_that_is_cut_anywhere_has_all_its_complete_lines() -> None:
         path.write_bytes(content[:size])
         num_whole = sum(end <= size for end in ends)
         fragment = Fragment(path)
-        assert (fragment.header is None) == (num_whole == 0)
+        assert (fragment.read_header() is None) == (num_whole == 0)
         assert len(list(fragment.events())) == max(0, num_whole - 1)
 
 
@@ -133,7 +133,7 @@ def test_other_files_are_refused(content: bytes, message: str) -> None:
     path = Path("other.jsonl")
     path.write_bytes(content)
     with pytest.raises(StoreError, match=message):
-        _ = Fragment(path).header
+        _ = Fragment(path).read_header()
 
 
 def test_a_reader_sees_the_lines_that_are_complete_while_the_job_goes_on() -> None:
