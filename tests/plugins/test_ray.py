@@ -25,6 +25,7 @@ from ray_nodes import RayNodes
 from peekbench import PeekbenchError, run
 from peekbench.records import Resources
 from peekbench.store.writer import Store
+from peekbench.testing import check_executor
 from peekbench_ray.address import find_address
 from peekbench_ray.placement import Node, place
 
@@ -220,6 +221,13 @@ def test_resources_that_no_node_has_end_the_run(nodes: RayNodes, make_quick: Any
     monkeypatch.setattr("peekbench.execution.work.SpecWork.needs", lambda work, item: Resources(cpus=64, gpus=0.5))
     with pytest.raises(PeekbenchError, match=r"trials need 64 CPU, 0.5 GPU, and no machine.*one: 1 CPU"):
         run(make_quick(on(nodes, patience=0.2)))
+
+
+@needs_ray
+@pytest.mark.slow
+def test_the_executor_passes_its_contract_checks(nodes: RayNodes) -> None:
+    outcomes = check_executor("ray", {"address": nodes.address, "retries": 1})
+    assert [outcome for outcome in outcomes if not outcome.passed or outcome.message] == []
 
 
 def test_wrong_addresses_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,15 +15,18 @@ from __future__ import annotations
 from peekbench.testing.analyses import check_analyzer, check_audit
 from peekbench.testing.case import Case, make_case, sample_numbers, sample_texts
 from peekbench.testing.data_sources import check_data_source
+from peekbench.testing.executors import EXECUTOR_CHECKS, check_executor
 from peekbench.testing.methods import METHOD_CHECKS, CheckOutcome, check_method, check_module_light
 
 __all__ = [
+    "EXECUTOR_CHECKS",
     "METHOD_CHECKS",
     "Case",
     "CheckOutcome",
     "check_analyzer",
     "check_audit",
     "check_data_source",
+    "check_executor",
     "check_method",
     "check_module_light",
     "make_case",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from peekbench import Context, Folders, Options, load_dataset, load_results
-from peekbench.testing import check_analyzer, check_audit, check_data_source, check_method
+from peekbench.testing import check_analyzer, check_audit, check_data_source, check_executor, check_method
 from peekbench_example import lengths, tickets, win_rate
 
 
@@ -29,3 +29,7 @@ def test_audit(tmp_path: Path) -> None:
     (entry,) = lengths.peekbench_audits()
     context = Context(seed=0, threads=1, folders=Folders(spec=tmp_path, cache=tmp_path))
     check_audit(entry, Options(), {"tickets": load_dataset("tickets")}, context)
+
+
+def test_executor() -> None:
+    assert [outcome for outcome in check_executor("backwards") if not outcome.passed] == []
