@@ -171,6 +171,8 @@ def check_executor(use: str, options: Mapping[str, Any] | None = None) -> list[C
 
     Examples
     --------
+    >>> list(EXECUTOR_CHECKS)[0]
+    'every trial has an outcome'
     >>> outcomes = check_executor("local", {"workers": 2})  # doctest: +SKIP
     >>> all(outcome.passed for outcome in outcomes)  # doctest: +SKIP
     True
