@@ -33,9 +33,9 @@ class PluginCode(TypedDict):
 def code_hashes(uses: Iterable[str]) -> dict[str, PluginCode]:
     """Return hashes of the code of plugins, by plugin.
 
-    The code of a plugin consists of the packages and modules that contain the plugin's module and the callables of its
-    methods, those that its methods declare in `MethodEntry.packages`, and all of the same distribution that these
-    import, directly or not. Of a package, all files count.
+    The code of a plugin consists of the packages and modules that contain the plugin's module and the callables that
+    its methods name by reference, those that its methods declare in `MethodEntry.packages`, and all of the same
+    distribution that these import, directly or not. Of a package, all files count.
 
     Parameters
     ----------

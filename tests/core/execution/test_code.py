@@ -7,6 +7,7 @@ import json
 import site
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import invalidate_caches
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -78,62 +79,79 @@ sys.meta_path.insert(0, Finder)
 """
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
-def place_regular(site_packages: Path, _: Path) -> tuple[Path, list[str]]:
-    return site_packages, [*OWN, "plug_package/__pycache__/deep.cpython-311.pyc", "../../bin/plug"]
+@dataclass
+class Layout:
+    """Where the files of a distribution are, and which files its installer records."""
+
+    folder: Path
+    helpers: Path
+    """Folder of `plug_helper.py`, which an editable installation can have elsewhere."""
+    recorded: list[str]
+
+    def path(self, name: str) -> Path:
+        return (self.helpers if name == "plug_helper.py" else self.folder) / name
 
 
-def place_path_file(site_packages: Path, project: Path) -> tuple[Path, list[str]]:
-    write(site_packages, {"_plug.pth": f"# comment\nimport sys\n{project}\n"})
-    return project, ["_plug.pth"]
+def place_regular(site_packages: Path, _: Path) -> Layout:
+    recorded = [*OWN, "plug_package/__pycache__/deep.cpython-311.pyc", "../../bin/plug"]
+    return Layout(site_packages, site_packages, recorded)
 
 
-def place_src_layout(site_packages: Path, project: Path) -> tuple[Path, list[str]]:
+def place_path_file(site_packages: Path, project: Path) -> Layout:
+    write(site_packages / "_plug.pth", f"# comment\nimport sys\n{project}\n{project / 'lib'}")
+    return Layout(project, project / "lib", ["_plug.pth"])
+
+
+def place_src_layout(site_packages: Path, project: Path) -> Layout:
     return place_path_file(site_packages, project / "src")
 
 
-def place_finder(site_packages: Path, project: Path) -> tuple[Path, list[str]]:
-    mapping = {name: str(project / name) for name in sorted({file.split("/")[0].partition(".")[0] for file in OWN})}
-    finder = "__editable___plug_1_0_finder"
-    write(site_packages, {f"{finder}.py": FINDER.replace("{mapping}", repr(mapping)), "_plug.pth": f"import {finder}"})
-    return project, ["_plug.pth", f"{finder}.py"]
+def place_finder(site_packages: Path, project: Path) -> Layout:
+    name = "__editable___plug_1_0_finder"
+    layout = Layout(project, project / "lib", ["_plug.pth", f"{name}.py"])
+    modules = sorted({file.split("/")[0] for file in OWN})
+    mapping = {module.removesuffix(".py"): str(layout.path(module).with_suffix("")) for module in modules}
+    write(site_packages / f"{name}.py", FINDER.replace("{mapping}", repr(mapping)))
+    write(site_packages / "_plug.pth", f"import {name}")
+    return layout
 
 
-def place_unlisted(_: Path, project: Path) -> tuple[Path, list[str]]:
+def place_unlisted(_: Path, project: Path) -> Layout:
     sys.path.append(str(project))
-    return project, []
-
-
-Place = Callable[[Path, Path], tuple[Path, list[str]]]
+    return Layout(project, project, [])
 
 
 @pytest.fixture(params=[place_regular, place_path_file, place_src_layout, place_finder, place_unlisted])
-def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Folder of the modules of a distribution, with others beside them, that is installed in one of several ways."""
+def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layout]:
+    """A distribution that is installed in one of several ways, with other modules beside its own."""
     modules = set(sys.modules)
     for name in ("path", "meta_path"):
         monkeypatch.setattr(sys, name, [*getattr(sys, name)])
     site_packages = tmp_path / "site-packages"
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(site_packages)])
-    place: Place = request.param
-    folder, recorded = place(site_packages, tmp_path / "project")
-    write(folder, {**OWN, **UNUSED})
-    write(site_packages, {**OUTSIDE, "plug_space/foreign.py": ""})
+    place: Callable[[Path, Path], Layout] = request.param
+    layout = place(site_packages, tmp_path / "project")
     metadata = {
         "METADATA": "Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n",
         "entry_points.txt": "[peekbench]\nplug = plug_method\n",
-        **({"RECORD": "".join(f"{name},,\n" for name in recorded)} if recorded else {}),
+        **({"RECORD": "".join(f"{name},,\n" for name in layout.recorded)} if layout.recorded else {}),
     }
-    write(site_packages / "plug-1.0.dist-info", metadata)
+    files = {
+        **{layout.path(name): text for name, text in {**OWN, **UNUSED}.items()},
+        **{site_packages / name: text for name, text in {**OUTSIDE, "plug_space/foreign.py": ""}.items()},
+        **{site_packages / "plug-1.0.dist-info" / name: text for name, text in metadata.items()},
+    }
+    for path, text in files.items():
+        write(path, text)
     site.addsitedir(str(site_packages))
     invalidate_caches()
     registry.installed.cache_clear()
-    yield folder
+    yield layout
     for name in set(sys.modules) - modules:
         del sys.modules[name]
     monkeypatch.undo()
@@ -141,7 +159,7 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     registry.load.cache_clear()
 
 
-def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Path, tmp_path: Path) -> None:
+def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Layout, tmp_path: Path) -> None:
     code = code_hashes(["plug.m"])["plug"]
     assert sorted(code["files"]) == sorted({**OWN, **OUTSIDE})
     assert code["files"]["plug_helper.py"] == hashlib.sha256(OWN["plug_helper.py"].encode()).hexdigest()[:12]
@@ -149,19 +167,20 @@ def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: 
     assert "plug_helper" in sys.modules
     assert "plug_reference" not in sys.modules, "nothing is imported"
     for name in [*OWN, *UNUSED]:
-        path = installed / name
+        path = installed.path(name)
         path.write_text(path.read_text() + "# changed")
         change = describe_code_change(code, changed := code_hashes(["plug.m"])["plug"])
         assert change == ("" if name in UNUSED else f"{name} changed")
         code = changed
     (tmp_path / "site-packages" / "plug_open" / "inner" / "new.py").write_text("")
-    (installed / "plug_package" / "inner" / "deep.py").unlink()
+    installed.path("plug_package/inner/deep.py").unlink()
     change = describe_code_change(code, code_hashes(["plug.m"])["plug"])
     assert change == "plug_open/inner/new.py added, plug_package/inner/deep.py removed"
 
 
 @pytest.mark.parametrize("installed", [place_regular], indirect=True)
-def test_declared_packages_must_be_installed(installed: Path) -> None:
+@pytest.mark.usefixtures("installed")
+def test_declared_packages_must_be_installed() -> None:
     with pytest.raises(PluginError, match="plug.lacking declares the package 'plug_missing', which is not installed"):
         code_hashes(["plug.lacking"])
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import peekbench_toy
 import pytest
+from commands import run_command
 
 from peekbench import load_results
 from peekbench.errors import StoreError
 from peekbench.execution.runner import run
 from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_run
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import ExperimentSpec, canonical
 
 MakeSpec = Callable[..., ExperimentSpec]
 OTHER = {"use": "toy.words", "options": {"seed": 2}}
@@ -88,6 +90,7 @@ def test_a_run_that_stopped_at_a_look_is_not_refused(make: MakeSpec, edit: Calla
         run(more, take_look=lambda *_: look)
 
 
+@pytest.mark.slow
 def test_report_separates_trials_by_version_of_the_code(make: MakeSpec, edit: Callable[[str], None]) -> None:
     """The second version also has another task, which the change of an effect must not compare with the others."""
     methods = ["toy.vote", "controls.leak", "toy.constant"]
@@ -97,7 +100,12 @@ def test_report_separates_trials_by_version_of_the_code(make: MakeSpec, edit: Ca
     assert not any("changed during this run" in warning for warning in report.warnings)
     edit("# edited")
     tasks = [*make().model_dump(mode="json")["tasks"], {**OTHER, "name": "c"}]
-    run(make(4, methods=methods, tasks=tasks), allow_changed_code=True)
+    spec = make(4, methods=methods, tasks=tasks, report={"formats": []})
+    Path("small.yaml").write_text(json.dumps(canonical(spec)))  # JSON is YAML
+    assert run_command("run", "small.yaml").returncode == 2
+    done = run_command("run", "small.yaml", "--allow-changed-code")
+    assert done.returncode == 0
+    assert "the code of the plugin toy differs" in done.stderr
     report = report_of_run(first.store)
     (warning,) = (text for text in report.warnings if "changed during this run" in text)
     assert "plugin toy " in warning
