@@ -60,7 +60,7 @@ def _walk(folder: Path, name: str, parents: frozenset[Path]) -> Iterator[tuple[s
         return
     for path in sorted(folder.iterdir()):
         stem, dot, suffix = path.name.partition(".")
-        if not stem.isidentifier() or path.name == "__pycache__":
+        if not stem.isidentifier():
             continue
         if dot + suffix in SUFFIXES and path.is_file():
             yield f"{name}/{path.name}", path

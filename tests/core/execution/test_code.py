@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from importlib import invalidate_caches
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from peekbench.errors import PluginError
 from peekbench.execution.code import code_hashes, describe_code_change
+from peekbench.execution.module_files import find_unit
 from peekbench.plugins import registry
 
 METHOD = """
@@ -35,7 +37,12 @@ def peekbench_methods():
 LIBRARY = f"plug_package/inner/fast{EXTENSION_SUFFIXES[-1]}"
 OWN = {
     "plug_method.py": METHOD,
-    "plug_helper.py": "def fit():\n    from plug_space import no_such_name, shared\n    import no_such_module",
+    "plug_helper.py": """
+def fit():
+    import plug_space
+    import no_such_module
+    from plug_space import foreign, no_such_name, shared
+""",
     "plug_reference.py": "def load():\n    from importlib import import_module\n    import_module('plug_dynamic')",
     "plug_dynamic.py": "from plug_space.pins import *",
     "plug_package/__init__.py": "",
@@ -121,6 +128,10 @@ def place_finder(site_packages: Path, project: Path) -> Layout:
     return layout
 
 
+def place_unlisted_site_packages(site_packages: Path, _: Path) -> Layout:
+    return Layout(site_packages, site_packages, [])
+
+
 def place_unlisted(_: Path, project: Path) -> Layout:
     sys.path.append(str(project))
     return Layout(project, project, [])
@@ -148,6 +159,7 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     }
     for path, text in files.items():
         write(path, text)
+    layout.path("plug_package/inner/loop").symlink_to(layout.path("plug_package"), target_is_directory=True)
     site.addsitedir(str(site_packages))
     invalidate_caches()
     registry.installed.cache_clear()
@@ -176,6 +188,22 @@ def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: 
     installed.path("plug_package/inner/deep.py").unlink()
     change = describe_code_change(code, code_hashes(["plug.m"])["plug"])
     assert change == "plug_open/inner/new.py added, plug_package/inner/deep.py removed"
+
+
+@pytest.mark.parametrize("installed", [place_unlisted_site_packages], indirect=True)
+@pytest.mark.usefixtures("installed")
+def test_modules_beside_an_unlisted_plugin_in_site_packages_may_belong_to_others() -> None:
+    named = {"plug_method.py", "plug_reference.py", *(name for name in OWN if name.startswith("plug_space/pins/"))}
+    assert code_hashes(["plug.m"])["plug"]["files"].keys() == {*named, *OUTSIDE}
+
+
+def test_code_of_a_plugin_in_an_archive_is_that_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ZipFile(tmp_path / "plugins.zip", "w") as archive:
+        archive.writestr("plug_in_archive/__init__.py", "")
+    monkeypatch.syspath_prepend(str(tmp_path / "plugins.zip"))
+    unit = find_unit("plug_in_archive")
+    assert unit is not None
+    assert dict(unit.files()) == {"plugins.zip": tmp_path / "plugins.zip"}
 
 
 @pytest.mark.parametrize("installed", [place_regular], indirect=True)

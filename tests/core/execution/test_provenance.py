@@ -53,7 +53,7 @@ def test_relevant_versions_of_a_distribution_with_extras(tmp_path: Path, monkeyp
         lines += [f"Requires-Dist: {requirement}" for requirement in requirements]
         (folder / "METADATA").write_text("\n".join(lines))
     (tmp_path / "a-1.0.dist-info" / "entry_points.txt").write_text("[peekbench]\naplug = aplug\n")
-    (tmp_path / "aplug.py").write_text("def fit():\n    from e.inner import f\n")
+    (tmp_path / "aplug.py").write_text("def fit():\n    import a\n    from e.inner import f\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry.installed.cache_clear()
     versions = relevant_versions(["aplug"])
