@@ -133,12 +133,13 @@ class Reader(Database):
     def sessions_of_trials(self) -> dict[Trial, int]:
         """Return the position, in `sessions`, of the session that made each finished trial."""
         with translate_errors(self.path):
+            sessions = self._connection.execute("SELECT id FROM sessions ORDER BY id").fetchall()
+            positions = {session: position for position, (session,) in enumerate(sessions)}
             rows = self._connection.execute(
-                f"{SELECT_DRAW}, trials.method, "  # noqa: S608 - constants only
-                "(SELECT count(*) FROM sessions WHERE sessions.id < trials.session) "
+                f"{SELECT_DRAW}, trials.method, trials.session "
                 "FROM trials JOIN draws ON draws.id = trials.draw WHERE trials.error IS NULL"
             )
-            return {Trial(Draw(*draw), method): position for *draw, method, position in rows}
+            return {Trial(Draw(*draw), method): positions[session] for *draw, method, session in rows}
 
     def looks(self) -> list[dict[str, Any]]:
         """Return the looks at the results, oldest first, as `add_look` stored them."""

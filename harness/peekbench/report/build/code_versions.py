@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from peekbench.execution.code import DIGITS, describe_code_change
 from peekbench.execution.code_changes import CodeVersion
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
 from peekbench.results.paired_effects import paired_scores
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TITLE = "Results by version of the code"
 TRIAL = ["task", "method", "num_train", "num_test", "subsample"]
@@ -77,8 +75,6 @@ def code_tables(versions: Mapping[str, Sequence[CodeVersion]], results: pd.DataF
 
 def _effects_by_version(versions: Sequence[CodeVersion], results: pd.DataFrame) -> pd.DataFrame:
     """Return the effects of all trials of some versions, with the columns `code` and `since`, oldest version first."""
-    import pandas as pd  # noqa: PLC0415 - for a fast `peekbench.report`
-
     trials = pd.DataFrame(
         [
             (draw.task, trial.method, draw.num_train, draw.num_test, draw.subsample, position)
