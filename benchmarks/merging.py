@@ -22,9 +22,8 @@ import numpy as np
 
 from peekbench.data.loading import make_task
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.code import code_hashes
+from peekbench.execution.fragment_checks import describe_job
 from peekbench.execution.merging import merge
-from peekbench.execution.provenance import describe_session
 from peekbench.execution.scoring import compute_scores
 from peekbench.execution.shards import shard_items
 from peekbench.records.trials import ArmResult, TrialResult
@@ -45,11 +44,7 @@ def write_fragments(spec: ExperimentSpec, num_shards: int) -> None:
     """Write the outcomes of all shards."""
     rng = np.random.default_rng(0)
     tasks = describe_tasks(spec)
-    session = {
-        **describe_session(spec.folder),
-        "code": code_hashes(method.use for method in spec.methods),
-        "methods": {},
-    }
+    session = {**describe_job(spec), "methods": {}}
     task = make_task(spec, spec.tasks[0])
     labels = np.arange(100) % task.num_classes
     items = sorted(shard_items(spec, num_shards), key=itemgetter(0))
