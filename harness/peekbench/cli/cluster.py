@@ -72,7 +72,9 @@ def worker(
 
 
 def _print_shard(summary: ShardSummary, shard: Shard, out: Path) -> None:
-    if summary.fragment is None:
+    if not summary.planned:
+        echo(f"nothing to do: shard {shard} has no trials, because the spec has fewer work items than shards")
+    elif summary.fragment is None:
         echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
     else:
         resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""

@@ -124,7 +124,7 @@ def run_shard(
     session = describe_job(spec)
     comparison = JobComparison(spec, tasks)
     done = _read_fragments(folder, shard, experiment, comparison)
-    here = f"this machine, {host_name()}"
+    here = f"this job on {host_name()}"
     comparison.add_session(here, session)
     if comparison.changes and not allow_changed_code:
         raise StoreError(

@@ -2,8 +2,8 @@
 
 Each attempt of a job has a file of its own, so nothing is locked, and a file system that several machines share is
 enough; SQLite needs more. A fragment is a file of JSON Lines. The first line is its header, the others are outcomes and
-the hosts that computed them. A job that is killed leaves complete lines, and perhaps the beginning of one more, which
-readers ignore. Each line has a checksum of itself and of the line before, so a changed, lost or foreign line is found.
+the hosts that computed them. A job that is killed leaves complete lines, and perhaps a part of one more, which readers
+ignore. Each line has a checksum of itself and of the line before, so a changed, lost or foreign line is found.
 """
 
 from __future__ import annotations
@@ -275,7 +275,9 @@ class Fragment:
             with self.path.open("rb") as file:
                 checksum = NONE
                 for number, line in enumerate(file, start=1):
-                    if not line.endswith(b"\n"):  # a job was killed while it wrote the line, or still writes it
+                    # A job was killed while it wrote the line, or still writes it. File servers may receive the end of
+                    # the file before what precedes it, which is zeros until then.
+                    if not line.endswith(b"\n") or b"\0" in line:
                         return
                     text, tail = line[:-_TAIL], line[-_TAIL:]
                     checksum = hash_bytes(checksum + text)

@@ -17,7 +17,7 @@ from peekbench.cli.cluster import list_ranges
 from peekbench.execution.shards import shard_items
 from peekbench.records.trials import ArmResult, TrialFailure, TrialResult
 from peekbench.spec.compatibility import Experiment
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.fragments import Fragment, FragmentWriter, Header
 from peekbench.store.writer import Store
 
@@ -276,6 +276,15 @@ def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) ->
     write_spec(make_raw, design=design, analyses=["summary"])
     error = refuse("worker", str(SPEC), "--shard", "1/2", "--out", "x")
     assert "design.stop: a shard cannot take planned looks" in error
+
+
+@pytest.mark.usefixtures("finished")
+def test_more_shards_than_work_items() -> None:
+    """Fragments of other numbers of shards are read, so nothing is computed again."""
+    numbers = [number for number, _ in shard_items(load_spec(SPEC), 13)]
+    (without_items,) = set(range(1, 14)).difference(numbers)
+    assert "has no trials, because the spec has fewer work items" in work(f"{without_items}/13")
+    assert "nothing to do: all" in work(f"{numbers[0]}/13")
 
 
 def test_failed_trials_are_counted_and_tried_again(make_raw: Callable[..., dict[str, Any]]) -> None:
