@@ -1,7 +1,7 @@
 """Compares the stores of one experiment that was run in several ways, byte by byte. Exits with 1 if any differ.
 
 Results, predictions, test labels and test rows are compared, and numbers that methods record; times are not. The
-experiments are the quickstart, few-shot prompts and task-adaptive pretraining, both with tiny language models.
+experiments are the quickstart, and two methods that train a tiny language model.
 
     python benchmarks/equal_stores.py [--subsamples 50] [--subsamples-lm 4] [--only quickstart]
 """
@@ -68,14 +68,16 @@ def make_experiments(subsamples: int, subsamples_lm: int) -> dict[str, Experimen
     quickstart = yaml.safe_load((ROOT / "specs" / "quickstart.yaml").read_text(encoding="utf-8"))
     quickstart["design"]["num_subsamples"] = subsamples
     design = {"num_train": 50, "num_test": 100, "num_subsamples": subsamples_lm}
-    few_shot = {"use": "prompting.few_shot", "options": {"model": "builtin:gpt2-nano-512", "num_examples": 2}}
     pretraining = {"epochs": 2, "learning_rate": 1.0e-3}
-    finetuning = [
-        {"use": f"finetune.{name}", "options": {**TINY, "pretraining": pretraining}} for name in ("tapt", "overtrain")
-    ]
     raw = {"quickstart": quickstart} | {
-        name: {"name": name, "seed": 18, "tasks": ["docstrings.all"], "methods": methods, "design": design}
-        for name, methods in {"prompting": [few_shot], "finetune": finetuning}.items()
+        name: {
+            "name": name,
+            "seed": 18,
+            "tasks": ["docstrings.all"],
+            "methods": [{"use": f"finetune.{name}", "options": {**TINY, "pretraining": pretraining}}],
+            "design": design,
+        }
+        for name in ("overtrain", "tapt")
     }
     return {name: make_spec(values, folder=ROOT) for name, values in raw.items()}
 

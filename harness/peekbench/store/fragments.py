@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -233,9 +234,11 @@ def find_fragments(folder: Path) -> list[Path]:
         If there is no such folder.
     """
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX) if folder.is_dir() else [folder]
+        if stat.S_ISDIR(folder.stat().st_mode):
+            return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
-        raise StoreError(f"{folder}: {error.strerror or error}; give the folder of --out") from error
+        raise StoreError(f"{folder}: {error.strerror or error}; give a folder of `peekbench worker --out`") from error
+    return [folder]
 
 
 class Fragment:

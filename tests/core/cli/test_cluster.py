@@ -268,7 +268,7 @@ def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) ->
     assert f"{SPEC} is not a folder" in refuse("worker", str(SPEC), "--shard", "1/2", "--out", str(SPEC))
     Path("empty").mkdir()
     assert "no fragments in empty" in refuse("merge", str(SPEC), "empty")
-    assert "missing: No such file" in refuse("merge", str(SPEC), "missing")
+    assert "missing: No such file or directory; give a folder" in refuse("merge", str(SPEC), "missing")
     assert f"{SPEC} is not a fragment" in refuse("merge", str(SPEC), str(SPEC))
     (OUT / "damaged.jsonl").write_bytes(fragments()[0].path.read_bytes().replace(b'"arm":"test"', b'"arm":"best"', 1))
     assert "damaged.jsonl, line 2: damaged" in refuse("merge", str(SPEC), str(OUT))
