@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -70,6 +72,20 @@ def test_a_stored_trial_is_read_back_unchanged(make_spec: MakeSpec) -> None:
         assert predictions["test"].shape == (30, 3)
         assert store.done() == {result.trial}
         assert store.metrics() == {"toy.vote": {arm: {"loss": 2.0} for arm in ("base", "extra", "test")}}
+
+
+def test_idle_seconds_copy_the_log_into_the_file(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = make_result()
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with open_for(make_spec()) as store:
+        store.save(result)
+        for seconds, expected in ((0.5, set()), (1.0, {result.trial})):
+            now[0] = 100 + seconds
+            store.save()
+            copy = shutil.copy(store.path, "copy.sqlite")  # without the log
+            with Store.open(copy) as copied:
+                assert copied.done() == expected
 
 
 def test_trials_saved_together_are_stored_completely_or_not_at_all(make_spec: MakeSpec) -> None:
