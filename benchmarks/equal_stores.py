@@ -22,6 +22,10 @@ from typing import Any, TypeAlias
 
 import yaml
 
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))
+
+from ray_nodes import RayNodes
+
 from peekbench import run
 from peekbench.execution.merging import merge
 from peekbench.execution.shards import run_shard
@@ -50,6 +54,19 @@ def run_shards(spec: ExperimentSpec, store: Path) -> None:
     merge(local, [folder], store=store)
 
 
+def run_ray(num_nodes: int) -> Way:
+    """Return a function that runs a spec on a cluster of nodes with two cores each."""
+
+    def execute(spec: ExperimentSpec, store: Path) -> None:
+        nodes = RayNodes({f"node {number}": 2 for number in range(num_nodes)})
+        try:
+            run(with_executor(spec, "ray", address=nodes.address), store=store)
+        finally:
+            nodes.close()
+
+    return execute
+
+
 def with_executor(spec: ExperimentSpec, use: str, **options: Any) -> ExperimentSpec:
     """Return the same experiment with another executor."""
     raw = spec.model_dump(mode="json")
@@ -59,6 +76,8 @@ def with_executor(spec: ExperimentSpec, use: str, **options: Any) -> ExperimentS
 WAYS: dict[str, Way] = {
     "local, 1 worker": run_local(1),
     "local, 2 workers": run_local(2),
+    "Ray, 1 node": run_ray(1),
+    "Ray, 3 nodes": run_ray(3),
     f"{NUM_SHARDS} shards, merged": run_shards,
 }
 

@@ -17,10 +17,11 @@ from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from peekbench import MissingDataError, PeekbenchError
+from peekbench.formatting import shorten
 from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
 from peekbench_ray.actor import CONTROL, SET_BY_RAY, Launch, Worker
@@ -44,7 +45,7 @@ START_TIMEOUT = 60.0  # seconds after which a worker that others keep from start
 IDLE_TIMEOUT = 2.0  # seconds after which a worker without items gives way to workers that have some
 STOP_TIMEOUT = 2.0  # seconds in which workers end the processes that methods have started
 MAX_FAILED_STARTS = 3  # consecutive ones on a machine, after which the run ends
-MAX_DETAIL = 800  # characters of an error of Ray that messages quote
+MAX_DETAIL = 400  # characters of an error of Ray that messages quote
 
 
 @dataclass(slots=True)
@@ -167,9 +168,9 @@ class Cluster:
         worker = answer.worker
         try:
             value = answer.future.result()
+        except RayTaskError as error:  # an error of this plugin, or of an incompatible version of it
+            raise PeekbenchError(f"{worker.node.name}: {_shorten(error)}") from error
         except RayError as error:
-            if not isinstance(error, RayActorError) and worker.has_answered:  # an error of this plugin
-                raise PeekbenchError(f"{worker.node.name}: {_shorten(error)}") from error
             if worker.died_at is None:
                 worker.died_at, worker.death = time.monotonic(), _shorten(error)
                 self._check_dead(worker.died_at)
@@ -382,6 +383,9 @@ def _offer(resources: Mapping[str, float]) -> Resources:
 
 
 def _shorten(error: BaseException) -> str:
-    """Return the end of an error of Ray, which is the cause; its beginning describes the actor."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= MAX_DETAIL else "... " + text[-MAX_DETAIL:]
+    """Return the cause in an error of Ray, without the description of the actor and general advice around it."""
+    lines = str(error).strip().splitlines()
+    if "creation task" in str(error):  # the traceback of an error follows
+        return shorten(lines[-1].strip(), MAX_DETAIL)
+    _, _, cause = " ".join(lines).rpartition("The actor is dead because ")
+    return shorten(cause.partition(" Some common causes")[0], MAX_DETAIL)

@@ -34,7 +34,8 @@ from peekbench_ray.messages import (
 from peekbench_ray.options import Ray
 from peekbench_workers.dispatcher import News
 
-CONNECT_TIMEOUT = 60.0  # seconds; Ray itself tries for minutes
+CONNECT_TIMEOUT = 30.0  # seconds; Ray itself tries for minutes
+START_TIMEOUT = 120.0  # seconds in which an own cluster starts
 SHUTDOWN_TIMEOUT = 12.0  # seconds in which the connection stops all workers and its own cluster
 DEMAND_INTERVAL = 0.5  # seconds between messages on how many items wait
 MAX_FOLDER = 30  # characters; sockets, whose names may have 107, are created in folders in it
@@ -94,7 +95,8 @@ class RayPool:
         self._connection, end = Pipe()
         with end:
             self._process = _start_process(end.fileno())
-        self._connect_until: float | None = time.monotonic() + CONNECT_TIMEOUT
+        self._connect_timeout = START_TIMEOUT if self._address is None else CONNECT_TIMEOUT
+        self._connect_until: float | None = time.monotonic() + self._connect_timeout
         memory = None if options.memory is None else int(options.memory * 1e9)
         self._folder = _make_folder()
         self._send(
@@ -152,7 +154,7 @@ class RayPool:
         if self._connect_until is not None and time.monotonic() > self._connect_until:
             raise PeekbenchError(
                 f"{self._address or 'the Ray cluster of this machine'} has not answered as a Ray cluster for "
-                f"{CONNECT_TIMEOUT:.0f} s; check its address and that it has the same versions of Ray and Python"
+                f"{self._connect_timeout:.0f} s; check its address and that it has the same versions of Ray and Python"
             )
         return news
 

@@ -165,7 +165,7 @@ def test_limits_and_resources_and_data_of_nodes(nodes: RayNodes, make_quick: Any
     """Run trials that hang or kill their worker, on a node that cannot read the data."""
     nodes.add("empty", cpus=2, environment={"TOY_DATA": "none"})
     faulty = [
-        {"use": "toy.faulty", "name": "hangs", "options": {"error": "sleep", "share": 0.5, "seconds": 0.0}},
+        {"use": "toy.faulty", "name": "hangs", "options": {"error": "hang", "share": 0.5}},
         {"use": "toy.faulty", "name": "kills", "options": {"error": "kill", "share": 0.5}},
     ]
     try:

@@ -178,7 +178,7 @@ def _time_pilot(experiment: ExperimentSpec) -> Timing:
     for method in failed:
         echo(f"  {method}: time unknown, because its pilot failed")
     if timing.seconds:
-        workers = int(getattr(experiment.executor.options, "workers", 1))
+        workers = int(getattr(experiment.executor.options, "workers", None) or 1)
         echo(
             f"time{' of the other methods' if failed else ''}: about {duration(timing.total / workers)} with "
             f"{pluralize(workers, 'worker')}, estimated from one trial of each method at each design point"
