@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -205,9 +206,11 @@ def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict
         "data of task a: fingerprint 0 before": replace(
             header, experiment=of(tasks={**experiment.tasks, "a": {**experiment.tasks["a"], "fingerprint": "0"}})
         ),
-        "numpy: version 0 ": replace(header, session={**session, "versions": {**session["versions"], "numpy": "0"}}),
+        r"numpy: version (0|\S+ in .*, 0) in shard-": replace(
+            header, session={**session, "versions": {**session["versions"], "numpy": "0"}}
+        ),
         "peekbench: other source files ": replace(header, session={**session, "core": "0"}),
-        "weights has the SHA-256 222222222222": replace(
+        "weights has the SHA-256 (1{12}|2{12}) in shard-": replace(
             header, session={**session, "methods": {"toy.vote": {"sha256": {"weights": "2" * 64}}}}
         ),
     }
@@ -217,7 +220,7 @@ def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict
         for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "1/2", "--out", str(OUT)]):
             if "SHA-256" not in message or command[0] == "merge":
                 error = refuse(*command)
-                assert message in error
+                assert re.search(message, error)
                 assert path.name in error
         path.unlink()
     assert not Path("runs/small.sqlite").exists()
