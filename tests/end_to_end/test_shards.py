@@ -58,10 +58,16 @@ def count_lines(number: int) -> int:
     return sum(path.read_bytes().count(b"\n") for path in OUT.glob(f"shard-{number}-*"))
 
 
-def wait_for_lines(number: int, lines: int, process: subprocess.Popen[str]) -> None:
+def send_signals(plans: list[tuple[subprocess.Popen[str], int, int, signal.Signals]]) -> None:
+    """Send each process a signal as soon as a shard has a number of lines."""
     deadline = time.monotonic() + TIMEOUT
-    while count_lines(number) < lines and process.poll() is None:
-        assert time.monotonic() < deadline, f"timed out waiting for {lines} lines of shard {number}"
+    while plans:
+        assert time.monotonic() < deadline, f"timed out waiting for the lines of {plans}"
+        for plan in list(plans):
+            process, number, lines, sent = plan
+            if count_lines(number) >= lines:
+                process.send_signal(sent)
+                plans.remove(plan)
         time.sleep(0.005)
 
 
@@ -105,11 +111,8 @@ def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None
     rng = random.Random(18)
     write_spec()
     killed, repeated, interrupted = (start(f"{number}/2") for number in (1, 1, 2))
-    wait_for_lines(1, rng.randrange(3, 7), killed)  # of both jobs of this shard
-    time.sleep(rng.random() / 50)
-    killed.kill()
-    wait_for_lines(2, 3, interrupted)
-    interrupted.send_signal(signal.SIGTERM)
+    num_lines = rng.randrange(3, 7)  # of both jobs of shard 1
+    send_signals([(killed, 1, num_lines, signal.SIGKILL), (interrupted, 2, 3, signal.SIGTERM)])
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 0, merged.stderr
     assert "are missing" in merged.stdout
