@@ -6,7 +6,6 @@ process, which counts the deaths at each trial. A death counts only if its machi
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from peekbench import MissingDataError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
-from peekbench_ray.actor import CONTROL, SET_BY_RAY, Launch, Worker
+from peekbench_ray.actor import CONTROL, Launch, Worker
 from peekbench_ray.messages import (
     Batch,
     BatchReport,
@@ -93,6 +92,8 @@ class Cluster:
         Function that sends a message to the main process.
     path
         Folders in which Python finds modules, or None for those of each machine.
+    environment
+        Environment variables of the main process that Ray would set in another way.
     """
 
     def __init__(
@@ -101,11 +102,13 @@ class Cluster:
         events: SimpleQueue[Any],
         send: Callable[[object], None],
         path: Sequence[str] | None,
+        environment: Mapping[str, str],
     ) -> None:
         self._settings = settings
         self._events = events
         self._send = send
         self._path = path
+        self._environment = environment
         self._nodes: dict[str, Node] = {}
         self._workers: dict[int, _Worker] = {}
         self._num_created = 0
@@ -117,7 +120,6 @@ class Cluster:
         self._unmet_since: dict[Resources, float] = {}
         self._capacity: Capacity | None = None
         self._actor_class: Any = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={CONTROL: 1})(Worker)
-        self._environment = {name: os.environ[name] for name in SET_BY_RAY if name in os.environ}
 
     def run(self) -> None:
         """Handle events until the main process closes its connection.

@@ -19,6 +19,7 @@ from typing import Any
 import ray
 
 from peekbench import PeekbenchError
+from peekbench_ray.actor import SET_BY_RAY
 from peekbench_ray.cluster import Cluster
 from peekbench_ray.messages import Connected, Settings
 from peekbench_workers.errors import make_portable
@@ -40,6 +41,7 @@ def serve(descriptor: int, path: Sequence[str]) -> None:
         Folders in which the main process finds modules.
     """
     os.set_inheritable(descriptor, False)
+    environment = {name: os.environ[name] for name in SET_BY_RAY if name in os.environ}  # before Ray changes it
     connection: Connection[Any, Any] = Connection(descriptor)
     settings: Settings = connection.recv()
     events: SimpleQueue[Any] = SimpleQueue()
@@ -54,7 +56,7 @@ def serve(descriptor: int, path: Sequence[str]) -> None:
     try:
         with _connect(settings):
             send(Connected())
-            cluster = Cluster(settings, events, send, None if settings.address else path)
+            cluster = Cluster(settings, events, send, None if settings.address else path, environment)
             try:
                 cluster.run()
             finally:
