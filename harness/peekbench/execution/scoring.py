@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from peekbench.errors import ContractError
@@ -91,3 +94,40 @@ def _check_probabilities(array: FloatArray) -> None:
             f"predictions in row {row} sum to {float(array[row].sum()):.4g}, not to 1; "
             "return probabilities over the task's classes only"
         )
+
+
+def check_metrics(metrics: object) -> dict[str, float]:
+    """Return the metrics of a fit as numbers, or refuse metrics that are none.
+
+    Parameters
+    ----------
+    metrics
+        Metrics of a `Predictor`: numbers by name. An array or a tensor without dimensions is a number.
+
+    Raises
+    ------
+    ContractError
+        If they are not a mapping from names to numbers.
+    """
+    if not isinstance(metrics, Mapping):
+        raise ContractError(f"metrics are a {type(metrics).__name__}; return a mapping from names to numbers")
+    numbers = {}
+    for name, value in metrics.items():
+        if not isinstance(name, str):
+            raise ContractError(f"the metric {name!r} is named by a {type(name).__name__}; name it by a text")
+        try:
+            if isinstance(value, str | bytes) or _shape(value):
+                raise TypeError
+            numbers[name] = float(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            shape = f" of shape {_shape(value)}" if _shape(value) else ""
+            raise ContractError(
+                f"metric {name!r} is a {type(value).__name__}{shape}, not a number; return one number for each metric, "
+                "such as a mean, and no texts"
+            ) from error
+    return numbers
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array or a tensor; empty for other values."""
+    return tuple(getattr(value, "shape", ()))

@@ -31,7 +31,7 @@ from peekbench.execution.hosts import (
     prepare_host,
     unpack,
 )
-from peekbench.execution.scoring import check_predictions, compute_scores
+from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores
 from peekbench.formatting import shorten
 from peekbench.plugins.protocols import THREADS_VARIABLE, Outcome
 from peekbench.plugins.references import find_reference, resolve
@@ -269,7 +269,7 @@ class SpecWork:
             compute_scores(stored, labels[subsample.test], task),
             end_of_fit - start,
             end - end_of_fit,
-            {_escape_surrogates(str(name)): float(value) for name, value in predictor.metrics.items()},
+            {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()},
             stored,
         )
 
