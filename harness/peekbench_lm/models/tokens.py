@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Inputs
 from peekbench_lm.models.config import read_config
 
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+"""Environment variable that tokenizers read at each call."""
 POSITION_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length")
 """Keys of the number of positions in the configurations of different models."""
 
@@ -54,8 +57,8 @@ def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
     list of list of int
         Token ids of each text. A text without tokens, such as a space, becomes a single end-of-text token.
     """
-    _use_one_thread()
-    encoded = tokenizer(list(texts), truncation=True, max_length=limit, return_attention_mask=False)["input_ids"]
+    with _one_thread():
+        encoded = tokenizer(list(texts), truncation=True, max_length=limit, return_attention_mask=False)["input_ids"]
     if all(encoded):
         return list(encoded)
     filler = next((token for token in (tokenizer.eos_token_id, tokenizer.sep_token_id) if token is not None), 0)
@@ -72,8 +75,8 @@ def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:
     texts
         Texts to tokenize.
     """
-    _use_one_thread()
-    encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    with _one_thread():
+        encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
     return [len(ids) for ids in encoded]
 
 
@@ -101,6 +104,14 @@ def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: 
     return min(requested, int(num_positions) - first_position, int(tokenizer.model_max_length))
 
 
-def _use_one_thread() -> None:
-    """Keep tokenizers from starting threads, which do not survive a fork; each fit restores the environment."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep tokenizers from starting threads, which do not survive a fork, unless the user wants threads."""
+    if PARALLELISM in os.environ:
+        yield
+        return
+    os.environ[PARALLELISM] = "false"
+    try:
+        yield
+    finally:
+        del os.environ[PARALLELISM]
