@@ -13,7 +13,7 @@ import grimp
 import pytest
 
 from peekbench.plugins import registry
-from peekbench.testing.methods import HEAVY_LIBRARIES, check_module_light
+from peekbench.testing.declaration_checks import HEAVY_LIBRARIES, check_module_light
 
 HEAVY = set(HEAVY_LIBRARIES)
 QUICKSTART, QUICKSTART_LM = (

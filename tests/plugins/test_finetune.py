@@ -63,13 +63,11 @@ SUBJECTS = Dataset(
     ("use", "name", "reduced"),
     [
         ("finetune.tapt", "bert", False),
-        ("finetune.tapt", "gpt2", True),
-        ("finetune.overtrain", "bert", True),
-        ("finetune.overtrain", "gpt2", False),
+        ("finetune.overtrain", "gpt2", True),
     ],
 )
 def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tmp_path: Path) -> None:
-    """Check about 30 fits of each method and model; each method also with weights of lower precision and rank."""
+    """Check one method with each kind of model, and one of them with weights of lower precision and rank."""
     options = {
         "model": str(save_model(name, tmp_path / name)),
         "context_length": 32,

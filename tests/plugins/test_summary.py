@@ -15,8 +15,7 @@ from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
 from peekbench.results import decide, tidy
-from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer, check_module_light
+from peekbench.testing import check_analyzer
 from peekbench_summary.estimates import estimate_one_task, estimate_other_tasks, estimate_these_tasks
 from peekbench_summary.sample_size import settle
 
@@ -176,7 +175,7 @@ def test_scores_other_than_accuracies_are_not_in_points() -> None:
     assert "change" in units
 
 
-def test_contract(simulate: Simulate) -> None:
-    spec = make_component(AnalysisSpec, "summary")
-    check_analyzer(spec.entry, spec.options, simulate(0.01))
-    check_module_light("peekbench_summary")
+@pytest.mark.slow
+@pytest.mark.parametrize("use", ["summary", "summary.texts", "summary.changes"])
+def test_contract(use: str) -> None:
+    assert [outcome for outcome in check_analyzer(use) if not outcome.passed] == []

@@ -1,7 +1,7 @@
-"""Contract checks for methods, data sources, analyses and audits, for a plugin's own tests and `peekbench check`.
+"""Contract checks of entries, for a plugin's own tests and `peekbench check`.
 
-Each check raises a `ContractError` that names the problem and the remedy. `check_method` does all checks of a method
-and returns which of them passed.
+`check_method`, `check_data_source`, `check_analyzer`, `check_audit` and `check_executor` do all checks of an entry, and
+return which of them passed. `parametrize_with_checks` makes each check a test of pytest.
 
 Examples
 --------
@@ -10,26 +10,6 @@ Examples
 []
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from peekbench.testing.analyses import check_analyzer, check_audit
-from peekbench.testing.case import Case, make_case, sample_numbers, sample_texts
-from peekbench.testing.data_sources import check_data_source
-from peekbench.testing.executors import EXECUTOR_CHECKS, check_executor
-from peekbench.testing.methods import METHOD_CHECKS, CheckOutcome, check_method, check_module_light
-
-__all__ = [
-    "EXECUTOR_CHECKS",
-    "METHOD_CHECKS",
-    "Case",
-    "CheckOutcome",
-    "check_analyzer",
-    "check_audit",
-    "check_data_source",
-    "check_executor",
-    "check_method",
-    "check_module_light",
-    "make_case",
-    "sample_numbers",
-    "sample_texts",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
-from peekbench.errors import ContractError, DataError
-from peekbench.execution.arms import take
+from peekbench.errors import ContractError, DataError, PluginError
+from peekbench.execution.arms import read_only, take
 from peekbench.execution.scoring import check_predictions
 from peekbench.formatting import pluralize
+from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.protocols import Options
-from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, Labeled, SourceRef, Task
+from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.design import Design
+from peekbench.testing.attempt import Attempt
+from peekbench.testing.samples import sample_numbers, sample_texts
 
-SOURCE = "peekbench.testing.sample"
+SAMPLE = "peekbench.testing.sample"
+"""Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that a case draws from."""
+
+    dataset: Dataset
+    """All rows."""
+    labeled: IntArray
+    """Numbers of the rows that are in a train set of the case."""
+    unseen: IntArray
+    """Numbers of the rows that are not in the train set, those of the test set first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +70,52 @@ class Case:
     """Labeled train set."""
     unlabeled: Inputs
     """Unlabeled inputs."""
-    other: Inputs
-    """Unlabeled inputs of another draw."""
     test: Inputs
     """Test inputs."""
+    other: Inputs
+    """Unlabeled inputs of another draw."""
+    other_train: Labeled
+    """Labeled train set of another draw."""
+    rows: Rows
+    """All rows, and those that were drawn."""
     folders: Folders
     """Folders for the method."""
+    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Results that several checks use."""
 
-    def fit(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> Predictor:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the case for another process, without what that process can find by its name."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "shared"}
+        with suppress(PluginError):
+            if registry.find(self.use, MethodEntry) is self.entry:
+                values["entry"] = None
+        if self.task.source.use != SAMPLE:
+            values["rows"] = replace(self.rows, dataset=None)  # type: ignore[arg-type]
+        return _restore, (values,)
+
+    def share(self, name: str, compute: Callable[[], T]) -> T:
+        """Return a result that several checks use. It is computed once; an exception is raised at each call.
+
+        Parameters
+        ----------
+        name
+            Name of the result.
+        compute
+            Function that computes it.
+        """
+        if name not in self.shared:
+            self.shared[name] = Attempt(compute)
+        value: T = self.shared[name].result()
+        return value
+
+    def fit(
+        self,
+        unlabeled: Inputs | None,
+        *,
+        seed: int = 1,
+        options: Options | None = None,
+        train: Labeled | None = None,
+    ) -> Predictor:
         """Fit the method.
 
         Parameters
@@ -69,6 +126,8 @@ class Case:
             Seed of the fit.
         options
             Options; by default those of the case.
+        train
+            Labeled train set; by default that of the case.
 
         Raises
         ------
@@ -77,13 +136,20 @@ class Case:
         """
         context = Context(seed, 1, self.folders)
         predictor = self.entry.method(
-            unlabeled, self.train, self.task, options=options or self.options, context=context
+            unlabeled, train or self.train, self.task, options=options or self.options, context=context
         )
         if not isinstance(predictor, Predictor):
             raise ContractError(f"it returned a {type(predictor).__name__}; return peekbench.Predictor(predict)")
         return predictor
 
-    def predict(self, unlabeled: Inputs | None, *, seed: int = 1, options: Options | None = None) -> FloatArray:
+    def predict(
+        self,
+        unlabeled: Inputs | None,
+        *,
+        seed: int = 1,
+        options: Options | None = None,
+        train: Labeled | None = None,
+    ) -> FloatArray:
         """Fit the method and predict the test inputs.
 
         Parameters
@@ -94,6 +160,8 @@ class Case:
             Seed of the fit.
         options
             Options; by default those of the case.
+        train
+            Labeled train set; by default that of the case.
 
         Returns
         -------
@@ -105,72 +173,54 @@ class Case:
         ContractError
             If the predictions have a wrong type, shape or value.
         """
-        predictions = self.fit(unlabeled, seed=seed, options=options).predict(self.test)
-        check_predictions(predictions, len(self.test), self.task)
+        predictor = self.fit(unlabeled, seed=seed, options=options, train=train)
+        return self.apply(predictor, self.test)
+
+    def apply(self, predictor: Predictor, inputs: Inputs) -> FloatArray:
+        """Predict inputs with a fitted method.
+
+        Parameters
+        ----------
+        predictor
+            Result of `fit`.
+        inputs
+            Inputs to predict.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 predictions, (n_inputs, n_classes) or (n_inputs,).
+
+        Raises
+        ------
+        ContractError
+            If the predictions have a wrong type, shape or value.
+        """
+        predictions = predictor.predict(inputs)
+        check_predictions(predictions, len(inputs), self.task)
         return np.array(predictions, dtype=np.float64)
 
 
-def sample_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """Make synthetic texts of three classes that some of their words distinguish.
-
-    Parameters
-    ----------
-    num_rows
-        Number of texts.
-    seed
-        Seed of the words.
-
-    Returns
-    -------
-    Dataset
-        Texts with labels 0, 1 and 2, which alternate.
-
-    Examples
-    --------
-    >>> data = sample_texts(30)
-    >>> data.class_names, len(data.inputs)
-    (('first', 'second', 'third'), 30)
-    """
-    rng = random.Random(seed)  # noqa: S311 - no secret
-    labels = [row % 3 for row in range(num_rows)]
-    texts = [
-        " ".join(
-            f"common{rng.randrange(80)}" if rng.random() < 0.6 else f"{'abc'[label]}word{rng.randrange(25)}"
-            for _ in range(rng.randrange(6, 16))
-        )
-        + f" number{row}"
-        for row, label in enumerate(labels)
-    ]
-    instruction = "The text is made of synthetic words. Answer with its class."
-    return Dataset(texts, labels, ("first", "second", "third"), instruction=instruction)
+def _restore(values: dict[str, Any]) -> Case:
+    """Make a case from what `Case.__reduce__` pickled."""
+    if values["entry"] is None:
+        values["entry"] = registry.find(values["use"], MethodEntry)
+    source = values["task"].source
+    if source.use == SAMPLE:
+        data.remember(source, values["rows"].dataset)
+    else:
+        values["rows"] = replace(values["rows"], dataset=data.load_dataset(source))
+    return Case(**values)
 
 
-def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """Make a synthetic linear regression task with four features.
-
-    Parameters
-    ----------
-    num_rows
-        Number of rows.
-    seed
-        Seed of the features and of the noise.
-
-    Returns
-    -------
-    Dataset
-        Inputs of shape (num_rows, 4) and targets of shape (num_rows,).
-
-    Examples
-    --------
-    >>> sample_numbers(30).inputs.shape
-    (30, 4)
-    """
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(num_rows, 4))
-    return Dataset(features, features @ np.arange(1.0, 5.0) + rng.normal(size=num_rows), kind="regression")
-
-
-def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, dataset: Dataset | None = None) -> Case:
+def make_case(
+    use: str,
+    entry: MethodEntry,
+    options: Options,
+    folder: Path,
+    dataset: Dataset | None = None,
+    source: SourceRef | None = None,
+) -> Case:
     """Draw a train set, a test set and two sets of unlabeled inputs, as in a run.
 
     Parameters
@@ -185,6 +235,8 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
         Folder for the method's files.
     dataset
         Rows to draw from; by default synthetic ones.
+    source
+        Data source of the rows; by default the rows come from none.
 
     Returns
     -------
@@ -218,19 +270,22 @@ def make_case(use: str, entry: MethodEntry, options: Options, folder: Path, data
     design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
     sampler = Sampler(dataset, design, seed=0, task="sample")
     first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
-    source = SourceRef(SOURCE, {"rows": data.fingerprint(dataset)}, folder)
-    data.remember(source, dataset)
-    train_labels = sampler.labels[first.train]
-    train_labels.flags.writeable = False
+    if source is None:
+        source = SourceRef(SAMPLE, {"rows": data.fingerprint(dataset)}, folder)
+        data.remember(source, dataset)
+    draw_inputs = partial(take, dataset.inputs)
+    rest = np.setdiff1d(np.arange(len(dataset.labels)), np.concatenate([first.train, first.test]))
     return Case(
         use=use,
         entry=entry,
         options=options,
         task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
-        train=Labeled(take(dataset.inputs, first.train), train_labels),
-        unlabeled=take(dataset.inputs, first.extra),
-        other=take(dataset.inputs, second.extra),
-        test=take(dataset.inputs, first.test),
+        train=Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
+        unlabeled=draw_inputs(first.extra),
+        test=draw_inputs(first.test),
+        other=draw_inputs(second.extra),
+        other_train=Labeled(draw_inputs(second.train), read_only(sampler.labels[second.train])),
+        rows=Rows(dataset, np.union1d(first.train, second.train), np.concatenate([first.test, rest])),
         folders=Folders(spec=folder, cache=folder),
     )
 

@@ -23,7 +23,7 @@ from peekbench.records.hosts import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
 from peekbench.spec.experiment import DEFAULT_EXECUTOR
-from peekbench.testing.methods import CheckOutcome
+from peekbench.testing.outcomes import CheckOutcome
 from peekbench.testing.sample_work import BROKEN, Origin, SampleWork, make_items
 
 TIME_LIMIT = 1.0  # seconds of a trial of the checks

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import ast
+import logging
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import pytest
 from faulty_methods import (
     MEMORY,
     Knob,
+    adapts_to_large_batches,
     adapts_to_the_batch,
+    caches_by_seed,
+    caches_train_on_disk,
     centroids,
+    changes_state,
+    changes_state_once,
     features,
+    hashes_words,
     knob_always,
+    leaves_a_process,
+    leaves_a_thread,
     looks_at_the_neighbor,
+    looks_up_labels,
     needs_unlabeled,
+    returns_a_text_metric,
+    returns_an_array_metric,
+    returns_an_infinite_metric,
     returns_nan,
     returns_scores,
     returns_too_few_columns,
@@ -33,89 +45,153 @@ from faulty_methods import (
     unseeded,
     uses_global_numpy,
     uses_global_random,
+    uses_the_hour,
+    uses_the_process_id,
     valid_method,
 )
 from pydantic import Field
 
 from peekbench import (
-    Analysis,
-    AnalyzerEntry,
-    Column,
     Dataset,
-    DataSourceEntry,
-    Folders,
     MethodEntry,
     Options,
     PeekbenchError,
     Predictor,
-    Table,
 )
+from peekbench.cache import atomic_write
 from peekbench.errors import ContractError
 from peekbench.plugins import registry
 from peekbench.testing import (
     METHOD_CHECKS,
-    check_analyzer,
-    check_data_source,
     check_method,
     check_module_light,
     make_case,
     sample_numbers,
     sample_texts,
 )
+from peekbench.testing.cache_view import view_cache
+from peekbench.testing.outcomes import run_checks
+from peekbench.testing.process_state import find_changes, take_state
 
 
 def make(method: Callable[..., Predictor], **entry: Any) -> MethodEntry:
     return MethodEntry(name="tried", options=Knob, method=method, summary="a method to check", **entry)
 
 
-def failed(entry: MethodEntry, folder: Path) -> dict[str, str]:
-    """Return the messages of failed checks by name; another test covers the check of imports."""
+BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
+SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"
+EARLIER, METRICS = "predictors are independent of later fits", "metrics are finite numbers"
+BATCH, LARGE = "predictions are independent of other inputs", "predictions are independent of large batches"
+ORDER = "predictions are independent of the order"
+GLOBAL, UNTOUCHED = "global random state is unused and unchanged", "inputs and labels are unchanged"
+OPTIONS, SHARED = "unlabeled_options have no effect on the base arm", "methods with the same base agree"
+PROCESS, CACHE = "predictions are independent of the process", "caches are independent of the seed"
+LABELS, STATE = "labels outside the train set are unused", "the state of the process is unchanged"
+IMPORT = "importing the plugin is fast"
+ELSEWHERE = (PROCESS, CACHE, LABELS, STATE)  # they start processes
+HERE = tuple(name for name in METHOD_CHECKS if name not in (*ELSEWHERE, IMPORT))
+
+
+def failed(entry: MethodEntry, folder: Path, names: Sequence[str] = HERE) -> dict[str, str]:
+    """Do some checks, and return the messages of those that failed by name."""
     case = make_case("toy.vote", entry, Knob(), folder)
-    messages = {}
-    for name, check in METHOD_CHECKS.items():
-        try:
-            check(case)
-        except ContractError as error:
-            messages[name] = str(error)
-    return messages
+    outcomes = run_checks({name: METHOD_CHECKS[name] for name in names}, case)
+    return {outcome.name: outcome.message for outcome in outcomes if not outcome.passed}
+
+
+def test_every_check_is_tested() -> None:
+    assert set(METHOD_CHECKS) == {*HERE, *ELSEWHERE, IMPORT}
+    assert set(HERE) == {
+        BASE, EXTRA, METRICS, SEED, REFIT, EARLIER, BATCH, LARGE, ORDER, GLOBAL, UNTOUCHED, OPTIONS, SHARED
+    }  # fmt: skip
 
 
 def test_correct_method_passes(tmp_path: Path) -> None:
-    assert failed(make(valid_method, unlabeled_options=frozenset({"knob"})), tmp_path) == {}
-
-
-BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
-SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"
-EARLIER = "predictors are independent of later fits"
-BATCH, ORDER = "predictions are independent of other inputs", "predictions are independent of the order"
-GLOBAL, UNTOUCHED = "global random state is unused and unchanged", "inputs and labels are unchanged"
-# Checks of predictions, which fail if there are no valid ones.
-PREDICTING = {BASE, EXTRA, SEED, REFIT, GLOBAL, UNTOUCHED} | {
-    "unlabeled_options have no effect on the base arm", "methods with the same base agree"
-}  # fmt: skip
+    assert failed(make(valid_method, unlabeled_options=frozenset({"knob"})), tmp_path, (*HERE, *ELSEWHERE)) == {}
 
 
 @pytest.mark.parametrize(
     ("method", "checks"),
     [
-        (needs_unlabeled, (PREDICTING - {EXTRA}) | {EARLIER, BATCH, ORDER}),
+        (needs_unlabeled, set(HERE) - {EXTRA}),
         (unseeded, {SEED, REFIT}),
         (starts_where_it_left_off, {SEED, REFIT}),
         (shares_a_model, {EARLIER}),
-        (adapts_to_the_batch, {BATCH}),
+        (adapts_to_the_batch, {BATCH, LARGE}),
+        (adapts_to_large_batches, {LARGE}),
         (looks_at_the_neighbor, {BATCH, ORDER}),
         (uses_global_numpy, {SEED, REFIT, GLOBAL}),
         (uses_global_random, {GLOBAL}),
         (seeds_global_numpy, {GLOBAL}),
         (sorts_its_inputs, {UNTOUCHED}),
-        (returns_nan, PREDICTING),
-        (returns_too_few_columns, PREDICTING),
-        (returns_scores, PREDICTING),
+        (returns_nan, set(HERE)),
+        (returns_too_few_columns, set(HERE)),
+        (returns_scores, set(HERE)),
+        (returns_an_array_metric, {METRICS}),
+        (returns_a_text_metric, {METRICS}),
+        (returns_an_infinite_metric, {METRICS}),
     ],
 )
 def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str], tmp_path: Path) -> None:
     MEMORY.clear()
     assert set(failed(make(method), tmp_path)) == checks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "check", "words"),
+    [
+        (hashes_words, PROCESS, "depend on hashes of texts"),
+        (uses_the_process_id, PROCESS, "differ in every process"),
+        (uses_the_hour, PROCESS, "depend on the time"),
+        (caches_by_seed, CACHE, "had the seed as its key"),
+        (caches_train_on_disk, CACHE, "had the seed as its key"),
+        (looks_up_labels, LABELS, "labels outside the train set"),
+        (changes_state, STATE, "numpy.printoptions(precision) (was 8, is 2)"),
+        (changes_state_once, STATE, "socket.getdefaulttimeout() (was None, is 10.0)"),
+        (leaves_a_thread, STATE, "5 times thread 'prefetcher'"),
+        (leaves_a_process, STATE, "5 times process "),
+        (sorts_its_inputs, "", ""),
+        (unseeded, "", ""),
+    ],
+)
+def test_each_error_that_another_process_reveals(method: Any, check: str, words: str, tmp_path: Path) -> None:
+    """The other errors fail other checks, and no one of these."""
+    messages = failed(make(method), tmp_path, ELSEWHERE)
+    assert list(messages) == ([check] if check else [])
+    assert words in messages.get(check, "")
+
+
+def test_all_changes_of_the_state_are_named_and_undone(tmp_path: Path) -> None:
+    before = take_state()
+    message = failed(make(changes_state), tmp_path, [STATE])[STATE]
+    for name in (
+        "the working folder", "warnings.filters", "numpy.errstate(over)", "os.environ['TOKENIZERS_PARALLELISM']",
+        "signal handler SIGUSR1", "sys.getrecursionlimit()", "the decimal context", "the root logger",
+    ):  # fmt: skip
+        assert name in message
+    assert set(find_changes(before, take_state())) <= {"sys.getrecursionlimit()", "the root logger or logging.disable"}
+    sys.setrecursionlimit(1000)
+    logging.getLogger().setLevel(logging.WARNING)
+
+
+def test_fits_see_the_cache_and_do_not_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "weights").write_text("prefetched")
+    with view_cache() as view:
+        assert (view / "models" / "weights").read_text() == "prefetched"
+        (view / "models" / "of a fit").touch()
+        (view / "of a fit").touch()
+        with atomic_write(view / "models" / "weights") as temporary:
+            temporary.write_text("replaced")
+    assert not view.exists()
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["models", "weights"]
+    assert (tmp_path / "models" / "weights").read_text() == "prefetched"
+
+
+def test_positive_controls_may_know_labels(tmp_path: Path) -> None:
+    assert failed(make(looks_up_labels, control="positive"), tmp_path, [LABELS, PROCESS]) == {}
 
 
 @pytest.mark.parametrize(
@@ -127,6 +203,7 @@ def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str]
         (looks_at_the_neighbor, ORDER),
         (uses_global_numpy, GLOBAL),
         (sorts_its_inputs, UNTOUCHED),
+        (returns_an_array_metric, METRICS),
     ],
 )
 def test_error_in_one_arm_names_the_arm(wrong: Any, check: str, tmp_path: Path) -> None:
@@ -137,7 +214,7 @@ def test_error_in_one_arm_names_the_arm(wrong: Any, check: str, tmp_path: Path) 
         return (valid_method if unlabeled is None else wrong)(unlabeled, train, task, options=options, context=context)
 
     for method, arm in ((in_base, "without"), (in_extra, "with")):
-        assert failed(make(method), tmp_path)[check].startswith(f"{arm} unlabeled inputs: ")
+        assert failed(make(method), tmp_path, [check])[check].startswith(f"{arm} unlabeled inputs: ")
 
 
 def test_checks_restore_the_global_generators(tmp_path: Path) -> None:
@@ -176,23 +253,16 @@ def test_torch_generator_is_checked_if_torch_is_imported(tmp_path: Path, monkeyp
 
     before = torch.get_rng_state().tobytes()
     assert failed(make(valid_method), tmp_path) == {}
-    assert "changes the state of torch; use" in failed(make(draws), tmp_path)[GLOBAL]
+    assert "changes the state of torch; use" in failed(make(draws), tmp_path, [GLOBAL])[GLOBAL]
     torch.manual_seed(0)
-    METHOD_CHECKS[GLOBAL](make_case("toy.vote", make(valid_method), Knob(), tmp_path))
     assert torch.get_rng_state().tobytes() == before
 
 
 def test_wrong_unlabeled_options_are_found(tmp_path: Path) -> None:
     wrong = make(knob_always, unlabeled_options=frozenset({"knob"}))
-    assert (
-        "option 'knob' changes the base arm"
-        in failed(wrong, tmp_path)["unlabeled_options have no effect on the base arm"]
-    )
+    assert "option 'knob' changes the base arm" in failed(wrong, tmp_path, [OPTIONS])[OPTIONS]
     unknown = make(valid_method, unlabeled_options=frozenset({"nkob"}))
-    assert (
-        "'nkob', which is not an option"
-        in failed(unknown, tmp_path)["unlabeled_options have no effect on the base arm"]
-    )
+    assert "'nkob', which is not an option" in failed(unknown, tmp_path, [OPTIONS])[OPTIONS]
 
 
 class Settings(Options):
@@ -213,9 +283,7 @@ def test_options_of_each_type_are_varied(name: str, tmp_path: Path) -> None:
         name="tried", options=Settings, method=depends, summary="", unlabeled_options=frozenset({name, "label"})
     )
     with pytest.raises(ContractError, match=f"option '{name}' changes the base arm"):
-        METHOD_CHECKS["unlabeled_options have no effect on the base arm"](
-            make_case("toy.vote", entry, Settings(), tmp_path)
-        )
+        METHOD_CHECKS[OPTIONS](make_case("toy.vote", entry, Settings(), tmp_path))
 
 
 def check_pair(method: MethodEntry, other: MethodEntry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +291,7 @@ def check_pair(method: MethodEntry, other: MethodEntry, folder: Path, monkeypatc
     plugin = registry.Plugin("pair", "pair", {"method": {method.name: method, other.name: other}})
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     case = make_case(f"pair.{method.name}", method, method.options.model_validate({"knob": 3.0}), folder)
-    METHOD_CHECKS["methods with the same base agree"](case)
+    METHOD_CHECKS[SHARED](case)
 
 
 @pytest.mark.parametrize("base", ["common", ""])
@@ -297,7 +365,7 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
-        METHOD_CHECKS["importing the plugin is fast"](make_case("heavy.tried", make(valid_method), Knob(), tmp_path))
+        METHOD_CHECKS[IMPORT](make_case("heavy.tried", make(valid_method), Knob(), tmp_path))
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
         check_module_light("heavy_plugin")
     with pytest.raises(ContractError, match="cannot be imported on its own: .*no_such_module"):
@@ -307,38 +375,3 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_check_of_an_import_runs_no_module_of_the_working_folder() -> None:
     Path("json.py").write_text("raise RuntimeError('this file must not be imported')")
     check_module_light("json")
-
-
-def test_data_sources_must_be_deterministic(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-
-    def restless(*, options: Any, folders: Any) -> Dataset:
-        return Dataset([f"text {rng.integers(1000)}" for _ in range(10)], [0, 1] * 5, ("a", "b"))
-
-    def no_class(*, options: Any, folders: Any) -> Dataset:
-        return Dataset(["x", "y"], [0, 2], ("a", "b"))
-
-    folders = Folders(tmp_path, tmp_path)
-    for load, message in ((restless, "other rows"), (no_class, "label 2 is outside")):
-        entry = DataSourceEntry(name="tried", options=Options, load=load, summary="")
-        with pytest.raises(PeekbenchError, match=message):
-            check_data_source(entry, Options(), folders)
-
-
-def test_analyzers_must_be_pure(simulate: Callable[..., pd.DataFrame]) -> None:
-    rng = np.random.default_rng(0)
-
-    def restless(results: Any, *, options: Any) -> Analysis:
-        return Analysis("restless", (Table("t", (Column("x"),), ((float(rng.normal()),),)),))
-
-    def meddling(results: Any, *, options: Any) -> Analysis:
-        results["score"] = 0.0
-        return Analysis("meddling")
-
-    def odd(results: Any, *, options: Any) -> Any:
-        return None
-
-    for analyze, message in ((restless, "second call"), (meddling, "changes the results"), (odd, "NoneType")):
-        entry = AnalyzerEntry(name="tried", options=Options, analyze=analyze, summary="")
-        with pytest.raises(ContractError, match=message):
-            check_analyzer(entry, Options(), simulate(0.0, tasks=2, subsamples=3))

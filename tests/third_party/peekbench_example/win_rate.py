@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from peekbench import Analysis, AnalyzerEntry, Column, Options, Table, Verdict, hookimpl
-from peekbench.results import configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +23,8 @@ def win_rate(results: pd.DataFrame, *, options: WinRate) -> Analysis:
     The interval of the win rate is that of Clopper and Pearson (1934), which assumes independent trials.
     """
     from scipy.stats import binomtest
+
+    from peekbench.results import configurations  # which imports pandas
 
     effects = configurations(results)
     rows, verdicts = [], []
