@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from peekbench.cli.app import app, load_any
-from peekbench.cli.output import FAILED, echo, make_console
+from peekbench.cli.output import echo, make_console
 from peekbench.errors import PeekbenchError
 
 
@@ -67,27 +67,6 @@ def show(
         refuse_run(use)
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
         echo(("\n" if number else "") + paragraph)
-
-
-@app.command()
-def check(
-    use: Annotated[str, typer.Argument(metavar="PLUGIN.METHOD", help="Name as in a spec's `use`.")],
-    options: Annotated[str, typer.Option(help="Options of the method, as YAML: '{num_components: 5}'.")] = "{}",
-) -> None:
-    """Check a method against its contract: seeds, invariances, base arm, fast import.
-
-    Example: peekbench check classic.lsa --options '{num_components: 5}'
-    """
-    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing import check_method  # noqa: PLC0415 - for a fast --help
-
-    outcomes = check_method(use, parse_options(options))
-    for outcome in outcomes:
-        echo(f"{'passed' if outcome.passed else 'FAILED'}  {outcome.name}")
-        if not outcome.passed:
-            echo(f"        {outcome.message}")
-    if not all(outcome.passed for outcome in outcomes):
-        raise typer.Exit(FAILED)
 
 
 @app.command()

@@ -228,7 +228,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         ),
         (["analyze", "none.csv"], "no such file or folder"),
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
-        (["check", "toy.voet"], "no method 'toy.voet'"),
+        (["check", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
         (["list", "metods"], "cannot list 'metods'"),
         (["schema", "-o", "/proc/x/y.json"], "cannot write /proc/x/y.json"),
@@ -301,9 +301,6 @@ def test_list_show_check_schema_version() -> None:
     assert all(name in listed for name in ("tasks:", "docstrings.numpy", "controls.leak", "permutation", "local"))
     assert "peekbench-toy 1.0" in peek("list", "plugins").stdout
     assert "num_components: int (>= 1), default 10" in peek("show", "classic.lsa").stdout
-    assert peek("check", "toy.vote").stdout.count("passed") == 12
-    failed = peek("check", "toy.faulty", "--options", "{error: nan}", status=3)
-    assert "FAILED  same seed, same predictions" in failed.stdout
     peek("schema", "-o", "schema.json")
     assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"
     assert peek("version").stdout.strip() == "0.1.0"

@@ -1,0 +1,87 @@
+"""The command that checks entries of plugins against their contracts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from peekbench.cli.app import app
+from peekbench.cli.output import FAILED, echo
+from peekbench.errors import SpecError
+from peekbench.formatting import pluralize
+
+if TYPE_CHECKING:
+    from peekbench.records.data import SourceRef
+    from peekbench.testing import CheckOutcome
+
+
+@app.command()
+def check(
+    use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="Name as in a spec's `use`.")],
+    options: Annotated[str, typer.Option(help="Options of the entry, as YAML: '{num_components: 5}'.")] = "{}",
+    task: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            metavar="PLUGIN.TASK", help="Data source to check a method or an audit on. Default: synthetic rows."
+        ),
+    ] = None,
+    task_options: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
+    ] = None,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
+) -> None:
+    """Check a method, a data source, an analysis, an audit or an executor against its contract.
+
+    Example: peekbench check classic.lsa --options '{num_components: 5}'
+    """
+    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
+
+    kinds = find_kinds(use)
+    values, source = parse_options(options), _find_source(task, task_options)
+    num_failed = 0
+    for kind in kinds:
+        if len(kinds) > 1:
+            echo(f"{kind} {use}:")
+        outcomes = []
+        for outcome in iterate_checks(kind, use, values, source):
+            note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
+            echo(f"{'passed' if outcome.passed else 'FAILED'}  {outcome.name}{note}")
+            outcomes.append(outcome)
+        num_failed += _print_failures(outcomes, with_traceback=traceback)
+    if num_failed:
+        raise typer.Exit(FAILED)
+
+
+def _find_source(task: str | None, options: str | None) -> SourceRef | None:
+    from peekbench.records.data import SourceRef  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import TaskSpec, make_component  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
+
+    if task is None:
+        if options is not None:
+            raise SpecError("--task-options are options of a task; name the task with --task")
+        return None
+    spec = make_component(TaskSpec, task, parse_options(options or "{}"))
+    return SourceRef(spec.use, spec.raw_options(), Path.cwd())
+
+
+def _print_failures(outcomes: list[CheckOutcome], *, with_traceback: bool) -> int:
+    """Print each problem once, with the checks that found it, and return the number of failed checks."""
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    by_problem = defaultdict(list)
+    for outcome in failed:
+        by_problem[outcome.problem or outcome.message].append(outcome)
+    for problem, found_by in by_problem.items():
+        if len(found_by) == 1:
+            heading = f"{found_by[0].name}:"
+        else:
+            heading = f"{pluralize(len(found_by), 'check')} of {len(outcomes)} failed in the same way:"
+        echo(f"\n{heading}\n    {problem}")
+        if with_traceback:
+            echo("\n" + found_by[0].traceback.rstrip())
+    return len(failed)

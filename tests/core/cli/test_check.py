@@ -1,0 +1,62 @@
+"""The command `peekbench check`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import run_command
+
+from peekbench.testing import AUDIT_CHECKS, METHOD_CHECKS
+
+
+def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends with a status."""
+    done = run_command(*arguments)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_methods_are_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(cache))
+    printed = peek("check", "toy.short").stdout.splitlines()
+    assert printed == [f"passed  {name}" for name in METHOD_CHECKS]
+    assert (cache / "toy-model").exists(), "prefetch wrote it"
+
+
+@pytest.mark.slow
+def test_one_error_is_printed_once() -> None:
+    printed = peek("check", "toy.faulty", "--options", "{error: raise}", status=3).stdout
+    num_failed = len(METHOD_CHECKS) - 1
+    assert printed.count("FAILED  ") == num_failed
+    assert printed.count("this method is broken") == 1
+    assert f"{num_failed} checks of {len(METHOD_CHECKS)} failed in the same way:" in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.slow
+def test_methods_are_checked_on_tasks() -> None:
+    Path("rows.csv").write_text(
+        "text,label\n" + "".join(f"row {row} {row % 2},{'ab'[row % 2]}\n" for row in range(150))
+    )
+    done = peek("check", "toy.faulty", "--options", "{error: nan}", "--task", "files", "--task-options",
+                "{path: rows.csv}", "--traceback", status=3)  # fmt: skip
+    assert done.stdout.count("NaN or infinity in 45 of 45 rows") == 2, "the message and its traceback"
+    assert "Traceback" in done.stdout
+
+
+@pytest.mark.slow
+def test_audits_are_checked() -> None:
+    assert peek("check", "toy.sizes", "--task", "toy.words").stdout.count("passed") == len(AUDIT_CHECKS)
+
+
+def test_wrong_arguments_are_errors() -> None:
+    wrong = peek("check", "toy.vote", "--task-options", "{seed: 1}", status=2)
+    assert "name the task with --task" in wrong.stderr
+    wrong = peek("check", "toy.words", "--task", "toy.words", status=2)
+    assert "kind data source, which is not checked on a task" in wrong.stderr
+    wrong = peek("check", "toy.vote", "--task", "toy.numbers", status=2)
+    assert "toy.vote supports classification, but the task is regression" in wrong.stderr
