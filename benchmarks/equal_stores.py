@@ -9,6 +9,7 @@ experiments are the quickstart, and two methods that train a tiny language model
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sqlite3
 import sys
@@ -111,6 +112,9 @@ ORDER BY draws.task, num_train, num_test, subsample, trials.method, arms.arm
 LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "checksum")
 """Columns that depend on the order of work, or on its time."""
 
+MEASURED = ("_seconds", "_per_second", "_memory_mb")
+"""Ends of the names of recorded numbers that depend on the machine."""
+
 
 def read(store: Path) -> list[dict[str, Any]]:
     """Return everything that a store keeps about each arm of each trial, except times."""
@@ -118,6 +122,9 @@ def read(store: Path) -> list[dict[str, Any]]:
         cursor = connection.execute(QUERY)
         names = [description[0] for description in cursor.description]
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for row in rows:
+        recorded = json.loads(row["metrics"])
+        row["metrics"] = {name: value for name, value in recorded.items() if not name.endswith(MEASURED)}
     return [{name: value for name, value in row.items() if name not in LEFT_OUT} for row in rows]
 
 
