@@ -78,10 +78,9 @@ def _print_failures(outcomes: list[CheckOutcome], *, with_traceback: bool) -> in
         by_problem[outcome.problem or outcome.message].append(outcome)
     for problem, found_by in by_problem.items():
         if len(found_by) == 1:
-            heading = f"{found_by[0].name}:"
+            echo(f"\n{found_by[0].name}:\n    {found_by[0].message}")
         else:
-            heading = f"{pluralize(len(found_by), 'check')} of {len(outcomes)} failed in the same way:"
-        echo(f"\n{heading}\n    {problem}")
+            echo(f"\n{pluralize(len(found_by), 'check')} of {len(outcomes)} failed in the same way:\n    {problem}")
         if with_traceback:
             echo("\n" + found_by[0].traceback.rstrip())
     return len(failed)

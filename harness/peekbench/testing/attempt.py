@@ -16,14 +16,15 @@ class Attempt:
     """
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._error: Exception | None = None
+        self.error: Exception | None = None
+        """What the function raised, if it did."""
         try:
             self._value = compute()
         except Exception as error:
-            self._error, self._place = error, error.__traceback__
+            self.error, self._place = error, error.__traceback__
 
     def result(self) -> Any:
         """Return the value, or raise the exception."""
-        if self._error is not None:
-            raise self._error.with_traceback(self._place)
+        if self.error is not None:
+            raise self.error.with_traceback(self._place)
         return self._value

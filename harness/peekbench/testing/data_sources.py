@@ -10,12 +10,13 @@ from typing import Any
 
 from peekbench.cache import cache_folder
 from peekbench.data.loading import check_dataset, fingerprint, hash_rows
-from peekbench.errors import ContractError
+from peekbench.errors import ContractError, PeekbenchError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, Folders
 from peekbench.spec.components import TaskSpec, make_component
+from peekbench.testing.attempt import Attempt
 from peekbench.testing.declaration_checks import check_light_import
 from peekbench.testing.outcomes import CheckOutcome, preserved_state, run_checks
 from peekbench.testing.repeated_call import (
@@ -36,8 +37,8 @@ class LoadedSource:
     """Name of the data source in specs."""
     entry: DataSourceEntry
     """Entry of the data source."""
-    dataset: Any
-    """What it returned."""
+    loaded: Attempt
+    """What it returned, or the exception that it raised."""
     folders: Folders
     """Folders of the call."""
     calls: RepeatedCall
@@ -108,6 +109,11 @@ def load_source(use: str, entry: DataSourceEntry, options: Options, folders: Fol
         Options of the call.
     folders
         Folders of the call.
+
+    Raises
+    ------
+    DataError
+        If the data are unavailable.
     """
     calls = RepeatedCall(
         use=use,
@@ -117,8 +123,10 @@ def load_source(use: str, entry: DataSourceEntry, options: Options, folders: Fol
         remedy="sort the rows and use a fixed seed",
     )
     with preserved_state():
-        dataset = entry.load(options=options, folders=folders)
-    return LoadedSource(use, entry, dataset, folders, calls)
+        loaded = Attempt(partial(entry.load, options=options, folders=folders))
+    if isinstance(loaded.error, PeekbenchError):  # no error of the source: the data are unavailable
+        raise loaded.error
+    return LoadedSource(use, entry, loaded, folders, calls)
 
 
 def _hash_source(use: str, entry: DataSourceEntry | None, options: dict[str, Any], folders: Folders) -> str:
@@ -130,16 +138,17 @@ def _hash_source(use: str, entry: DataSourceEntry | None, options: dict[str, Any
 
 def check_rows(source: LoadedSource) -> None:
     """Check that a data source returns valid rows."""
-    if not isinstance(source.dataset, Dataset):
-        raise ContractError(f"it returned a {type(source.dataset).__name__}; return peekbench.Dataset")
-    check_dataset(source.dataset, source.use)
+    dataset = source.loaded.result()
+    if not isinstance(dataset, Dataset):
+        raise ContractError(f"it returned a {type(dataset).__name__}; return peekbench.Dataset")
+    check_dataset(dataset, source.use)
 
 
 def check_facts(source: LoadedSource) -> None:
     """Check that the facts of an entry agree with its rows, if it has facts."""
     if source.entry.facts is None:
         return
-    dataset, facts = source.dataset, source.entry.facts(source.folders)
+    dataset, facts = source.loaded.result(), source.entry.facts(source.folders)
     for name, known, actual in (
         ("num_classes", facts.num_classes, len(dataset.class_names)),
         ("num_rows", facts.num_rows, len(dataset.labels)),
