@@ -21,7 +21,7 @@ class Settings:
     address: str | None
     """Address of a cluster, or None to start one on this machine."""
     folder: str
-    """Folder for the files of a cluster on this machine."""
+    """Folder for the files of a cluster on this machine; empty if there is an address."""
     max_workers: int | None
     """Largest number of workers, or None."""
     memory_limit: int | None

@@ -98,7 +98,7 @@ class RayPool:
         self._connect_timeout = START_TIMEOUT if self._address is None else CONNECT_TIMEOUT
         self._connect_until: float | None = time.monotonic() + self._connect_timeout
         memory = None if options.memory is None else int(options.memory * 1e9)
-        self._folder = _make_folder()
+        self._folder = "" if self._address else _make_folder()
         self._send(
             Settings(
                 pickle.dumps(work),
@@ -213,7 +213,8 @@ class RayPool:
         with suppress(ProcessLookupError, PermissionError):  # usually no process is left
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _make_folder() -> str:
