@@ -1,7 +1,7 @@
 """Compares the stores of one experiment that was run in several ways, byte by byte. Exits with 1 if any differ.
 
-Results, predictions, test labels and test rows are compared, and numbers that methods record; times are not. The
-experiments are the quickstart, and two methods that train a tiny language model.
+Scores, predictions, test labels and test rows are compared. Times are not, and neither are the numbers that methods
+record, which may be times. The experiments are the quickstart, and two methods that train a tiny language model.
 
     python benchmarks/equal_stores.py [--subsamples 50] [--subsamples-lm 4] [--only quickstart]
 """
@@ -109,15 +109,15 @@ JOIN arms ON arms.draw = draws.id AND arms.owner IN (methods.name, methods.base_
 JOIN predictions ON predictions.arm = arms.id
 ORDER BY draws.task, num_train, num_test, subsample, trials.method, arms.arm
 """
-LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "checksum")
-"""Columns that depend on the order of work, or on its time."""
+LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "metrics", "checksum")
+"""Columns that depend on the order of work, or may depend on its time."""
 
 MEASURED = ("_seconds", "_per_second", "_memory_mb")
 """Ends of the names of recorded numbers that depend on the machine."""
 
 
 def read(store: Path) -> list[dict[str, Any]]:
-    """Return everything that a store keeps about each arm of each trial, except times."""
+    """Return what a store keeps about each arm of each trial, without the columns `LEFT_OUT`."""
     with closing(sqlite3.connect(store)) as connection:
         cursor = connection.execute(QUERY)
         names = [description[0] for description in cursor.description]
