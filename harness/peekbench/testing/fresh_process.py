@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,11 +38,16 @@ DAY = 24 * 3600
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
 
 
+def _other_hash_seed() -> int:
+    """Return a seed that this process does not have."""
+    return 2 if os.environ.get(HASH_VARIABLE) == "1" else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What differs between two processes."""
 
-    hash_seed: int = 1
+    hash_seed: int = field(default_factory=_other_hash_seed)
     """Seed of the hashes of texts, on which the order of sets depends."""
     clock_shift: float = -400 * DAY - 3661
     """Seconds by which `time.time` and the like are ahead. It is negative, so that no cached file seems to be old."""
