@@ -23,7 +23,7 @@ from attack_tally import Budget, Tally
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.runner import run
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store import writer

@@ -25,7 +25,7 @@ from peekbench_workers.supervisor import CHECK_INTERVAL, Limits, Supervisor, Wor
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Event], None, None]:
-    """Do the items, and yield their outcomes as they arrive; see `peekbench.plugins.protocols.Executor`.
+    """Do the items, and yield their outcomes as they arrive; see `peekbench.plugins.work_protocols.Executor`.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from peekbench.plugins.protocols import Outcome
+    from peekbench.plugins.work_protocols import Outcome
     from peekbench.spec.experiment import ExperimentSpec
 
 SECONDS_BETWEEN_LINES = 15.0

@@ -12,7 +12,7 @@ from peekbench.formatting import shorten
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
-    from peekbench.plugins.protocols import Outcome
+    from peekbench.plugins.work_protocols import Outcome
 
 MAX_ERROR = 500  # characters of the first failure
 MIN_TRIALS = 10  # trials before the first estimate of the remaining time

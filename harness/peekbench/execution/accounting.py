@@ -7,7 +7,7 @@ from typing import Any
 
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 

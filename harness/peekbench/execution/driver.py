@@ -15,7 +15,7 @@ from peekbench.execution.progress import Progress
 from peekbench.execution.work import SpecWork
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
-from peekbench.plugins.protocols import Event, Outcome
+from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Capacity, Host
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.spec.experiment import ExperimentSpec

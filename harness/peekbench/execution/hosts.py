@@ -17,8 +17,8 @@ from peekbench.execution.code import PluginCode, code_hashes, core_hash, describ
 from peekbench.execution.prefetch import prefetch_method
 from peekbench.execution.provenance import describe_machine
 from peekbench.execution.versions import package_versions, relevant_versions
-from peekbench.plugins.protocols import NODE_VARIABLE
 from peekbench.plugins.references import find_reference, resolve
+from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
 from peekbench.records.hosts import Host
 from peekbench.spec.components import TaskSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.hosts import Capacity
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec

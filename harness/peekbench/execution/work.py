@@ -33,8 +33,8 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores
 from peekbench.formatting import shorten
-from peekbench.plugins.protocols import THREADS_VARIABLE, Outcome
 from peekbench.plugins.references import find_reference, resolve
+from peekbench.plugins.work_protocols import THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
 from peekbench.records.hosts import Host, Resources
 from peekbench.records.trials import (

@@ -29,8 +29,9 @@ from peekbench.plugins.entries import (
     TaskGroupEntry,
 )
 from peekbench.plugins.hookspecs import hookimpl
-from peekbench.plugins.protocols import NODE_VARIABLE, THREADS_VARIABLE, Event, Form, Options, Outcome, Work
+from peekbench.plugins.protocols import Form, Options
 from peekbench.plugins.references import Reference
+from peekbench.plugins.work_protocols import NODE_VARIABLE, THREADS_VARIABLE, Event, Outcome, Work
 
 __all__ = [
     "NODE_VARIABLE",

@@ -14,7 +14,6 @@ from peekbench.plugins.protocols import (
     Audit,
     CountTokens,
     DataSource,
-    Executor,
     Forecast,
     Method,
     Options,
@@ -24,6 +23,7 @@ from peekbench.plugins.protocols import (
     ResourcesOf,
 )
 from peekbench.plugins.references import CallableField
+from peekbench.plugins.work_protocols import Executor
 from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 

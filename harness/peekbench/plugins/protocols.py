@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from peekbench.records.hosts import Capacity, Host, Resources
-from peekbench.records.trials import TrialFailure, TrialResult, WorkItem
+from peekbench.records.hosts import Resources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,128 +256,6 @@ class ResourcesOf(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra) -> Resources:
         """Tell the needs."""
-        ...
-
-
-THREADS_VARIABLE = "PEEKBENCH_THREADS"
-"""Environment variable in which an executor gives the number of CPU threads that one fit may use."""
-
-NODE_VARIABLE = "PEEKBENCH_NODE"
-"""Environment variable in which an executor gives the name of a machine, instead of its host name."""
-
-Outcome: TypeAlias = TrialResult | TrialFailure
-"""Outcome of a trial."""
-
-Event: TypeAlias = Outcome | Host | Capacity
-"""What an executor yields: outcomes, and what does the work."""
-
-
-class Work(Protocol):
-    """The work of a run. An executor sends it, pickled, to processes on any machine, and calls it for each item.
-
-    It limits BLAS and OpenMP to one thread, and its outcomes depend neither on the process nor on the order of items.
-
-    Examples
-    --------
-    This executor does one item after the other:
-
-    >>> def execute(items, work, *, options):
-    ...     for item in items:
-    ...         yield list(work(item))
-    """
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds that a trial may take; None if there is no limit. The executor ends a trial that takes longer."""
-        ...
-
-    def __call__(self, item: WorkItem) -> Iterator[Outcome]:
-        """Load the data and the methods of an item, and return an iterator that runs its trials.
-
-        Parameters
-        ----------
-        item
-            Trials on one draw.
-
-        Yields
-        ------
-        Outcome
-            The outcome of each trial, in the order of the item, once the trial has ended; a `TrialFailure` if a method
-            raises an exception.
-
-        Raises
-        ------
-        PeekbenchError
-            If the work cannot go on, because a plugin is missing or data have changed. End the run with this error.
-        ContractError
-            If the iterator of the item before is not exhausted. A copy of the work for each thread or process avoids
-            this: `pickle.loads(pickle.dumps(work))`.
-        """
-        ...
-
-    def prepare(self, data: Mapping[str, bytes] = ...) -> Host:
-        """Prepare a machine other than that of the main process. Call it once per machine, before its first item.
-
-        It imports the plugins, compares their code, the versions of libraries and the data with those of the main
-        process, and downloads what the methods need.
-
-        Parameters
-        ----------
-        data
-            Return values of `pack_data`, by task, for tasks whose data this machine cannot read. All its processes
-            then find the data in the cache.
-
-        Returns
-        -------
-        Host
-            What the machine is. The executor yields it before the first outcome of this machine.
-
-        Raises
-        ------
-        MissingDataError
-            If the machine cannot read the data of tasks. Call `prepare` again with these data.
-        PeekbenchError
-            If the machine differs from that of the main process, or cannot be prepared. It must not do any work.
-        """
-        ...
-
-    def pack_data(self, task: str) -> bytes:
-        """Return the data of a task, in the main process, for `prepare` on a machine that cannot read them."""
-        ...
-
-    def needs(self, item: WorkItem) -> Resources:
-        """Return what the trials of an item need while they run."""
-        ...
-
-
-class Executor(Protocol[O_contra]):
-    """Generator that does the work items of a run, in any order and in any process.
-
-    Parameters
-    ----------
-    items
-        Work items, each with one or several trials. Take an item when there is room for it, rather than all at once:
-        after each batch of outcomes, the core decides which items remain. It calls the executor again if some do.
-    work
-        Function that does one item and yields the outcomes of its trials. It can be pickled.
-    options
-        Options from the spec. `peekbench run --workers` sets the option `workers`.
-
-    Yields
-    ------
-    Sequence of Event
-        Outcomes of one or several trials, which the core stores at once. To store takes as long as a quick trial, and
-        outcomes that are not yielded are lost if the run is killed. Of a trial whose worker crashed for good, yield a
-        `TrialFailure`. A trial that is yielded again is ignored; one that never is, ends the run with an error. The
-        `Host` of each machine other than that of the main process precedes its outcomes, and a `Capacity` tells how
-        many machines and workers there are. An empty sequence, about once a second, lets the core report that the work
-        continues. Closing the generator must stop all work.
-    """
-
-    def __call__(
-        self, items: Iterable[WorkItem], work: Work, *, options: O_contra
-    ) -> Generator[Sequence[Event], None, None]:
-        """Do the work."""
         ...
 
 

@@ -18,7 +18,8 @@ from peekbench.execution.hosts import host_name
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
-from peekbench.plugins.protocols import Event, Options, Outcome
+from peekbench.plugins.protocols import Options
+from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component

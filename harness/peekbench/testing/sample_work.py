@@ -19,7 +19,7 @@ import numpy as np
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.execution.hosts import host_name
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.hosts import Host, Resources
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialResult, WorkItem
 

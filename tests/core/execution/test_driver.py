@@ -11,7 +11,7 @@ from peekbench.execution.driver import Driver
 from peekbench.execution.planning import make_trials
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.work import SpecWork
-from peekbench.plugins.protocols import Event, Outcome
+from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Host
 from peekbench.records.trials import Draw
 from peekbench.spec.experiment import ExperimentSpec

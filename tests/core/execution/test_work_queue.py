@@ -11,7 +11,7 @@ import pytest
 
 from peekbench.execution.runner import run
 from peekbench.execution.work_queue import FIRST_TRIALS, WorkQueue
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec

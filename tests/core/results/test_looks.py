@@ -13,7 +13,7 @@ from commands import run_command
 
 from peekbench import ExperimentSpec, PeekbenchError, analyze, run
 from peekbench.execution.progress import NullProgress
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks
 from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run

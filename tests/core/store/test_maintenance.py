@@ -16,7 +16,7 @@ from peekbench.cli.app import app
 from peekbench.errors import StoreError
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.runner import run
-from peekbench.plugins.protocols import Outcome
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
 from peekbench.store.checksums import add_triggers
