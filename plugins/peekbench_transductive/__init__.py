@@ -1,0 +1,158 @@
+"""Transductive methods: classifiers that adapt to the inputs they will predict, on features fitted on train only.
+
+Texts become tf-idf vectors and arrays become standardized columns (`features.py`). Both are fitted on train, so only
+the method itself can learn from the unlabeled inputs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from pydantic import Field
+
+from peekbench import MethodEntry, Options, hookimpl
+
+
+class Linear(Options):
+    """Options of the methods with a linear classifier."""
+
+    regularization: float = Field(default=10.0, gt=0)
+    """Inverse strength C of the logistic regression's L2 penalty. Features have a mean squared length of about 1."""
+
+
+class LabelSpreading(Options):
+    """Options of `transductive.label_spreading`."""
+
+    alpha: float = Field(default=0.9, gt=0, lt=1)
+    """Share of a node's label that comes from its neighbors in the graph; the rest is its own label."""
+    gamma: float = Field(default=20.0, gt=0)
+    """Sharpness of the kernel exp(-gamma d² / m), where d is the distance of two inputs and m is the mean of d² between
+    train inputs. Larger values connect only close neighbors."""
+
+
+class EntropyMinimization(Linear):
+    """Options of `transductive.entropy_minimization`."""
+
+    update: Literal["normalization", "head"] = "normalization"
+    """Parameters that minimize the entropy: a scale and a shift of each feature (as in Tent), or the weights and
+    intercepts of the classifier."""
+    steps: int = Field(default=10, ge=1)
+    """Steps of Adam, each on all unlabeled inputs. Many steps make all predictions certain, and possibly equal."""
+    learning_rate: float = Field(default=0.001, gt=0)
+    """Learning rate of Adam."""
+
+
+class ClassPriors(Linear):
+    """Options of `transductive.class_priors`."""
+
+    max_iterations: int = Field(default=1000, ge=1)
+    """Largest number of EM iterations."""
+    tolerance: float = Field(default=1e-6, ge=0)
+    """EM stops if no prior changes by more than this in an iteration."""
+
+
+class Centroids(Options):
+    """Options of `transductive.centroids`."""
+
+    assignment: Literal["softmax", "sinkhorn"] = "softmax"
+    """How unlabeled inputs are assigned to centroids: each input on its own, or all together by optimal transport,
+    such that the shares of the classes are those of train."""
+    rounds: int = Field(default=5, ge=1)
+    """Number of times that the unlabeled inputs are assigned and the centroids are computed again."""
+    gamma: float = Field(default=10.0, gt=0)
+    """Sharpness of the assignments, which are proportional to exp(-gamma d² / m), where d is the distance of an input
+    from a centroid and m is the mean squared distance between train inputs."""
+
+
+class BatchStatistics(Linear):
+    """Options of `transductive.batch_statistics`."""
+
+    prior_strength: float = Field(default=16.0, ge=0)
+    """Weight of train's means and variances, as a number of inputs; 0 uses those of the unlabeled inputs alone."""
+
+
+class Bm25(Options):
+    """Options of `transductive.bm25`."""
+
+    num_neighbors: int = Field(default=10, ge=1)
+    """Number of train texts that vote, each with its score; all train texts if there are fewer."""
+    k1: float = Field(default=1.2, ge=0)
+    """Saturation of term frequencies: at 0, a word counts once; at large values, each occurrence counts the same."""
+    b: float = Field(default=0.75, ge=0, le=1)
+    """Normalization by length: 0 is none, 1 is full."""
+
+
+@hookimpl
+def peekbench_methods() -> list[MethodEntry]:
+    """Register the methods."""
+    entry = partial(MethodEntry, count_tokens="peekbench_transductive.features:count_words")
+    return [
+        entry(
+            name="label_spreading",
+            options=LabelSpreading,
+            method="peekbench_transductive.label_spreading:label_spreading",
+            summary="labels spread over a graph of the train and unlabeled inputs",
+            metrics={"label_entropy": "mean entropy of the labels that the unlabeled inputs get, in nats"},
+        ),
+        entry(
+            name="entropy_minimization",
+            options=EntropyMinimization,
+            method="peekbench_transductive.entropy_minimization:entropy_minimization",
+            summary="linear classifier, made more certain of the unlabeled inputs (Tent)",
+            base="linear",
+            unlabeled_options=frozenset({"update", "steps", "learning_rate"}),
+            metrics={
+                "entropy_before": "mean entropy of the predictions of unlabeled inputs before the adaptation, in nats",
+                "entropy_after": "the same after the adaptation",
+            },
+        ),
+        entry(
+            name="class_priors",
+            options=ClassPriors,
+            method="peekbench_transductive.class_priors:class_priors",
+            summary="linear classifier, corrected by the class shares that EM estimates among the unlabeled inputs",
+            base="linear",
+            unlabeled_options=frozenset({"max_iterations", "tolerance"}),
+            metrics={
+                "smallest_prior": "smallest estimated class share among the unlabeled inputs",
+                "largest_prior": "largest estimated class share among the unlabeled inputs",
+                "prior_change": "total variation distance between the estimated class shares and those of train",
+                "iterations": "number of EM iterations",
+            },
+        ),
+        entry(
+            name="centroids",
+            options=Centroids,
+            method="peekbench_transductive.centroids:centroids",
+            summary="nearest class centroid; unlabeled inputs move the centroids (soft k-means or optimal transport)",
+            unlabeled_options=frozenset({"assignment", "rounds"}),
+            metrics={
+                "assignment_entropy": "mean entropy of the classes assigned to the unlabeled inputs, in nats",
+                "centroid_shift": "mean distance that a centroid moves, in units of the root mean squared distance "
+                "between train inputs",
+            },
+        ),
+        entry(
+            name="batch_statistics",
+            options=BatchStatistics,
+            method="peekbench_transductive.batch_statistics:batch_statistics",
+            summary="linear classifier on features standardized by the unlabeled inputs",
+            unlabeled_options=frozenset({"prior_strength"}),
+            metrics={
+                "mean_shift": "root mean squared difference of the features' means from train's, in train's standard "
+                "deviations",
+                "scale_change": "mean absolute logarithm of the ratio of the standard deviations to train's",
+            },
+        ),
+        entry(
+            name="bm25",
+            options=Bm25,
+            method="peekbench_transductive.bm25:bm25",
+            summary="BM25 weights from all texts, vote of the nearest train texts",
+            metrics={
+                "mean_idf": "mean inverse document frequency of the words in train",
+                "mean_words": "mean number of words of a text, by which BM25 normalizes lengths",
+            },
+        ),
+    ]

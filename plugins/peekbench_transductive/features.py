@@ -1,0 +1,156 @@
+"""Features that are fitted on train only: tf-idf of words for texts, standardized columns for arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from peekbench import DataError, Folders, Inputs, Options
+from peekbench.records import FloatArray, TokenCounts
+
+Matrix: TypeAlias = Any
+"""Features (n, n_features): a sparse matrix for texts, an array for arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Features of inputs, and distances between them."""
+
+    transform: Callable[[Inputs], Matrix]
+    """Returns the features of inputs: (n, n_features), float64."""
+    are_texts: bool
+    """Whether rows have unit length, unless a text has no known word and its row is 0."""
+    scale: float
+    """Mean squared distance between two train inputs; 1 if all are equal."""
+
+    def distances(self, rows: Matrix, others: Matrix) -> FloatArray:
+        """Return squared distances in units of `scale`.
+
+        Texts have the distance 2 - 2 cos. A text without known words is therefore as far from all others, including
+        itself, as texts that share no word; its Euclidean distance would make it the neighbor of every text.
+
+        Parameters
+        ----------
+        rows
+            Features: (n, n_features).
+        others
+            Features or centroids: (m, n_features).
+
+        Returns
+        -------
+        ndarray
+            (n, m), at least 0.
+        """
+        products = rows @ others.T
+        if self.are_texts:
+            products = products.toarray() if hasattr(products, "toarray") else products
+            squared = 2 - 2 * products
+        else:
+            squared = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * products
+        distances: FloatArray = np.maximum(squared, 0) / self.scale
+        return distances
+
+
+def fit_features(inputs: Inputs) -> tuple[Features, Matrix]:
+    """Fit features on the train inputs.
+
+    Parameters
+    ----------
+    inputs
+        Train texts, or an array (n_train, n_columns). Columns are standardized, and divided by the square root of their
+        number, so that rows have a mean squared length of 1, like texts.
+
+    Returns
+    -------
+    features
+        The fitted features.
+    rows
+        Features of the train inputs: (n_train, n_features).
+
+    Raises
+    ------
+    DataError
+        If the inputs are texts without words.
+    """
+    are_texts = not isinstance(inputs, np.ndarray)
+    transform = _fit_words(inputs) if are_texts else _fit_columns(np.asarray(inputs, dtype=np.float64))
+    rows = transform(inputs)
+    return Features(transform, are_texts, _mean_distance(rows, are_texts)), rows
+
+
+def fit_counts(texts: Inputs) -> CountVectorizer:
+    """Fit a vectorizer that counts the words of the train texts.
+
+    Parameters
+    ----------
+    texts
+        Train texts.
+
+    Returns
+    -------
+    CountVectorizer
+        The fitted vectorizer.
+
+    Raises
+    ------
+    DataError
+        If the texts have no words.
+    """
+    return _fit_vectorizer(CountVectorizer(dtype=np.float64), texts)
+
+
+def column_moments(rows: Matrix) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the variance of each column: (n_features,) each.
+
+    A column with equal values has a variance of exactly 0.
+    """
+    if isinstance(rows, np.ndarray):
+        variances = rows.var(axis=0)
+        variances[rows.min(axis=0) == rows.max(axis=0)] = 0  # rounding may give it another variance
+        return rows.mean(axis=0), variances
+    means = np.asarray(rows.mean(axis=0)).ravel()
+    variances = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - means**2
+    variances[variances < 1e-12 * means**2] = 0
+    return means, variances
+
+
+def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
+    """Count the words of each text as the features do; no text is truncated."""
+    analyze = CountVectorizer().build_analyzer()
+    return TokenCounts([len(analyze(text)) for text in texts])
+
+
+def _fit_words(texts: Inputs) -> Callable[[Inputs], Matrix]:
+    vectorizer = _fit_vectorizer(TfidfVectorizer(sublinear_tf=True), texts)
+    return lambda inputs: vectorizer.transform(inputs)
+
+
+def _fit_vectorizer(vectorizer: CountVectorizer, texts: Inputs) -> CountVectorizer:
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        raise DataError(
+            f"the {len(texts)} train texts have no word of two or more letters or digits, and the transductive methods "
+            "need words as features; draw more train texts, or remove the task"
+        )
+    return vectorizer.fit(texts)
+
+
+def _fit_columns(array: FloatArray) -> Callable[[Inputs], Matrix]:
+    means, variances = column_moments(array)
+    deviations = np.sqrt(np.where(variances > 0, variances, 1.0)) * np.sqrt(array.shape[1])
+    return lambda inputs: (np.asarray(inputs, dtype=np.float64) - means) / deviations
+
+
+def _mean_distance(rows: Matrix, are_texts: bool) -> float:
+    """Return the mean squared distance between two rows, without a matrix of all pairs; 1 if all are equal."""
+    num_rows = rows.shape[0]
+    if num_rows == 1:
+        return 1.0
+    own = float(rows.multiply(rows).sum() if are_texts else (rows**2).sum())
+    squares = float(num_rows) if are_texts else own  # texts without words count as unit vectors, too
+    total = np.asarray(rows.sum(axis=0)).ravel()
+    mean = 2 * ((num_rows - 1) * squares - float(total @ total) + own) / (num_rows * (num_rows - 1))
+    return mean if mean > 1e-12 else 1.0  # rounding may make the distance of equal rows positive

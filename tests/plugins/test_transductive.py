@@ -1,0 +1,304 @@
+"""Tests of the transductive methods: contract, agreement with references, and gains where their assumptions hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import entr, softmax
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.semi_supervised import LabelSpreading
+
+from peekbench import Dataset, Folders
+from peekbench.errors import DataError
+from peekbench.records.data import Labeled
+from peekbench.spec.components import MethodSpec, make_component
+from peekbench.testing import METHOD_CHECKS, Case, make_case
+
+ARRAY_METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")
+VARIANTS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    *((method, {}, "texts") for method in (*ARRAY_METHODS, "bm25")),
+    ("batch_statistics", {}, "arrays"),
+    ("centroids", {"assignment": "sinkhorn"}, "arrays"),
+    ("entropy_minimization", {"update": "head"}, "arrays"),
+    ("label_spreading", {}, "arrays"),
+)
+TEXTS = (
+    "big red apple pie", "red apple juice", "apple tree and apple pie", "fresh green apple",
+    "fast blue car", "blue car engine engine", "car road trip", "old car and old road",
+)  # fmt: skip
+LABELS = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+UNLABELED = ("red pie pie", "engine road noise", "green tree juice", "blue trip", "nothing known here", "apple car")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Case]:
+    """Return a function that makes a case of a method, by default on the texts of the contract checks."""
+
+    def make(method: str, options: dict[str, Any] | None = None, dataset: Dataset | None = None) -> Case:
+        spec = make_component(MethodSpec, f"transductive.{method}", options)
+        return make_case(spec.use, spec.entry, spec.options, tmp_path, dataset)
+
+    return make
+
+
+@pytest.fixture
+def make_small(make: Callable[..., Case]) -> Callable[..., Case]:
+    """Return a function that makes a case of a method on two classes of four train texts."""
+
+    def make_small(method: str, options: dict[str, Any] | None = None) -> Case:
+        case = make(method, options)
+        task = replace(case.task, class_names=("food", "traffic"))
+        return replace(case, task=task, train=Labeled(TEXTS, LABELS), unlabeled=UNLABELED)
+
+    return make_small
+
+
+def rows_of(means: Any, labels: Any, rng: np.random.Generator) -> Any:
+    return np.asarray(means)[labels] + rng.normal(size=(len(labels), np.shape(means)[1]))
+
+
+def on_arrays(case: Case, train: tuple[Any, Any], unlabeled: Any) -> Case:
+    task = replace(case.task, class_names=tuple(f"class {label}" for label in range(int(train[1].max()) + 1)))
+    return replace(case, task=task, train=Labeled(*train), unlabeled=unlabeled)
+
+
+def accuracy(predictions: Any, labels: Any) -> float:
+    return float((predictions.argmax(axis=1) == labels).mean())
+
+
+def linear_model() -> tuple[Any, Any, Any]:
+    """Return features of `UNLABELED`, and the weights and intercepts of a classifier fitted on `TEXTS`."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(TEXTS)
+    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-10).fit(vectorizer.transform(TEXTS), LABELS)
+    weights = np.stack([np.zeros(model.coef_.shape[1]), model.coef_[0]], axis=1)
+    return vectorizer.transform(UNLABELED).toarray(), weights, np.array([0.0, model.intercept_[0]])
+
+
+@pytest.mark.parametrize(("method", "options", "kind"), VARIANTS)
+def test_methods_fulfill_the_contract(
+    method: str, options: dict[str, Any], kind: str, make: Callable[..., Case]
+) -> None:
+    dataset = None
+    if kind == "arrays":
+        labels = np.arange(180) % 3
+        dataset = Dataset(rows_of(2 * np.eye(3, 8), labels, np.random.default_rng(0)), labels, ("a", "b", "c"))
+    case = make(method, options, dataset)
+    for name, check in METHOD_CHECKS.items():
+        if name != "importing the plugin is fast":  # it starts a process; one test of the plugin is enough
+            check(case)
+    assert not np.allclose(case.predict(None), case.predict(case.unlabeled), atol=1e-4)
+    metrics = case.fit(case.unlabeled).metrics
+    assert set(metrics) == set(case.entry.metrics)
+    assert np.isfinite(list(metrics.values())).all()
+
+
+def test_importing_the_plugin_is_fast(make: Callable[..., Case]) -> None:
+    METHOD_CHECKS["importing the plugin is fast"](make("bm25"))
+
+
+def test_texts_without_words_and_arrays_for_bm25_are_errors(make: Callable[..., Case]) -> None:
+    for method in (*ARRAY_METHODS, "bm25"):
+        case = make(method)
+        wordless = replace(case, train=Labeled(("a ! 1",) * 60, case.train.labels))
+        with pytest.raises(DataError, match="the 60 train texts have no word of two .*; draw more train texts"):
+            wordless.predict(case.unlabeled)
+    with pytest.raises(DataError, match=r"transductive.bm25 takes texts"):
+        on_arrays(case, (np.eye(4), np.array([0, 1, 0, 1])), np.eye(4)).predict(None)
+
+
+def test_words_are_counted(make: Callable[..., Case], tmp_path: Path) -> None:
+    case = make("bm25")
+    assert case.entry.count_tokens is not None
+    counted = case.entry.count_tokens(
+        ["It has 12 words.", "a"], options=case.options, folders=Folders(tmp_path, tmp_path)
+    )
+    assert list(counted.counts) == [4, 0]
+
+
+def test_label_spreading_equals_scikit_learn(make_small: Callable[..., Case]) -> None:
+    """Unlabeled texts get scikit-learn's labels of the nodes; other texts get Zhou's rule with these labels kept."""
+    case = make_small("label_spreading", {"alpha": 0.8, "gamma": 3.0})
+    known = [text for text in UNLABELED if text != "nothing known here"]  # scikit-learn has other distances for it
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(TEXTS)
+    rows = vectorizer.transform([*TEXTS, *known]).toarray()
+    squared = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
+    gamma = 3.0 / squared[:8, :8][~np.eye(8, dtype=bool)].mean()
+    reference = LabelSpreading(kernel="rbf", gamma=gamma, alpha=0.8, tol=1e-13, max_iter=10_000)
+    reference.fit(rows, [*LABELS, *[-1] * len(known)])
+    predictor = case.fit(tuple(known))
+    assert predictor.predict(known) == pytest.approx(reference.label_distributions_[8:], abs=1e-8)
+
+    kernel = np.exp(-gamma * squared)
+    np.fill_diagonal(kernel, 0)
+    degrees = kernel.sum(axis=1)
+    labels = np.vstack([np.eye(2)[LABELS], np.zeros((len(known), 2))])
+    nodes = labels
+    for _ in range(300):  # Zhou's iteration
+        nodes = 0.8 * (kernel / np.sqrt(np.outer(degrees, degrees))) @ nodes + 0.2 * labels
+    row = vectorizer.transform(["apple road"]).toarray()
+    expected = np.exp(-gamma * ((rows - row) ** 2).sum(axis=1)) / np.sqrt(degrees) @ nodes
+    assert predictor.predict(["apple road"])[0] == pytest.approx(expected / expected.sum(), abs=1e-8)
+
+
+@pytest.mark.parametrize("update", ["normalization", "head"])
+def test_entropy_minimization_equals_adam_on_numerical_gradients(update: str, make_small: Callable[..., Case]) -> None:
+    case = make_small("entropy_minimization", {"update": update, "steps": 4, "learning_rate": 0.05})
+    rows, weights, intercepts = linear_model()
+
+    def posteriors(theta: Any) -> Any:
+        first, second = theta[: -2 if update == "head" else len(weights)], theta[-2:]
+        if update == "head":
+            return softmax(rows @ first.reshape(weights.shape) + second, axis=1)
+        return softmax((rows * first + theta[len(weights) :]) @ weights + intercepts, axis=1)
+
+    def entropy(theta: Any) -> float:
+        return float(entr(posteriors(theta)).sum(axis=1).mean())
+
+    size = len(weights)
+    theta = np.append(weights, intercepts) if update == "head" else np.append(np.ones(size), np.zeros(size))
+    before, mean, square = entropy(theta), 0.0 * theta, 0.0 * theta
+    for step in range(1, 5):
+        shifts = 1e-5 * np.eye(len(theta))
+        gradient = np.array([entropy(theta + shift) - entropy(theta - shift) for shift in shifts]) / 2e-5
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        corrected = mean / (1 - 0.9**step), square / (1 - 0.999**step)
+        theta = theta - 0.05 * corrected[0] / (np.sqrt(corrected[1]) + 1e-8)
+    predictor = case.fit(UNLABELED)
+    assert predictor.predict(UNLABELED) == pytest.approx(posteriors(theta), abs=1e-5)
+    assert predictor.metrics["entropy_before"] == pytest.approx(before, abs=1e-5)
+    assert predictor.metrics["entropy_after"] == pytest.approx(entropy(theta), abs=1e-5)
+    assert entropy(theta) < before
+
+
+def test_class_priors_equal_the_formulas_of_saerens(make_small: Callable[..., Case]) -> None:
+    case = make_small("class_priors", {"max_iterations": 7, "tolerance": 0})
+    train = Labeled(TEXTS, np.array([0, 0, 0, 0, 0, 1, 1, 1]))  # unequal shares
+    case = replace(case, train=train)
+    posteriors = np.asarray(case.fit(None).predict(UNLABELED))
+    old, new = [5 / 8, 3 / 8], [5 / 8, 3 / 8]
+
+    def corrected(row: Any) -> list[float]:
+        weighted = [new[label] / old[label] * row[label] for label in (0, 1)]
+        return [value / sum(weighted) for value in weighted]
+
+    for _ in range(7):
+        steps = [corrected(row) for row in posteriors]
+        new = [sum(step[label] for step in steps) / len(steps) for label in (0, 1)]
+    predictor = case.fit(UNLABELED)
+    assert predictor.predict(UNLABELED) == pytest.approx(np.array([corrected(row) for row in posteriors]), abs=1e-10)
+    assert predictor.metrics["largest_prior"] == pytest.approx(max(new), abs=1e-10)
+    assert predictor.metrics["prior_change"] == pytest.approx(abs(new[0] - old[0]), abs=1e-10)
+
+
+def test_soft_k_means_equals_its_formulas(make: Callable[..., Case]) -> None:
+    rng = np.random.default_rng(5)
+    rows, unlabeled, labels = rng.normal(size=(6, 2)), rng.normal(size=(4, 2)), np.array([0, 0, 1, 1, 1, 0])
+    predicted = on_arrays(make("centroids", {"gamma": 2.0, "rounds": 2}), (rows, labels), unlabeled).fit(unlabeled)
+    means, deviations = rows.mean(axis=0), rows.std(axis=0) * np.sqrt(2)
+    known, new = (rows - means) / deviations, (unlabeled - means) / deviations
+    scale = np.mean([((a - b) ** 2).sum() for i, a in enumerate(known) for j, b in enumerate(known) if i != j])
+    centers = [known[labels == label].mean(axis=0) for label in (0, 1)]
+
+    def assign(row: Any) -> Any:
+        weights = np.array([np.exp(-2.0 * ((row - center) ** 2).sum() / scale) for center in centers])
+        return weights / weights.sum()
+
+    for _ in range(2):
+        shares = [assign(row) for row in new]
+        centers = [
+            (known[labels == label].sum(axis=0) + sum(s[label] * row for s, row in zip(shares, new, strict=True)))
+            / ((labels == label).sum() + sum(s[label] for s in shares))
+            for label in (0, 1)
+        ]
+    assert predicted.predict(unlabeled) == pytest.approx(np.array([assign(row) for row in new]), abs=1e-10)
+
+
+def test_batch_statistics_equal_standardization(make: Callable[..., Case]) -> None:
+    rng = np.random.default_rng(6)
+    rows, unlabeled, labels = rng.normal(size=(40, 3)), rng.normal(2, 3, size=(24, 3)), np.arange(40) % 2
+    case = on_arrays(make("batch_statistics", {"prior_strength": 8}), (rows, labels), unlabeled)
+    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-10)
+    model.fit((rows - rows.mean(axis=0)) / rows.std(axis=0) / np.sqrt(3), labels)
+    means = rows.mean(axis=0) * 8 / 32 + unlabeled.mean(axis=0) * 24 / 32
+    variances = rows.var(axis=0) * 8 / 32 + unlabeled.var(axis=0) * 24 / 32
+    expected = model.predict_proba((unlabeled - means) / np.sqrt(variances) / np.sqrt(3))
+    assert case.fit(unlabeled).predict(unlabeled) == pytest.approx(expected, abs=1e-5)
+
+
+def test_bm25_equals_its_formula(make_small: Callable[..., Case]) -> None:
+    case = make_small("bm25", {"num_neighbors": 3, "k1": 1.5, "b": 0.6})
+    corpus = [text.split() for text in (*TEXTS, *UNLABELED)]
+    mean_length = sum(map(len, corpus)) / len(corpus)
+
+    def score(query: list[str], text: list[str]) -> float:
+        total = 0.0
+        for word in query:
+            n = sum(word in other for other in corpus)
+            idf = np.log(1 + (len(corpus) - n + 0.5) / (n + 0.5))
+            tf = text.count(word)
+            total += idf * tf * 2.5 / (tf + 1.5 * (1 - 0.6 + 0.6 * len(text) / mean_length))
+        return total
+
+    predicted = case.fit(UNLABELED).predict(UNLABELED)
+    for row, query in zip(predicted, UNLABELED, strict=True):
+        scores = [score(query.split(), text) for text in corpus[:8]]
+        nearest = sorted(range(8), key=lambda index: -scores[index])[:3]
+        total = sum(scores[index] for index in nearest)
+        voted = sum(scores[index] for index in nearest if index < 4) / total if total else 0.5
+        assert row[0] == pytest.approx((3 * voted + 0.5) / 4, abs=1e-10)
+
+
+def test_class_priors_recover_shifted_shares(make: Callable[..., Case]) -> None:
+    rng, means = np.random.default_rng(1), [[-1.0, 0.0], [1.0, 0.0]]
+    train_labels, labels = np.arange(400) % 2, (np.arange(1000) % 10 == 0).astype(np.int64)
+    rows = rows_of(means, labels, rng)
+    case = on_arrays(make("class_priors"), (rows_of(means, train_labels, rng), train_labels), rows)
+    adapted = case.fit(rows)
+    assert adapted.metrics["smallest_prior"] == pytest.approx(0.1, abs=0.03)
+    assert accuracy(adapted.predict(rows), labels) > accuracy(case.fit(None).predict(rows), labels) + 0.03
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("batch_statistics", {}), ("centroids", {}), ("entropy_minimization", {"steps": 200, "learning_rate": 0.02})],
+)
+def test_methods_correct_shifted_features(method: str, options: dict[str, Any], make: Callable[..., Case]) -> None:
+    rng, means = np.random.default_rng(2), 3 * np.array([[-1.0, 0.0], [1.0, 0.0]])
+    labels = np.arange(200) % 2
+    rows = rows_of(means, labels, rng) + np.array([2.5, 0.0])
+    case = on_arrays(make(method, options), (rows_of(means, labels, rng), labels), rows)
+    adapted, unadapted = (accuracy(case.fit(unlabeled).predict(rows), labels) for unlabeled in (rows, None))
+    assert adapted > unadapted + 0.05
+
+
+def test_sinkhorn_keeps_class_shares_of_train(make: Callable[..., Case]) -> None:
+    """Features are shifted towards one class, to which k-means would then assign most inputs."""
+    rng, labels = np.random.default_rng(3), np.arange(200) % 2
+    means = [[-1.0, 0.0], [1.0, 0.0]]
+    rows = rows_of(means, labels, rng) + np.array([1.5, 0.0])
+    train = rows_of(means, labels, rng), labels
+    softmax_shares, shares = (
+        on_arrays(make("centroids", {"assignment": name}), train, rows).fit(rows).predict(rows).mean(axis=0)
+        for name in ("softmax", "sinkhorn")
+    )
+    assert shares == pytest.approx(0.5, abs=1e-5)
+    assert abs(softmax_shares[0] - 0.5) > 0.01
+
+
+def test_label_spreading_follows_clusters(make: Callable[..., Case]) -> None:
+    """Two parallel lines with labels at opposite ends: half of each line is nearer to the labels of the other."""
+    line = np.linspace(0, 1, 20)
+    along, across = np.append(line, line), np.repeat([0.0, 0.2], 20)
+    rows = np.stack([along + across, along - across], axis=1)  # diagonal, which standardization preserves
+    labels = np.repeat([0, 1], 20)
+    train = rows[[0, 39, 1, 38]], np.array([0, 1, 0, 1])
+    case = on_arrays(make("label_spreading", {"gamma": 240.0, "alpha": 0.999}), train, rows)
+    adapted, unadapted = (accuracy(case.fit(unlabeled).predict(rows), labels) for unlabeled in (rows, None))
+    assert unadapted < 0.7
+    assert adapted == 1
