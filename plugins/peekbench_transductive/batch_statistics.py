@@ -62,10 +62,10 @@ def batch_statistics(
     new_variances = np.where((new_variances > 0) & (variances > 0), new_variances, variances)
     new_factors = _factors(new_variances)
     shift = (means * factors - new_means * new_factors) @ head.weights
-    used = variances > 0
+    used = np.where(variances > 0, variances, np.inf)  # constant columns count as unchanged
     metrics = {
-        "mean_shift": float(np.sqrt(np.mean((new_means - means)[used] ** 2 / variances[used]))),
-        "scale_change": float(np.abs(np.log(new_variances[used] / variances[used])).mean() / 2),
+        "mean_shift": float(np.sqrt(np.mean((new_means - means) ** 2 / used))),
+        "scale_change": float(np.abs(np.log(np.where(variances > 0, new_variances / used, 1))).mean() / 2),
     }
     return _predictor(features, Head(new_factors[:, None] * head.weights, head.intercepts + shift), metrics)
 

@@ -81,7 +81,9 @@ def estimate_priors(posteriors: FloatArray, shares: FloatArray, options: ClassPr
     """
     priors, iterations, change = shares, 0, np.inf
     while iterations < options.max_iterations and change > options.tolerance:
-        previous, priors = priors, adapt(posteriors, priors / shares).mean(axis=0)
+        previous, ratios = priors, priors / shares
+        # The mean of `adapt(posteriors, ratios)`, without the matrix of all adapted probabilities.
+        priors = ratios * (1 / (posteriors @ ratios) @ posteriors) / len(posteriors)
         change = np.abs(priors - previous).max()
         iterations += 1
     return priors, iterations

@@ -77,8 +77,7 @@ def fit_features(inputs: Inputs) -> tuple[Features, Matrix]:
         If the inputs are texts without words.
     """
     are_texts = not isinstance(inputs, np.ndarray)
-    transform = _fit_words(inputs) if are_texts else _fit_columns(np.asarray(inputs, dtype=np.float64))
-    rows = transform(inputs)
+    transform, rows = _fit_words(inputs) if are_texts else _fit_columns(np.asarray(inputs, dtype=np.float64))
     return Features(transform, are_texts, _mean_distance(rows, are_texts)), rows
 
 
@@ -100,7 +99,9 @@ def fit_counts(texts: Inputs) -> CountVectorizer:
     DataError
         If the texts have no words.
     """
-    return _fit_vectorizer(CountVectorizer(dtype=np.float64), texts)
+    vectorizer = CountVectorizer(dtype=np.float64)
+    _check_words(vectorizer, texts)
+    return vectorizer.fit(texts)
 
 
 def column_moments(rows: Matrix) -> tuple[FloatArray, FloatArray]:
@@ -124,24 +125,29 @@ def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> 
     return TokenCounts([len(analyze(text)) for text in texts])
 
 
-def _fit_words(texts: Inputs) -> Callable[[Inputs], Matrix]:
-    vectorizer = _fit_vectorizer(TfidfVectorizer(sublinear_tf=True), texts)
-    return lambda inputs: vectorizer.transform(inputs)
+def _fit_words(texts: Inputs) -> tuple[Callable[[Inputs], Matrix], Matrix]:
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    _check_words(vectorizer, texts)
+    rows = vectorizer.fit_transform(texts)
+    return lambda inputs: vectorizer.transform(inputs), rows
 
 
-def _fit_vectorizer(vectorizer: CountVectorizer, texts: Inputs) -> CountVectorizer:
+def _check_words(vectorizer: CountVectorizer, texts: Inputs) -> None:
     if not any(map(vectorizer.build_analyzer(), texts)):
         raise DataError(
             f"the {len(texts)} train texts have no word of two or more letters or digits, and the transductive methods "
             "need words as features; draw more train texts, or remove the task"
         )
-    return vectorizer.fit(texts)
 
 
-def _fit_columns(array: FloatArray) -> Callable[[Inputs], Matrix]:
+def _fit_columns(array: FloatArray) -> tuple[Callable[[Inputs], Matrix], Matrix]:
     means, variances = column_moments(array)
     deviations = np.sqrt(np.where(variances > 0, variances, 1.0)) * np.sqrt(array.shape[1])
-    return lambda inputs: (np.asarray(inputs, dtype=np.float64) - means) / deviations
+
+    def transform(inputs: Inputs) -> Matrix:
+        return (np.asarray(inputs, dtype=np.float64) - means) / deviations
+
+    return transform, transform(array)
 
 
 def _mean_distance(rows: Matrix, are_texts: bool) -> float:

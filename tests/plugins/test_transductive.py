@@ -112,6 +112,12 @@ def test_texts_without_words_and_arrays_for_bm25_are_errors(make: Callable[..., 
         on_arrays(case, (np.eye(4), np.array([0, 1, 0, 1])), np.eye(4)).predict(None)
 
 
+@pytest.mark.parametrize("method", [*ARRAY_METHODS, "bm25"])
+def test_equal_train_texts_give_the_shares_of_their_classes(method: str, make_small: Callable[..., Case]) -> None:
+    case = replace(make_small(method), train=Labeled(("red apple",) * 8, LABELS))
+    assert case.predict(UNLABELED) == pytest.approx(0.5, abs=1e-6)
+
+
 def test_words_are_counted(make: Callable[..., Case], tmp_path: Path) -> None:
     case = make("bm25")
     assert case.entry.count_tokens is not None
