@@ -21,7 +21,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from peekbench import MissingDataError, PeekbenchError
 from peekbench.formatting import shorten
-from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
 from peekbench_ray.actor import CONTROL, Launch, Worker
 from peekbench_ray.messages import (
@@ -34,7 +33,7 @@ from peekbench_ray.messages import (
     WorkerEnded,
     WorkerStarted,
 )
-from peekbench_ray.placement import Node, describe, fits, place, round_up
+from peekbench_ray.placement import Node, describe, fits, place, round_up, worker_environment
 from peekbench_workers.reports import Crash, Report, drop_trials
 from peekbench_workers.supervisor import Limits, WorkerSettings
 
@@ -330,7 +329,7 @@ class Cluster:
             settings.work,
             threads=max(1, int(group.cpus)),
             limits=Limits(settings.time_limit, settings.memory_limit),
-            environment={NODE_VARIABLE: node.name},
+            environment=worker_environment(node.name, group),
             host=node.name,
         )
         actor = self._actor_class.options(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Resources
 
 TOLERANCE = 1e-6  # of sums of fractions
@@ -27,6 +28,15 @@ class Node:
     """Whether workers on it may get items."""
     is_full_until: float = -math.inf
     """Time until which no worker is tried on it, because others use it."""
+
+
+def worker_environment(node: str, needs: Resources) -> dict[str, str]:
+    """Return environment variables of a worker: the name of its machine, and no GPU unless its trials ask for one.
+
+    Ray shows all GPUs of a machine to workers that asked for none. `device: auto` would then mean another device on
+    machines with a GPU, and give other numbers there.
+    """
+    return {NODE_VARIABLE: node, **({} if needs.gpus else {"CUDA_VISIBLE_DEVICES": ""})}
 
 
 def round_up(needs: Resources) -> Resources:

@@ -27,7 +27,7 @@ from peekbench.records import Resources
 from peekbench.store.writer import Store
 from peekbench.testing import check_executor
 from peekbench_ray.address import find_address
-from peekbench_ray.placement import Node, place
+from peekbench_ray.placement import Node, place, worker_environment
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMEOUT = 60.0  # seconds
@@ -81,6 +81,11 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"timed out waiting for {what}"
         time.sleep(0.05)
+
+
+def test_only_workers_whose_trials_ask_for_a_gpu_see_one() -> None:
+    assert worker_environment("n", Resources(cpus=2))["CUDA_VISIBLE_DEVICES"] == ""
+    assert worker_environment("n", Resources(gpus=0.5)) == {"PEEKBENCH_NODE": "n"}
 
 
 @needs_ray
