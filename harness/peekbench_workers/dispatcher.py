@@ -20,6 +20,7 @@ from peekbench_workers.reports import Crash, Report, make_failure, without
 POLL_INTERVAL = 1.0
 """Seconds after which an executor reports that its work continues."""
 MAX_WAITING = 10_000  # items of other groups that are taken from the queue while one group has a free worker
+LOOKAHEAD = 64  # items that are taken to find out which groups there are; the methods of a draw are adjacent
 KILLED = "signal 9"
 
 
@@ -91,7 +92,6 @@ class Dispatcher:
         self._deaths: Counter[Trial] = Counter()
         self._batch_sizes: dict[Slot, int] = {}
         self._sent: Counter[Slot] = Counter()
-        self._sent_at: dict[Slot, float] = {}
 
     def run(self) -> Generator[Sequence[Event], None, None]:
         """Yield outcomes until every item is done or has failed.
@@ -121,18 +121,28 @@ class Dispatcher:
     def _send_items(self) -> bool:
         """Send items to all free slots. Return whether items are left that no slot can take at present."""
         while True:
-            if not any(self._waiting.values()) and not any(self._suspects.values()):
+            if not self._has_items():
                 item = next(self._items, None)
                 if item is None:
                     return False
                 self._waiting[self._pool.group(item)].append(item)
-            groups = [group for group in {**self._waiting, **self._suspects} if self._has_items(group)]
-            was_sent = [self._send_to_group(group) for group in groups]
-            if not any(was_sent):
-                return True
+            # Also groups without an item: the queue may have some behind those of a group without a free slot.
+            was_sent = [self._send_to_group(group) for group in list({**self._waiting, **self._suspects})]
+            if not any(was_sent) and not self._find_group():
+                return self._has_items()
 
-    def _has_items(self, group: Hashable) -> bool:
-        return bool(self._waiting[group] or self._suspects[group])
+    def _find_group(self) -> bool:
+        """Look for an item of another group in the queue, because it may need no worker of those that are busy."""
+        num_groups = len(self._waiting)
+        while len(self._waiting) == num_groups and sum(map(len, self._waiting.values())) < LOOKAHEAD:
+            item = next(self._items, None)
+            if item is None:
+                return False
+            self._waiting[self._pool.group(item)].append(item)
+        return len(self._waiting) > num_groups
+
+    def _has_items(self) -> bool:
+        return any(self._waiting.values()) or any(self._suspects.values())
 
     def _send_to_group(self, group: Hashable) -> bool:
         """Send items of a group to its free slots. Return whether a slot got some."""
@@ -140,7 +150,6 @@ class Dispatcher:
         while (slot := self._pool.find_free(group)) and (batch := self._take(group, slot)):
             slot.send(batch)
             self._sent[slot] += 1
-            self._sent_at[slot] = time.monotonic()
             was_sent = True
         return was_sent
 
@@ -182,9 +191,6 @@ class Dispatcher:
             self._waiting[self._pool.group(item)].appendleft(item)
 
     def _handle_crash(self, crash: Crash) -> Iterator[Sequence[Event]]:
-        if not crash.is_blamed:
-            self._return(crash.suspects)
-            return
         trial = crash.trial
         if trial is None and len(crash.suspects) == 1:
             trial = crash.suspects[0].trials[0]
@@ -205,7 +211,9 @@ class Dispatcher:
     @staticmethod
     def _describe(crash: Crash, deaths: int) -> str:
         if crash.is_final:
-            return f"the trial was ended: {crash.reason}"
+            return f"the trial was ended: {crash.reason}; {crash.remedy}"
+        if crash.remedy:
+            return f"worker process was ended ({crash.reason}) {deaths} times at this trial; {crash.remedy}"
         advice = ""
         if crash.reason == KILLED:
             advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model"

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -41,17 +41,19 @@ class WorkerProcess:
     """
 
     def __init__(self, pickled: bytes, threads: int, environment: Mapping[str, str]) -> None:
-        self.current = CurrentTrial()
-        """The trial that the worker is working on."""
         variables = {**os.environ, THREADS_VARIABLE: str(threads), **environment}
-        try:
-            self.connection: Connection[Any, Any]
-            self.connection, worker_end = Pipe()
-            with worker_end:  # only the worker keeps that end, so its death closes the pipe
-                self._process = _start_interpreter((worker_end.fileno(), self.current.descriptor), variables)
-        except OSError as error:
-            self.current.close()
-            raise PeekbenchError(f"cannot start a worker process: {error}; use fewer workers") from error
+        with ExitStack() as opened:
+            try:
+                self.current = opened.enter_context(closing(CurrentTrial()))
+                """The trial that the worker is working on."""
+                self.connection: Connection[Any, Any]
+                self.connection, worker_end = Pipe()
+                opened.enter_context(self.connection)
+                with worker_end:  # only the worker keeps that end, so its death closes the pipe
+                    self._process = _start_interpreter((worker_end.fileno(), self.current.descriptor), variables)
+            except OSError as error:
+                raise PeekbenchError(f"cannot start a worker process: {error}; use fewer workers") from error
+            opened.pop_all()  # `close` closes them
         self.send(pickled)
 
     @property
@@ -82,12 +84,17 @@ class WorkerProcess:
     def memory(self) -> int:
         """Return the memory in bytes that the worker and the processes that it has started hold (RSS)."""
         total = 0
+        for process in self._family():
+            with suppress(psutil.Error):
+                total += process.memory_info().rss
+        return total
+
+    def _family(self) -> list[psutil.Process]:
+        """Return the process and all processes that it has started; nothing if it has ended."""
         with suppress(psutil.Error):
             process = psutil.Process(self._process.pid)
-            for member in (process, *process.children(recursive=True)):
-                with suppress(psutil.Error):
-                    total += member.memory_info().rss
-        return total
+            return [process, *process.children(recursive=True)]
+        return []
 
     def join(self) -> str:
         """Wait for a process whose pipe has closed, and end all processes that it has started.
@@ -117,10 +124,14 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the process and all processes that it has started."""
+        family = self._family() if self._process.poll() is None else []  # with those in sessions of their own
         self._process.kill()
         self._process.wait()
         with suppress(ProcessLookupError, PermissionError):  # usually no process of its group is left
             os.killpg(self._process.pid, signal.SIGKILL)
+        for process in family[1:]:
+            with suppress(psutil.Error):
+                process.kill()
 
     def close(self) -> None:
         """Release the pipe and the shared memory of a process that has ended."""

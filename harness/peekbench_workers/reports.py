@@ -21,8 +21,8 @@ class Crash:
     """Trial of the suspect that was running; None if unknown."""
     is_final: bool = False
     """Whether the trial has failed and is not tried again, because it took longer than the time limit."""
-    is_blamed: bool = True
-    """Whether trials can be the cause; False if the machine was lost."""
+    remedy: str = ""
+    """What to change if the worker was ended because it exceeded a limit."""
     host: str = ""
     """Name of the machine, if it still exists."""
 

@@ -104,9 +104,9 @@ def _do_batch(batch: Batch, work: Work, connection: Connection[Any, Any], curren
     """Do as many items as `BATCH_WINDOW` allows, and at least one; send the outcomes of long trials at once."""
     outcomes: list[Outcome] = []
     num_trials = num_items = 0
-    sent_at = time.monotonic()
+    started = sent_at = time.monotonic()
     for num_items, item in enumerate(batch.items, start=1):
-        if outcomes and time.monotonic() - sent_at >= BATCH_WINDOW:
+        if num_items > 1 and time.monotonic() - started >= BATCH_WINDOW:
             num_items -= 1
             break
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from typing import Any
 
 from peekbench import PeekbenchError
@@ -65,6 +66,7 @@ class Supervisor:
         self._items: Sequence[WorkItem] = ()
         self._batch = 0
         self._num_received = 0
+        self._memory_read_at = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -114,18 +116,6 @@ class Supervisor:
         self._num_received = 0
         self._running().send(Batch(self._batch, items))
 
-    def do(self, items: Sequence[WorkItem]) -> Report:
-        """Do items, and wait for the end of the batch."""
-        self.send(items)
-        outcomes: list[Outcome] = []
-        while True:
-            ready = wait([self.connection], timeout=CHECK_INTERVAL)
-            report = self.receive() if ready else self.check()
-            if report is not None:
-                outcomes += report.outcomes
-                if report.is_end:
-                    return Report(outcomes, True, report.rest, report.num_done, report.crash, report.error)
-
     def receive(self) -> Report | None:
         """Receive the worker's next message, or its death. Return None if it has only started.
 
@@ -136,18 +126,22 @@ class Supervisor:
         """
         process = self._running()
         try:
-            message = process.receive()
+            report = self._interpret(process.receive())
         except EOFError:
             return self._report_death()
+        if report is not None and report.is_end and self._exceeds_memory(process):
+            process.kill()  # quick trials can exceed the limit together, and none of them is the cause alone
+            self._close()
+        return report
+
+    def _interpret(self, message: Any) -> Report | None:
+        """Return the report of a message; None if the worker says that it has started."""
         if message == READY:
             self._is_ready = True
             self._failed_starts = 0
             return None
-        if isinstance(message, Exception):  # the work cannot be unpickled
-            return self._report(Answer((), 0, is_end=True, error=message))
-        return self._report(message)
-
-    def _report(self, answer: Answer) -> Report:
+        # An exception without an answer: the work cannot be unpickled.
+        answer = message if isinstance(message, Answer) else Answer((), 0, is_end=True, error=message)
         self._num_received += len(answer.outcomes)
         rest = drop_trials(self._items, answer.outcomes)
         self._items = () if answer.is_end else rest
@@ -161,31 +155,56 @@ class Supervisor:
         if self._process.is_dead:
             return self.receive()
         limits = self._settings.limits
-        _, seconds = self._process.current.read(self._batch)
+        num_done, seconds = self._process.current.read(self._batch)
         if limits.seconds is not None and seconds > limits.seconds:
-            return self._end_worker(f"it took longer than the time limit of {limits.seconds:g} s", is_final=True)
-        if limits.memory is not None and self._process.memory() > limits.memory:
-            return self._end_worker(f"it used more than the memory limit of {limits.memory / 1e9:g} GB", is_final=False)
+            reason = f"it took longer than the time limit of {limits.seconds:g} s"
+            return self._end_worker(reason, "raise `timeout` if it should go on", num_done)
+        if limits.memory is not None and self._exceeds_memory(self._process):
+            reason = f"it used more than the memory limit of {limits.memory / 1e9:g} GB"
+            return self._end_worker(reason, "raise `memory`, or use a smaller model")
         return None
 
-    def _end_worker(self, reason: str, *, is_final: bool) -> Report:
-        """Kill the process, and report what it has sent before."""
+    def _exceeds_memory(self, process: WorkerProcess) -> bool:
+        """Return whether the worker holds more memory than it may; it is not read at every call."""
+        limit = self._settings.limits.memory
+        if limit is None or time.monotonic() - self._memory_read_at < CHECK_INTERVAL:
+            return False
+        self._memory_read_at = time.monotonic()
+        return process.memory() > limit
+
+    def _end_worker(self, reason: str, remedy: str, num_done: int | None = None) -> Report:
+        """Kill the process, and report what it has sent before.
+
+        Parameters
+        ----------
+        reason, remedy
+            As in `Crash`.
+        num_done
+            Number of finished trials of the batch when the next one was found to take too long. If this trial has ended
+            nevertheless, before the process was killed, no trial is the cause.
+        """
         process = self._running()
         process.kill()
         outcomes: list[Outcome] = []
         while True:
             try:
-                report = self._report(process.receive())
+                report = self._interpret(process.receive())
             except EOFError:
                 break
+            if report is None:
+                continue
             outcomes += report.outcomes
             if report.is_end:  # it has just finished
                 self._close()
                 return Report(outcomes, True, report.rest, report.num_done, None, report.error)
-        death = self._report_death(reason, is_final=is_final)
+        if num_done not in (None, process.current.read(self._batch)[0]):
+            self._close()
+            rest, self._items = self._items, ()
+            return Report(outcomes, True, rest)
+        death = self._report_death(reason, remedy, is_final=num_done is not None)
         return Report(outcomes, True, death.rest, death.num_done, death.crash)
 
-    def _report_death(self, reason: str = "", *, is_final: bool = False) -> Report:
+    def _report_death(self, reason: str = "", remedy: str = "", *, is_final: bool = False) -> Report:
         """Return the unfinished items of a worker that died, and the trial that it was working on."""
         process = self._running()
         reason = reason or process.join()
@@ -196,15 +215,15 @@ class Supervisor:
             self._failed_starts += 1
             if self._failed_starts >= MAX_FAILED_STARTS:
                 raise PeekbenchError(
-                    f"worker processes cannot start: {self._failed_starts} consecutive ones ended with {reason} before "
-                    "any trial started; see their error output above"
+                    f"worker processes cannot start: {self._failed_starts} consecutive ones ended before any trial "
+                    f"started ({reason}); {remedy or 'see their error output above'}"
                 )
             return Report(rest=items)
-        crash, rest = self._find_suspects(items, num_noted - self._num_received, reason, is_final=is_final)
-        return Report(rest=rest, crash=crash)
+        crash, rest = self._find_suspects(items, num_noted - self._num_received, is_final=is_final)
+        return Report(rest=rest, crash=replace(crash, reason=reason, remedy=remedy))
 
     def _find_suspects(
-        self, items: Sequence[WorkItem], num_lost: int, reason: str, *, is_final: bool
+        self, items: Sequence[WorkItem], num_lost: int, *, is_final: bool
     ) -> tuple[Crash, Sequence[WorkItem]]:
         """Return the crash, and the items that have nothing to do with it.
 
@@ -214,9 +233,9 @@ class Supervisor:
         if running is not None and (is_final or num_lost == 0):
             position, trial = running
             rest = [*items[:position], *items[position + 1 :]]
-            return Crash(reason, (items[position],), trial, is_final, host=self._settings.host), rest
+            return Crash("", (items[position],), trial, is_final, host=self._settings.host), rest
         end = len(items) if running is None else running[0] + 1
-        return Crash(reason, tuple(items[:end]), host=self._settings.host), items[end:]
+        return Crash("", tuple(items[:end]), host=self._settings.host), items[end:]
 
     def _close(self) -> None:
         """Forget the process, which has ended."""
