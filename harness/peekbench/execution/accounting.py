@@ -54,7 +54,7 @@ class Accounts:
         ------
         ContractError
             If it is no outcome, or that of a trial that the executor was not given, or from a machine that was not
-            prepared, or lacks arms.
+            prepared, or lacks arms, or has a base arm that another outcome has.
         """
         if not isinstance(outcome, TrialResult | TrialFailure):
             raise ContractError(
@@ -83,7 +83,7 @@ class Accounts:
     def _check_arms(self, outcome: TrialResult) -> None:
         base = (outcome.trial.draw, self._base_keys[outcome.trial.method])
         found = [arm.arm for arm in outcome.arms]
-        needed = [arm for arm in self._arms if arm in found or arm != "base" or base not in self._bases]
+        needed = [arm for arm in self._arms if arm != "base" or base not in self._bases]
         if found != needed:
             raise ContractError(
                 f"the executor {self._executor} yielded an outcome with the arms {found} instead of {needed}: "

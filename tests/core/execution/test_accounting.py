@@ -37,6 +37,14 @@ def test_wrong_events_of_an_executor_end_the_run(make_spec: MakeSpec, error: str
         run(careless(make_spec, error))
 
 
+def test_a_base_arm_that_comes_twice_ends_the_run(make_spec: MakeSpec) -> None:
+    executor = {"use": "toy.careless", "options": {"error": "two bases"}}
+    bold = {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}
+    spec = make_spec(methods=["toy.vote", bold], tasks=["toy.words"], executor=executor)
+    with pytest.raises(ContractError, match=r"toy.careless yielded .* instead of \['extra', 'test'\]: .*`has_base`"):
+        run(spec)
+
+
 def test_a_run_with_lost_trials_is_resumed(make_spec: MakeSpec) -> None:
     with pytest.raises(ContractError, match="the others are stored"):
         run(careless(make_spec, "drop"))
