@@ -60,12 +60,13 @@ def parametrize_with_checks(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Parametrize a test with all contract checks of an entry, so that each check is a test of its own.
 
-    The test has the argument `check`, a function without arguments. The first call does all checks, which share fits.
+    The test has the argument `check`, a function without arguments. The first call does all checks, which share
+    fits and runs.
 
     Parameters
     ----------
     use
-        Name of a method, a data source, an analysis or an audit in specs, `plugin.thing`.
+        Name of a method, a data source, an executor, an analysis or an audit in specs, `plugin.thing`.
     options
         Options as in a spec.
 
