@@ -50,7 +50,8 @@ def pack_dataset(dataset: Dataset) -> bytes:
         if name not in arrays
     }
     buffer = BytesIO()
-    np.savez(buffer, facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8), **arrays)
+    plain = json.dumps(facts, default=np.generic.item)  # labels may be a list of numpy integers
+    np.savez(buffer, facts=np.frombuffer(plain.encode(), dtype=np.uint8), **arrays)
     content = zlib.compress(buffer.getvalue(), level=1)
     return hashlib.sha256(content).digest() + content
 

@@ -110,6 +110,7 @@ def test_data_that_a_machine_cannot_read_are_shipped(
     [
         Dataset(["a \ud800 b", "c"], [0, 1], ("x", "y"), splits=("train", "test"), details={"dropped": {"empty": 2}}),
         Dataset(np.arange(6.0).reshape(3, 2), np.array([0.1, 0.2, 0.3]), kind="regression", fingerprint="own"),
+        Dataset(["a", "b"], list(np.array([0, 1])), ("x", "y")),
     ],
 )
 def test_shipped_rows_are_the_same(dataset: Dataset) -> None:
