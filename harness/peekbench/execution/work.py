@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import isfinite
+from numbers import Real
 from operator import or_
 from os import getpid  # bound here, in case a method patches the module
 from threading import Lock
@@ -33,6 +35,7 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores
 from peekbench.formatting import shorten
+from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
@@ -55,6 +58,7 @@ from peekbench.spec.experiment import ExperimentSpec
 
 NOTHING = Expected()
 """Nothing is compared."""
+MAX_SHOWN = 200  # characters of a wrong value in messages
 
 
 def available_threads() -> int:
@@ -106,14 +110,18 @@ class SpecWork:
         return self._spec.timeout
 
     def needs(self, item: WorkItem) -> Resources:
-        """Return what the trials of an item need while they run."""
+        """Return what the trials of an item need while they run.
+
+        Raises
+        ------
+        ContractError
+            If `MethodEntry.resources` of a method returned anything else than usable `Resources`.
+        """
         keys = [(trial.method, trial.draw.task) for trial in item.trials]
         for method, task in keys:
             if (method, task) not in self._needs:
                 method_spec = self._spec.method(method)
-                resources = method_spec.entry.resources
-                options = self._spec.options(method_spec, task)
-                self._needs[method, task] = Resources() if resources is None else resources(options=options)
+                self._needs[method, task] = _find_needs(method_spec, self._spec.options(method_spec, task))
         return reduce(or_, (self._needs[key] for key in keys))
 
     def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
@@ -272,6 +280,26 @@ class SpecWork:
             {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()},
             stored,
         )
+
+
+def _find_needs(method: MethodSpec, options: Options) -> Resources:
+    """Return what a fit with these options needs, after checking what the plugin returned."""
+    if method.entry.resources is None:
+        return Resources()
+    try:
+        needs: Any = method.entry.resources(options=options)
+    except Exception as error:
+        error.add_note(f"raised by `resources` of method {method.name}; `use: {method.use}`")
+        raise
+    if not isinstance(needs, Resources) or not all(
+        isinstance(number, Real) and isfinite(number) and number >= 0
+        for number in (needs.cpus, needs.memory, needs.gpus)
+    ):
+        raise ContractError(
+            f"`resources` of method {method.name} (`use: {method.use}`) returned {shorten(repr(needs), MAX_SHOWN)}; "
+            "return peekbench.records.Resources with finite numbers that are not negative"
+        )
+    return needs
 
 
 def _to_stored_type(predictions: FloatArray, task: Task) -> FloatArray:

@@ -21,6 +21,7 @@ from peekbench.execution.hosts import Expected, expect
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, registry
+from peekbench.plugins.entries import MethodEntry
 from peekbench.records import Dataset, Resources, TrialResult
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 
@@ -161,3 +162,35 @@ def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
     work = SpecWork(spec)
     needs = [work.needs(item) for item in list(items(spec))[:2]]
     assert needs == [Resources(), Resources(cpus=3, gpus=1)]
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"gpus": 1},
+        Resources(gpus=-1),
+        Resources(cpus=float("nan")),
+        Resources(memory=float("inf")),
+        Resources(cpus="2"),
+    ],  # type: ignore[arg-type]
+)
+def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, resources: Any) -> None:
+    spec = make_spec(methods=[{"use": "toy.constant", "name": "c"}])
+    item = next(items(spec))
+    replace_resources(monkeypatch, lambda *, options: resources)
+    with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
+        SpecWork(spec).needs(item)
+
+
+def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = make_spec(methods=["toy.constant"])
+    item = next(items(spec))
+    replace_resources(monkeypatch, lambda *, options: options.missing)
+    with pytest.raises(AttributeError, match="missing") as caught:
+        SpecWork(spec).needs(item)
+    assert "use: toy.constant" in caught.value.__notes__[0]
+
+
+def replace_resources(monkeypatch: pytest.MonkeyPatch, resources: Callable[..., Any]) -> None:
+    entry = replace(registry.find("toy.constant", MethodEntry), resources=resources)
+    monkeypatch.setattr(registry, "find", lambda use, entry_type: entry)
