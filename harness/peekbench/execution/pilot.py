@@ -6,6 +6,8 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 
+from peekbench.data.preflight import describe_tasks
+from peekbench.execution.hosts import expect
 from peekbench.execution.preparation import prepare
 from peekbench.execution.progress import NullProgress, Progress
 from peekbench.execution.work import SpecWork
@@ -29,8 +31,8 @@ class Timing:
 def time_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Timing:
     """Run each method once at each design point through the spec's executor. Nothing is stored.
 
-    At each point the first task drawn at that point is used. Each method is first prepared as for a run, and runs once
-    without timing, because its first fit also imports libraries.
+    At each point the first task drawn at that point is used. Methods and machines are first prepared as for a run, and
+    each method runs once without timing, because its first fit also imports libraries.
 
     Parameters
     ----------
@@ -47,9 +49,10 @@ def time_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Timing
     Raises
     ------
     PeekbenchError
-        If what a method needs is unavailable, as in a run.
+        If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    prepare(spec, progress or NullProgress())
+    facts = prepare(spec, progress or NullProgress())
+    work = SpecWork(spec, expect(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     num_tasks = Counter(point for task in spec.tasks for point in spec.design_of(task).points())
@@ -58,7 +61,7 @@ def time_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Timing
     seconds: dict[tuple[str, int, int], float] = {}
     failures: dict[Trial, TrialFailure] = {}
     executor = spec.executor
-    with closing(executor.entry.execute([*warm_up, *items], SpecWork(spec), options=executor.options)) as batches:
+    with closing(executor.entry.execute([*warm_up, *items], work, options=executor.options)) as batches:
         for outcome in (event for batch in batches for event in batch if isinstance(event, TrialResult | TrialFailure)):
             draw = outcome.trial.draw
             if isinstance(outcome, TrialResult):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -18,11 +19,13 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.data.shipping import pack_dataset, unpack_dataset
 from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
 from peekbench.execution.hosts import Expected, expect
+from peekbench.execution.pilot import time_pilot
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.work import SpecWork
-from peekbench.plugins import NODE_VARIABLE, registry
-from peekbench.plugins.entries import MethodEntry
-from peekbench.records import Dataset, Resources, TrialResult
+from peekbench.plugins import NODE_VARIABLE, Options, Work, registry
+from peekbench.plugins.entries import ExecutorEntry, MethodEntry
+from peekbench.plugins.work_protocols import Event
+from peekbench.records import Dataset, Resources, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -33,6 +36,13 @@ SPECS = Path(__file__).parents[3] / "specs"
 def expected(make_spec: MakeSpec) -> Expected:
     spec = make_spec()
     return expect(spec, describe_tasks(spec), {})
+
+
+def replace_entry(monkeypatch: pytest.MonkeyPatch, use: str, entry_type: Any, **fields: Any) -> None:
+    """Let a plugin's entry have other fields."""
+    find = registry.find
+    entry = replace(find(use, entry_type), **fields)
+    monkeypatch.setattr(registry, "find", lambda other, kind: entry if other == use else find(other, kind))
 
 
 def items(spec: ExperimentSpec) -> Any:
@@ -125,6 +135,37 @@ def test_shipped_rows_are_the_same(dataset: Dataset) -> None:
     assert unpack_dataset(packed[:-1] + b"x") is None
 
 
+def test_a_pilot_compares_machines_and_ships_data(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor that does all work on another machine, which has other data than the main process, or none."""
+    spec = make_spec(tasks=["toy.words"], methods=["toy.constant"], executor="toy.careless")
+    replace_entry(monkeypatch, "toy.careless", ExecutorEntry, execute=_execute_elsewhere)
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ELSEWHERE", "1")
+    with pytest.raises(HostError, match="task toy.words: its data have changed .* or are different on node 7"):
+        time_pilot(spec)
+    monkeypatch.setenv("ELSEWHERE", "none")
+    forget()
+    assert list(time_pilot(spec).seconds) == [("toy.constant", 12, 30)]
+
+
+def _execute_elsewhere(items: Iterable[WorkItem], work: Work, *, options: Options) -> Iterator[list[Event]]:
+    packed = work.pack_data("toy.words")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOY_DATA", os.environ["ELSEWHERE"])
+        patch.setenv(NODE_VARIABLE, "node 7")
+        forget()
+        elsewhere = pickle.loads(pickle.dumps(work))
+        try:
+            host = elsewhere.prepare()
+        except MissingDataError:
+            host = elsewhere.prepare({"toy.words": packed})
+        yield [host]
+        for item in items:
+            yield list(elsewhere(item))
+
+
 def test_work_refuses_a_second_item_before_the_first_is_done(make_spec: MakeSpec) -> None:
     spec = make_spec()
     work = SpecWork(spec)
@@ -177,7 +218,7 @@ def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
 def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, resources: Any) -> None:
     spec = make_spec(methods=[{"use": "toy.constant", "name": "c"}])
     item = next(items(spec))
-    replace_resources(monkeypatch, lambda *, options: resources)
+    replace_entry(monkeypatch, "toy.constant", MethodEntry, resources=lambda *, options: resources)
     with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
         SpecWork(spec).needs(item)
 
@@ -185,12 +226,7 @@ def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.Mon
 def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec(methods=["toy.constant"])
     item = next(items(spec))
-    replace_resources(monkeypatch, lambda *, options: options.missing)
+    replace_entry(monkeypatch, "toy.constant", MethodEntry, resources=lambda *, options: options.missing)
     with pytest.raises(AttributeError, match="missing") as caught:
         SpecWork(spec).needs(item)
     assert "use: toy.constant" in caught.value.__notes__[0]
-
-
-def replace_resources(monkeypatch: pytest.MonkeyPatch, resources: Callable[..., Any]) -> None:
-    entry = replace(registry.find("toy.constant", MethodEntry), resources=resources)
-    monkeypatch.setattr(registry, "find", lambda use, entry_type: entry)
