@@ -264,7 +264,8 @@ class Fragment:
         Raises
         ------
         StoreError
-            If a line is damaged. A line that is incomplete at the end of the file is ignored.
+            If a line is damaged. A line that is incomplete at the end of the file is ignored, and so are zeros there,
+            which the file server has not replaced yet.
         """
         for values in islice(self._lines(), 1, None):
             yield outcome_from_json(values) if "trial" in values else Host(**values["machine"])
@@ -278,9 +279,11 @@ class Fragment:
             with self.path.open("rb") as file:
                 checksum = NONE
                 for number, line in enumerate(file, start=1):
-                    # A job was killed while it wrote the line, or still writes it. File servers may receive the end of
-                    # the file before what precedes it, which is zeros until then.
-                    if not line.endswith(b"\n") or b"\0" in line:
+                    if not line.endswith(b"\n"):  # a job was killed while it wrote the line, or still writes it
+                        return
+                    if b"\0" in line:  # what a file server has not received yet, unless it has what follows
+                        if any(later.endswith(b"\n") and b"\0" not in later for later in file):
+                            raise self._lost(number)
                         return
                     text, tail = line[:-_TAIL], line[-_TAIL:]
                     checksum = hash_bytes(checksum + text)
@@ -292,6 +295,13 @@ class Fragment:
                     yield values
         except OSError as error:
             raise StoreError(f"fragment {self.path}: {error.strerror or error}; make the file readable") from error
+
+    def _lost(self, number: int) -> StoreError:
+        return StoreError(
+            f"fragment {self.path}, line {number}: damaged, because it has zero bytes and is not the last one. If its "
+            "job was running a minute ago, try again later. Otherwise, restore a copy of the file, or remove the file "
+            "and run its shard again"
+        )
 
     def _damage(self, number: int, line: bytes) -> StoreError:
         if number > 1:
