@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,8 +76,8 @@ class _Run:
         return [trial for item in self.items for trial in item.trials]
 
     def results(self) -> dict[Trial, TrialResult]:
-        """Return the results by trial."""
-        return {outcome.trial: outcome for outcome in self.outcomes if isinstance(outcome, TrialResult)}
+        """Return the results by trial, the first one of each as in a run."""
+        return {outcome.trial: outcome for outcome in reversed(self.outcomes) if isinstance(outcome, TrialResult)}
 
     def failures(self) -> dict[Trial, TrialFailure]:
         """Return the failures by trial."""
@@ -128,12 +128,15 @@ class ExecutorCase:
 
     @cached_property
     def faulty(self) -> _Run:
-        """Trials that hang or end their process, among quick ones."""
+        """Trials that hang or end their process, among quick ones, and an item whose second trial does so once."""
         if self.is_in_process:
             raise _NotApplicableError("the executor works in the calling process, which such a trial would end")
         methods = ["quick"] * 12
         methods[3:3] = ["dies", "hangs", "dies once"]
-        return self.run(make_items(methods), TIME_LIMIT)
+        last = make_items(["quick"] * (len(methods) + 1), per_item=3)[-1]
+        first, second, third = last.trials
+        shared = replace(last, trials=(first, replace(second, method="dies once"), third))
+        return self.run([*make_items(methods), shared], TIME_LIMIT)
 
     @property
     def is_in_process(self) -> bool:
@@ -289,6 +292,20 @@ def check_dying_worker(case: ExecutorCase) -> None:
         raise ContractError("trials failed or were lost because the worker of another trial was killed")
 
 
+def check_base_arms(case: ExecutorCase) -> None:
+    """Check that the base arm of an item comes exactly once, also if a worker dies within the item."""
+    results = case.faulty.results()
+    for item in case.faulty.items:
+        found = [results[trial] for trial in item.trials if trial in results]
+        bases = sum(arm.arm == "base" for result in found for arm in result.arms)
+        if found and bases != 1:
+            raise ContractError(
+                f"a worker was killed while it did an item of {len(item.trials)} trials, and the base arm that they "
+                f"share came {bases} times instead of once. Do only the trials again that have no outcome, with "
+                "`has_base` if an outcome with the base arm was yielded"
+            )
+
+
 def check_time_limit(case: ExecutorCase) -> None:
     """Check that a trial is ended after `work.timeout`."""
     failures = [trial for trial in case.faulty.failures() if trial.method == "hangs"]
@@ -346,6 +363,7 @@ EXECUTOR_CHECKS: dict[str, Callable[[ExecutorCase], None]] = {
     "machines are prepared": check_hosts,
     "empty batches while a trial runs": check_empty_batches,
     "a worker that dies costs only its trial": check_dying_worker,
+    "the base arm of an item comes once": check_base_arms,
     "time limit": check_time_limit,
     "closing ends all processes": check_close,
     "an error of the work ends the run": check_error,

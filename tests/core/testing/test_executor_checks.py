@@ -14,7 +14,13 @@ from peekbench import PeekbenchError
 from peekbench.plugins import ExecutorEntry, Options, Work
 from peekbench.records import TrialFailure, TrialResult, WorkItem
 from peekbench.testing import EXECUTOR_CHECKS, check_executor
-from peekbench.testing.executors import ExecutorCase, check_dying_worker, check_empty_batches, check_entry
+from peekbench.testing.executors import (
+    ExecutorCase,
+    check_base_arms,
+    check_dying_worker,
+    check_empty_batches,
+    check_entry,
+)
 from peekbench.testing.executors import check_time_limit as check_limit
 from peekbench.testing.sample_work import make_items
 
@@ -41,6 +47,17 @@ def duplicate(items: Iterable[WorkItem], work: Work, *, options: Options) -> Bat
 def reorder(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches:
     for item in items:
         yield list(work(item))[::-1]
+
+
+def split(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches:
+    for item in items:
+        for trial in item.trials:
+            yield list(work(replace(item, trials=(trial,))))
+
+
+def baseless(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches:
+    for item in items:
+        yield list(work(replace(item, has_base=True)))
 
 
 def change(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches:
@@ -138,6 +155,17 @@ def test_errors_of_worker_processes_fail_their_check(
             check(case)
 
 
+@pytest.mark.parametrize(("execute", "num_bases"), [(serial, 1), (split, 3), (baseless, 0)])
+def test_the_base_arm_of_an_item_must_come_once(execute: Callable[..., Any], num_bases: int) -> None:
+    case = ExecutorCase(ExecutorEntry(name="own", execute=execute, summary="an executor"), Options(), ".")
+    vars(case).update(faulty=case.run(make_items(["quick"], per_item=3)))
+    if num_bases == 1:
+        check_base_arms(case)
+    else:
+        with pytest.raises(PeekbenchError, match=f"came {num_bases} times instead of once"):
+            check_base_arms(case)
+
+
 def test_an_executor_that_never_tells_that_it_continues_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExecutorCase, "is_in_process", False)
     check_empty_batches(make_case(failing=(), waits=(0,) * 4, num_empty=1))
@@ -155,5 +183,5 @@ def test_the_default_executor_passes() -> None:
 @pytest.mark.slow
 def test_checks_that_need_worker_processes_are_skipped_with_a_reason() -> None:
     skipped = [outcome for outcome in check_executor("local", {"in_process": True}) if outcome.message]
-    assert len(skipped) == 3
+    assert len(skipped) == 4
     assert all(outcome.passed and "the calling process" in outcome.message for outcome in skipped)
