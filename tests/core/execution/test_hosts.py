@@ -205,19 +205,11 @@ def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
     assert needs == [Resources(), Resources(cpus=3, gpus=1)]
 
 
-@pytest.mark.parametrize(
-    "resources",
-    [
-        {"gpus": 1},
-        Resources(gpus=-1),
-        Resources(cpus=float("nan")),
-        Resources(memory=float("inf")),
-        Resources(cpus="2"),
-    ],  # type: ignore[arg-type]
-)
-def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, resources: Any) -> None:
+@pytest.mark.parametrize("needs", [{"gpus": -1}, {"cpus": float("nan")}, {"memory": float("inf")}, {"cpus": "2"}, None])
+def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, needs: Any) -> None:
     spec = make_spec(methods=[{"use": "toy.constant", "name": "c"}])
     item = next(items(spec))
+    resources = needs and Resources(**needs)
     replace_entry(monkeypatch, "toy.constant", MethodEntry, resources=lambda *, options: resources)
     with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
         SpecWork(spec).needs(item)
