@@ -181,7 +181,6 @@ class Cluster:
     def _on_start(self, worker: _Worker, value: None) -> None:
         """Prepare the machine of a worker that lives, or let it begin."""
         worker.has_answered = True
-        self._failed_starts.pop(worker.node.identifier, None)
         if worker.node.is_prepared:
             self._begin(worker)
         else:
@@ -217,6 +216,7 @@ class Cluster:
                 self._call(worker, worker.actor.prepare, self._on_prepared, tasks, *data)
 
     def _begin(self, worker: _Worker) -> None:
+        self._failed_starts.pop(worker.node.identifier, None)
         worker.is_started = True
         worker.idle_since = time.monotonic()
         self._send(WorkerStarted(worker.number, worker.group))
@@ -259,10 +259,9 @@ class Cluster:
             assert worker.died_at is not None
             if worker.node.identifier not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
                 self._report_lost(worker)
-            elif not worker.has_answered:
-                self._count_failed_start(worker)
-                self._report_death(worker)
-            elif now - worker.died_at >= NODE_DEATH_DELAY:
+            elif not worker.has_answered or now - worker.died_at >= NODE_DEATH_DELAY:
+                if not worker.is_started:
+                    self._count_failed_start(worker)
                 self._report_death(worker)
 
     def _count_failed_start(self, worker: _Worker) -> None:
