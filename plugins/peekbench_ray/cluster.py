@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -302,10 +302,11 @@ class Cluster:
                 self._remove(worker)
         waiting = [group for group, number in self._demand.items() if number]
         if waiting and not any(worker.group in waiting for worker in self._workers.values()):
-            for worker in list(self._workers.values()):
-                is_idle = worker.is_started and not worker.batches and now - worker.idle_since >= IDLE_TIMEOUT
-                if is_idle and worker.group not in waiting:
-                    self._remove(worker)
+            workers = [worker for worker in self._workers.values() if worker.is_started and not worker.batches]
+            idle = [worker for worker in workers if now - worker.idle_since >= IDLE_TIMEOUT]
+            _stop(idle)
+            for worker in idle:
+                self._remove(worker)
 
     def _start_workers(self) -> None:
         """Start workers for the items that wait."""
@@ -370,11 +371,16 @@ class Cluster:
 
     def close(self) -> None:
         """End all workers and what they have started."""
-        stopped = [worker.actor.stop.remote() for worker in self._workers.values() if worker.has_answered]
-        if stopped:
-            ray.wait(stopped, num_returns=len(stopped), timeout=STOP_TIMEOUT)
+        _stop(self._workers.values())
         for worker in self._workers.values():
             ray.kill(worker.actor)
+
+
+def _stop(workers: Iterable[_Worker]) -> None:
+    """End the worker processes of actors that live, and what methods have started, which `ray.kill` does not end."""
+    stopped = [worker.actor.stop.remote() for worker in workers if worker.has_answered and worker.died_at is None]
+    if stopped:
+        ray.wait(stopped, num_returns=len(stopped), timeout=STOP_TIMEOUT)
 
 
 def _offer(resources: Mapping[str, float]) -> Resources:

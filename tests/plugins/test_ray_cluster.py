@@ -21,7 +21,7 @@ from peekbench_ray.messages import Demand, Settings
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (extra `ray`)")
 END = 2000.0  # seconds of the simulated clock
-CPU = Resources()
+CPU, GPU = Resources(), Resources(gpus=1)
 Respond = Callable[["Actor", str], object]
 
 
@@ -129,3 +129,9 @@ def test_a_machine_on_which_workers_die_before_they_get_items_ends_the_run(simul
     with pytest.raises(PeekbenchError, match="small: workers cannot start on this machine: its memory ran out"):
         simulate(lambda now: [machine("1", "small")], {0: Demand({CPU: 9})}, respond)
     assert [actor.log for actor in tried[::2]] == [["start", "prepare", "kill"]] * 2 + [["start", "prepare"]]
+
+
+def test_an_idle_worker_that_gives_way_is_stopped_before_it_is_killed(simulate: Any) -> None:
+    messages = {0: Demand({CPU: 1}), 1: Demand({}), 9: Demand({GPU: 1})}
+    actors = simulate(lambda now: [machine("1", "one", gpus=1)], messages, answer_all)
+    assert [actor.log for actor in actors] == [["start", "prepare", "stop", "kill"], ["start"]]
