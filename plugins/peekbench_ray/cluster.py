@@ -6,6 +6,8 @@ process, which counts the deaths at each trial. A death counts only if its machi
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from peekbench import MissingDataError, PeekbenchError
 from peekbench.formatting import shorten
+from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
 from peekbench_ray.actor import CONTROL, Launch, Worker
 from peekbench_ray.messages import (
@@ -109,6 +112,7 @@ class Cluster:
         self._path = path
         self._environment = environment
         self._nodes: dict[str, Node] = {}
+        self._names: set[str] = set()  # also of machines that have left, to which trials in the store refer
         self._workers: dict[int, _Worker] = {}
         self._num_created = 0
         self._demand: Mapping[Resources, int] = {}
@@ -247,11 +251,16 @@ class Cluster:
         self._check_unmet(now)
 
     def _name(self, facts: Mapping[str, Any]) -> str:
-        """Return a readable name that no other machine has."""
-        address, name = facts["NodeManagerAddress"], facts["NodeName"]
-        name = facts["NodeManagerHostname"] if name == address else name
-        taken = {node.name for node in self._nodes.values()}
-        return name if name not in taken else f"{name}-{facts['NodeID'][:6]}"
+        """Return a readable name that no other machine of the run has had."""
+        name: str = facts["NodeName"]
+        if name == facts["NodeManagerAddress"]:
+            name = facts["NodeManagerHostname"]
+        main_name = os.environ.get(NODE_VARIABLE) or platform.node()
+        is_other = name == main_name and facts["NodeID"] != ray.get_runtime_context().get_node_id()
+        if is_other or name in self._names:
+            name = f"{name}-{facts['NodeID'][:6]}"
+        self._names.add(name)
+        return name
 
     def _check_dead(self, now: float) -> None:
         """Report workers that died, once it is known whether their machine lives."""

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from peekbench import PeekbenchError
+from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Host, Resources
 from peekbench_ray.messages import Demand, Settings
 
@@ -135,3 +136,15 @@ def test_an_idle_worker_that_gives_way_is_stopped_before_it_is_killed(simulate: 
     messages = {0: Demand({CPU: 1}), 1: Demand({}), 9: Demand({GPU: 1})}
     actors = simulate(lambda now: [machine("1", "one", gpus=1)], messages, answer_all)
     assert [actor.log for actor in actors] == [["start", "prepare", "stop", "kill"], ["start"]]
+
+
+def test_no_machine_of_a_run_has_the_name_of_another(simulate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a machine be replaced by one with the same host name, and another have that of the main process's machine."""
+    monkeypatch.setenv(NODE_VARIABLE, "main")
+
+    def nodes(now: float) -> list[dict[str, Any]]:
+        replaced = machine("3" if now < 100 else "4", "node")
+        return [machine("2", "main"), machine("1", "main"), replaced]
+
+    actors = simulate(nodes, {0: Demand({CPU: 99})}, answer_all)
+    assert [actor.name for actor in actors] == ["main-222222", "main", "node", "node-444444"]
