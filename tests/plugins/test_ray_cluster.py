@@ -132,6 +132,12 @@ def test_a_machine_on_which_workers_die_before_they_get_items_ends_the_run(simul
     assert [actor.log for actor in tried[::2]] == [["start", "prepare", "kill"]] * 2 + [["start", "prepare"]]
 
 
+def test_workers_have_more_time_to_start_at_each_attempt(simulate: Any) -> None:
+    actors = simulate(lambda now: [machine("1", "slow")], {0: Demand({CPU: 9})}, lambda actor, method: None)
+    times = [actor.killed_at - actor.created_at for actor in actors if actor.killed_at is not None]
+    assert times == pytest.approx([60, 120, 240, 480, 480], abs=1)
+
+
 def test_an_idle_worker_that_gives_way_is_stopped_before_it_is_killed(simulate: Any) -> None:
     messages = {0: Demand({CPU: 1}), 1: Demand({}), 9: Demand({GPU: 1})}
     actors = simulate(lambda now: [machine("1", "one", gpus=1)], messages, answer_all)
