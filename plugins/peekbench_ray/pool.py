@@ -92,16 +92,21 @@ class RayPool:
         self._waiting: Counter[Resources] = Counter()
         self._demand: Counter[Resources] = Counter()
         self._demand_sent_at = 0.0
+        packed = pickle.dumps(work)  # before there is something that an error would leave behind
+        self._folder = "" if self._address else _make_folder()
         self._connection, end = Pipe()
-        with end:
-            self._process = _start_process(end.fileno())
+        try:
+            with end:
+                self._process = _start_process(end.fileno())
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         self._connect_timeout = START_TIMEOUT if self._address is None else CONNECT_TIMEOUT
         self._connect_until: float | None = time.monotonic() + self._connect_timeout
         memory = None if options.memory is None else int(options.memory * 1e9)
-        self._folder = "" if self._address else _make_folder()
         self._send(
             Settings(
-                pickle.dumps(work),
+                packed,
                 self._address,
                 self._folder,
                 max_workers=options.workers,

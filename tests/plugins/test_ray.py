@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +29,9 @@ from peekbench.records import Resources
 from peekbench.store.writer import Store
 from peekbench.testing import check_executor
 from peekbench_ray.address import find_address
+from peekbench_ray.options import Ray
 from peekbench_ray.placement import Node, place, worker_environment
+from peekbench_ray.pool import RayPool
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMEOUT = 60.0  # seconds
@@ -224,6 +228,23 @@ def test_wrong_addresses_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")
     with pytest.raises(PeekbenchError, match=r"\$RAY_ADDRESS: nowhere is not an address"):
         find_address("auto")
+
+
+@pytest.mark.parametrize(
+    ("work", "executable"),
+    [(lambda item: None, sys.executable), (None, "/nowhere/python")],
+    ids=["work", "interpreter"],
+)
+def test_a_pool_that_cannot_start_leaves_no_process_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Any, executable: str
+) -> None:
+    monkeypatch.setattr("peekbench_ray.pool._make_folder", lambda: tempfile.mkdtemp(dir=tmp_path))
+    monkeypatch.setattr(sys, "executable", executable)
+    before = psutil.Process().children()
+    with pytest.raises((pickle.PicklingError, AttributeError, FileNotFoundError)):  # a function cannot be pickled
+        RayPool([], work, Ray())
+    assert psutil.Process().children() == before
+    assert list(tmp_path.iterdir()) == []
 
 
 CPU, GPU = Resources(), Resources(gpus=0.5)
