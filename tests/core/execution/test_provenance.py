@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from peekbench.execution.provenance import describe_machine, describe_session
 from peekbench.execution.versions import package_versions, relevant_versions
 from peekbench.plugins import registry
+from peekbench.report.build.provenance_text import describe_provenance
+from peekbench.spec.experiment import ExperimentSpec
 
 
 def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:
@@ -21,6 +24,18 @@ def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:
     assert session["machine"]["cores"] >= 1
     assert session["machine"]["memory"] > 2**28
     assert describe_machine()["processor"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(3, "3, started day 0 (1 trial), "), (4, "4; the last 3 started day 1 (")]
+)
+def test_a_report_says_which_sessions_it_lists(
+    number: int, words: str, make_spec: Callable[..., ExperimentSpec], tmp_path: Path
+) -> None:
+    session = describe_session(tmp_path)
+    sessions = [{**session, "started": f"day {day}"} for day in range(number)]
+    described = describe_provenance(make_spec(), sessions, [1] * number)
+    assert described["sessions"].startswith(words)
 
 
 def test_relevant_versions_follow_requirements_and_imported_extras() -> None:

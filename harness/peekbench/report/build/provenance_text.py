@@ -111,4 +111,7 @@ def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[in
     started = [
         f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)
     ]
-    return f"{len(sessions)}, started {', '.join(started[-MAX_SESSIONS:])}"
+    shown = ", ".join(started[-MAX_SESSIONS:])
+    if len(sessions) > MAX_SESSIONS:
+        return f"{len(sessions):,}; the last {MAX_SESSIONS} started {shown}"
+    return f"{len(sessions)}, started {shown}"
