@@ -86,7 +86,7 @@ def test_validate_checks_all_specs(spec: str) -> None:
 def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     printed = peek("describe", spec).stdout
-    for part in ("Text length in characters", "Text length in tokens", "Duplicate texts"):
+    for part in ("Text length in characters", "Text length in tokens", "no duplicates"):
         assert part in printed
     assert "toy.short" in printed
     assert re.search(r"^ +a +toy\.short( +9){5} +10 +0\.0% *$", printed, re.MULTILINE), printed

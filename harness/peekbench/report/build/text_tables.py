@@ -44,7 +44,9 @@ def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
     described = {task: texts for task, texts in descriptions.items() if texts}
     if not described:
         return []
-    tables = [_class_table(described), _length_table(described), _duplicate_table(described)]
+    tables = [_class_table(described), _length_table(described)]
+    if any(map(_has_duplicates, described.values())):
+        tables.append(_duplicate_table(described))
     return [*tables, _token_table(described)] if any(texts["tokens"] for texts in described.values()) else tables
 
 
@@ -75,6 +77,8 @@ def _length_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [(task, texts["num_texts"], *_lengths(texts["characters"])) for task, texts in described.items()]
     columns = (Column("task"), Column("texts", "count"), *(Column(f"{share}%", "number") for share in PERCENTILES))
     note = f"Percentiles over the sampled texts. {_sample_in_words(described)}"
+    if not any(map(_has_duplicates, described.values())):
+        note += " These texts have no duplicates."
     return Table("Text length in characters", columns, tuple(rows), note)
 
 
@@ -92,6 +96,10 @@ def _token_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table("Text length in tokens", tuple(columns), tuple(rows), note)
 
 
+def _has_duplicates(texts: Mapping[str, Any]) -> bool:
+    return any(texts["overlap"]["near"].values())  # exact duplicates are near ones, too
+
+
 def _duplicate_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
         (task, kind, *(shares[pair] for pair in PAIRS))
@@ -99,7 +107,7 @@ def _duplicate_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
         for kind, shares in texts["overlap"].items()
         if any(shares.values())
     ]
-    without_duplicates = [task for task, texts in described.items() if not any(texts["overlap"]["near"].values())]
+    without_duplicates = [task for task, texts in described.items() if not _has_duplicates(texts)]
     columns = (Column("task"), Column("kind"), *(Column(name, "fraction") for name in PAIRS.values()))
     note = (
         "Share of the texts of the first set that the second set contains too, exactly or nearly (Jaccard similarity "
