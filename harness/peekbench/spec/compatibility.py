@@ -51,6 +51,8 @@ def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[
     """
     changed = incompatible_changes(stored.spec, canonical(spec))
     for method in spec.methods:
+        if any(change.startswith(f"methods[{method.name}].") for change in changed):
+            continue  # options determine the key; below, it has changed although they are the same
         key = stored.base_keys.get(method.name)
         if key is not None and key != (new_key := method.base_key(stored.tasks)):
             changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")

@@ -24,6 +24,7 @@ from peekbench.execution.planning import measure
 from peekbench.execution.runner import run
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.report import report_of_run
+from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
@@ -270,6 +271,14 @@ def test_a_changed_base_key_of_a_plugin_is_a_change(make_spec: MakeSpec, monkeyp
     monkeypatch.setattr(MethodSpec, "base_key", lambda method, tasks=None: f"other {method.name}")
     with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
         run(make_spec())
+
+
+def test_a_changed_option_is_not_also_a_changed_base_key(make_spec: MakeSpec) -> None:
+    method = {"use": "toy.vote", "name": "v"}
+    changed = {**method, "by_task": {"a": {"trust": 2}}}
+    stored = Experiment.of(make_spec(methods=[method]), {"a": {"fingerprint": "0"}})
+    (change,) = changed_experiment(stored, make_spec(methods=[changed]), {})
+    assert change.startswith("methods[v].by_task")
 
 
 def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
