@@ -120,11 +120,14 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
             f"{pluralize(bias.num_trials, 'trial')} cannot support a verdict at this level, which takes at least "
             f"{pluralize(needed, 'subsample')} per task"
         )
+    if bias.is_zero:
+        trials = pluralize(bias.num_trials, "trial")
+        return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
     if finding.conclusion.needs_flips:
         p = format_cell(finding.evidence.flips.two_sided, "p_value")
         reason = f"the interval includes 0 because sign flips of the trials do not exclude it (p = {p}); "
-    if bias.is_zero or min(map(len, bias.tasks)) < MIN_SUBSAMPLES:
+    if min(map(len, bias.tasks)) < MIN_SUBSAMPLES:
         return f"{reason}draw more subsamples"
     return reason + advise(bias.tasks, finding.effective_level, bias.region.half_width, words)
 

@@ -122,6 +122,12 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
     assert verdict.estimate == 0
 
 
+def test_too_few_trials_for_a_bias_of_exactly_zero_are_the_reason_of_the_advice() -> None:
+    verdict = judge([[0.0] * 4, [0.0] * 4], step=0.05)
+    assert verdict.decision == "inconclusive"
+    assert "However, 8 trials are too few to exclude a bias that is not negligible; draw more" in verdict.sentence
+
+
 def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> None:
     analysis = summarize(simulate(0.2, subsamples=1))
     (verdict,) = analysis.verdicts
