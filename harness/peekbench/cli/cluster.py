@@ -106,9 +106,10 @@ def merge(
         echo(f"warning: {change}", err=True)
     counts = summary.counts
     fragments = pluralize(summary.fragments, "fragment")
+    were = "was" if counts.repeated == 1 else "were"
     echo(
         f"merged {fragments} into {summary.store}: {pluralize(counts.added, 'trial')} added, {counts.repeated:,} "
-        "there already with the same numbers"
+        f"{were} already stored with the same numbers"
     )
     if summary.empty:
         empty = pluralize(summary.empty, "fragment has", "fragments have")
@@ -141,7 +142,9 @@ def _print_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path 
     count = next(iter(missing)).count
     numbers = list_ranges([shard.number for shard in missing])
     shards = "shards" if len(missing) > 1 else "shard"
-    echo(f"{total:,} of {pluralize(summary.planned, 'trial')} are missing{failed}, in {shards} {numbers} of {count}")
+    verb = "is" if total == 1 else "are"
+    planned = pluralize(summary.planned, "trial")
+    echo(f"{total:,} of {planned} {verb} missing{failed}, in {shards} {numbers} of {count}")
     echo("To compute them, run these shards again and merge again, or run the spec on one machine:")
     for shard in list(missing)[:MAX_SHARDS]:
         echo("  " + shlex.join(["peekbench", "worker", str(spec), "--shard", str(shard), "--out", str(folder)]))

@@ -15,9 +15,10 @@ from peekbench.execution.code import code_hashes
 from peekbench.execution.fragment_checks import JobComparison
 from peekbench.execution.runner import store_descriptions, store_path
 from peekbench.execution.shards import shard_items
+from peekbench.formatting import pluralize
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.fragments import Fragment, Shard, find_fragments
-from peekbench.store.merging import MergeCounts, MergingStore
+from peekbench.store.fragments import SUFFIX, Fragment, Shard, find_fragments
+from peekbench.store.merging import DifferentOutcomeError, MergeCounts, MergingStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def merge(
         Also if the store cannot be written. What was merged before remains stored.
     """
     forget()
-    paths = dict.fromkeys(path.resolve() for folder in folders for path in find_fragments(folder))
+    paths = dict.fromkeys(path.resolve() for folder in folders for path in _find_fragments(folder))
     if not paths:
         raise StoreError(
             f"no fragments in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
@@ -86,6 +87,7 @@ def merge(
     code = code_hashes(method.use for method in spec.methods)
     for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
         comparison.add_session(name, session)
+    store_changes = comparison.changes
     fragments = []
     num_shards: Counter[int] = Counter()
     for fragment in map(Fragment, paths):
@@ -94,6 +96,13 @@ def merge(
             num_shards[header.shard.count] += 1
             fragments.append(fragment)
     if comparison.changes and not allow_changed_code:
+        if comparison.changes == store_changes:
+            raise StoreError(
+                f"trials in the store {path} are of other code or versions:\n  "
+                + comparison.describe_changes()
+                + "\nTheir numbers and those of these fragments may not be those of one experiment. Merge into another "
+                "file with --store, or give the spec another name, or merge all with --allow-changed-code"
+            )
         raise StoreError(
             "the jobs of these fragments differ:\n  "
             + comparison.describe_changes()
@@ -103,13 +112,40 @@ def merge(
     counts = MergeCounts()
     with MergingStore.for_run(path, spec, tasks) as opened:
         for number, fragment in enumerate(fragments, start=1):
-            counts += opened.merge(fragment)
+            try:
+                counts += opened.merge(fragment)
+            except StoreError as error:
+                raise StoreError(_describe_refusal(error, comparison, opened, len(fragments))) from error
             report(number, len(fragments))
         store_descriptions(spec, opened)
         planned, missing = _find_missing(spec, opened, num_shards.most_common(1)[0][0] if num_shards else 1)
         failed = opened.count_failures()
     num_empty = len(paths) - len(fragments)
     return MergeSummary(path, len(fragments), num_empty, counts, planned, missing, failed, comparison.changes)
+
+
+def _find_fragments(folder: Path) -> list[Path]:
+    """Return the fragments in a folder, or a fragment that is given itself."""
+    paths = find_fragments(folder)
+    if paths == [folder] and folder.suffix != SUFFIX:
+        raise StoreError(f"{folder} is not a folder of fragments; give the folder of `peekbench worker --out`")
+    return paths
+
+
+def _describe_refusal(error: StoreError, comparison: JobComparison, store: MergingStore, num_fragments: int) -> str:
+    """Return the message on a fragment that cannot be merged, with the likely cause and what was merged before."""
+    text = str(error)
+    if comparison.changes and isinstance(error, DifferentOutcomeError):
+        text = (
+            f"code or versions differ, and numbers too:\n  {comparison.describe_changes()}\n{text}. "
+            "--allow-changed-code merges other code only if its numbers are the same"
+        )
+    if not store.added:
+        return f"{text}\nNo trial was added"
+    added = (
+        f"{pluralize(store.added.total(), 'trial')} from {len(store.added)} of {pluralize(num_fragments, 'fragment')}"
+    )
+    return f"{text}\nStored before this error: {added}"
 
 
 def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

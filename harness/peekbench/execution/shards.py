@@ -124,13 +124,18 @@ def run_shard(
     session = describe_job(spec)
     comparison = JobComparison(spec, tasks)
     done = _read_fragments(folder, shard, experiment, comparison)
+    if comparison.changes:
+        problem = f"the fragments in {folder} differ from each other"
+        remedy = "Remove the fragments of the wrong jobs and run their shards again"
+    else:
+        problem = f"this job differs from others whose fragments are in {folder}"
+        remedy = "Install the same code and versions here"
     here = f"this job on {host_name()}"
     comparison.add_session(here, session)
     if comparison.changes and not allow_changed_code:
         raise StoreError(
-            f"this job differs from others whose fragments are in {folder}:\n  "
-            + comparison.describe_changes()
-            + "\nInstall the same code and versions here; or give another folder; or go on with --allow-changed-code"
+            f"{problem}:\n  {comparison.describe_changes()}\n{remedy}; or give another folder; or go on with "
+            "--allow-changed-code"
         )
     items = [item for number, item in shard_items(spec, shard.count) if number == shard.number]
     trials = [trial for item in items for trial in item.trials]

@@ -7,10 +7,15 @@ method records besides its predictions.
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
+
+from filelock import FileLock
 
 from peekbench.errors import StoreError
 from peekbench.records.hosts import Host
@@ -60,11 +65,18 @@ class MergeCounts:
         return MergeCounts(self.added + other.added, self.repeated + other.repeated, self.failed + other.failed)
 
 
+class DifferentOutcomeError(StoreError):
+    """A trial of a fragment that has other numbers than the same trial in the store."""
+
+
 class MergingStore(Store):
     """An open store to which fragments are added."""
 
-    _fragments: dict[str, int] | None = None
-    """Sessions of the fragments that were in the store when it was opened."""
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
+        super().__init__(path, connection, lock)
+        self.added: Counter[str] = Counter()
+        """Finished trials that were added, by name of their fragment; also those of a fragment refused later."""
+        self._fragments: dict[str, int] | None = None  # sessions of the fragments in the store when it was opened
 
     def merge(self, fragment: Fragment) -> MergeCounts:
         """Add the outcomes of a fragment.
@@ -106,6 +118,8 @@ class MergingStore(Store):
             num_failed = sum(isinstance(outcome, TrialFailure) for outcome in new)
             num_results = sum(isinstance(outcome, TrialResult) for outcome in outcomes)
             num_added = len(new) - num_failed
+            if num_added:
+                self.added[fragment.path.name] += num_added
             counts += MergeCounts(num_added, num_results - num_added, num_failed)
         return counts
 
@@ -171,11 +185,13 @@ class MergingStore(Store):
                 raise self._difference(fragment, trial, draw_id, owner, what)
         return True
 
-    def _difference(self, fragment: Fragment, trial: Trial, draw_id: int, owner: str, what: str) -> StoreError:
+    def _difference(
+        self, fragment: Fragment, trial: Trial, draw_id: int, owner: str, what: str
+    ) -> DifferentOutcomeError:
         row = self._connection.execute(SELECT_ORIGIN, (draw_id, owner)).fetchone()
         session = {} if row is None else json.loads(row[0])
         origin = f"the fragment {session['fragment']}" if "fragment" in session else f"the store {self.path}"
-        return StoreError(
+        return DifferentOutcomeError(
             f"fragment {fragment.path}: {what} of {trial} differ from those in {origin}. The same trial must have the "
             "same numbers on every machine: look for another version of a library, another kind of processor, or a "
             "method whose results depend on more than its inputs and its seed. Then remove one of the two"

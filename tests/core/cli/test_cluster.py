@@ -14,12 +14,14 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.cluster import list_ranges
+from peekbench.cli.cluster import _print_missing, list_ranges
+from peekbench.execution.merging import MergeSummary
 from peekbench.execution.shards import shard_items
 from peekbench.records.trials import ArmResult, TrialFailure, TrialResult
 from peekbench.spec.compatibility import Experiment
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.fragments import Fragment, FragmentWriter, Header
+from peekbench.store.fragments import Fragment, FragmentWriter, Header, Shard
+from peekbench.store.merging import MergeCounts
 from peekbench.store.writer import Store
 
 OUT = Path("out")
@@ -114,7 +116,7 @@ def test_merged_shards_are_bit_equal_to_a_run() -> None:
         assert [session["shard"] for session in store.sessions()] == ["1/2", "2/2"]
         assert [host["trials"] for host in store.hosts()] == store.session_sizes()
         assert store.texts().keys() == {"a", "b"}
-    assert "0 trials added, 18 there already" in merge()
+    assert "0 trials added, 18 were already stored with the same numbers" in merge()
     assert contents() == contents(Path("whole.sqlite"))
     assert run_command("check-store", "small").returncode == 0
 
@@ -169,7 +171,11 @@ def test_a_trial_with_other_numbers_is_refused_with_both_files() -> None:
     assert "differ from those in the store whole.sqlite" in refuse(
         "merge", str(SPEC), str(other), "--store", "whole.sqlite"
     )
-    assert "differ from those in the fragment shard-" in refuse("merge", str(SPEC), str(OUT), "--store", "new.sqlite")
+    error = refuse("merge", str(SPEC), str(OUT), "--store", "new.sqlite")
+    assert "differ from those in the fragment shard-" in error
+    assert "from 1 of 3 fragments" in error
+    with Store.open("new.sqlite") as store:
+        assert f"Stored before this error: {len(store.done())} trial" in error
 
 
 @pytest.mark.usefixtures("finished")
@@ -233,7 +239,11 @@ def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     header = second.read_header()
     assert header is not None
     code = {plugin: {"sha256": "0", "files": {"changed.py": "0"}} for plugin in header.session["code"]}
-    rewrite(second, outcomes(second), replace(header, session={**header.session, "code": code}))
+    changed = replace(header, session={**header.session, "code": code})
+    other = rewrite(second, outcomes(second), changed)
+    assert f"the fragments in {OUT} differ from each other" in refuse(
+        "worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)
+    )
     second.path.unlink()
     for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)]):
         error = refuse(*command)
@@ -244,6 +254,15 @@ def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     assert done.returncode == 0
     assert "warning: plugin toy: changed.py" in done.stderr
     assert contents() == contents(Path("whole.sqlite"))
+    result = next(outcome for outcome in outcomes(Fragment(other)) if isinstance(outcome, TrialResult))
+    other.unlink()
+    error = refuse("merge", str(SPEC), str(OUT))
+    assert "trials in the store runs/small.sqlite are of other code or versions" in error
+    assert "--store" in error
+    other = rewrite(second, [replace(result, test_rows=result.test_rows[::-1])], changed)
+    error = refuse("merge", str(SPEC), str(OUT), "--allow-changed-code")
+    assert "code or versions differ, and numbers too:\n  plugin toy: changed.py" in error
+    assert f"{other}: the test rows" in error
 
 
 @pytest.mark.usefixtures("finished")
@@ -261,7 +280,7 @@ def test_an_extended_spec_merges_the_fragments_of_the_old_one(make_raw: Callable
     work("1/3")
     work("2/3")
     work("3/3")
-    assert "6 trials added, 18 there already" in merge()
+    assert "6 trials added, 18 were already stored" in merge()
 
 
 @pytest.mark.usefixtures("finished")
@@ -272,9 +291,11 @@ def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) ->
     Path("empty").mkdir()
     assert "no fragments in empty" in refuse("merge", str(SPEC), "empty")
     assert "missing: No such file or directory; give a folder" in refuse("merge", str(SPEC), "missing")
-    assert f"{SPEC} is not a fragment" in refuse("merge", str(SPEC), str(SPEC))
+    assert f"{SPEC} is not a folder of fragments" in refuse("merge", str(SPEC), str(SPEC))
     (OUT / "damaged.jsonl").write_bytes(fragments()[0].path.read_bytes().replace(b'"arm":"test"', b'"arm":"best"', 1))
-    assert "damaged.jsonl, line 2: damaged" in refuse("merge", str(SPEC), str(OUT))
+    error = refuse("merge", str(SPEC), str(OUT))
+    assert "damaged.jsonl, line 2: damaged" in error
+    assert "No trial was added" in error
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "stop": {"looks": 2}}
     write_spec(make_raw, design=design, analyses=["summary"])
     error = refuse("worker", str(SPEC), "--shard", "1/2", "--out", "x")
@@ -322,6 +343,11 @@ def test_shards_are_balanced(make_spec: Callable[..., ExperimentSpec]) -> None:
     assert counts.min() >= 5
     numbers = [number for number, _ in shard_items(spec, 7)]
     assert all(len(set(numbers[start : start + 7])) == 7 for start in range(0, 196, 7))
+
+
+def test_one_missing_trial_is_in_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_missing(MergeSummary(OUT, 1, 0, MergeCounts(), 80, {Shard(1, 2): 1}), SPEC, OUT, None)
+    assert capsys.readouterr().out.startswith("1 of 80 trials is missing, in shard 1 of 2\n")
 
 
 def test_numbers_of_shards_are_listed_as_ranges() -> None:
