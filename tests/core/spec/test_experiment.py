@@ -49,7 +49,7 @@ def test_minimal_spec_has_defaults(tmp_path: Path) -> None:
 def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> None:
     spec = parse_spec(MINIMAL, folder=tmp_path)
     assert type(spec.methods[0].options).__name__ == "Vote"
-    assert spec.methods[0].raw_options() == {"boldness": 1.0, "trust": 1.0, "model": "none"}
+    assert spec.methods[0].raw_options() == {"boldness": 1.0, "trust": 1.0, "model": "none", "seconds": 0.0}
     assert spec.methods[0].model == "none"
 
 
