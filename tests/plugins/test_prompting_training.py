@@ -83,7 +83,11 @@ def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("use", "settings"), [("prompting.packed", {"attention": "text"}), ("prompting.supervised", {"pretrain": False})]
+    ("use", "settings"),
+    [
+        ("prompting.packed", {"attention": "text"}),
+        ("prompting.supervised", {"pretrain": False, "finetuning": {**STAGE, "epochs": 1}}),
+    ],
 )
 def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], tmp_path: Path) -> None:
     """Check one of the methods that share their code."""
