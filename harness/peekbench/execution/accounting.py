@@ -35,8 +35,6 @@ class Accounts:
         self._hosts = {"", host}
         self._open: set[Trial] = set()
         self._closed: set[Trial] = set()
-        self.num_repeated = 0
-        """Outcomes that were yielded again and ignored."""
 
     def expect(self, trials: Iterable[Trial]) -> None:
         """Expect one outcome of each of these trials."""
@@ -63,7 +61,6 @@ class Accounts:
             )
         trial = outcome.trial
         if trial in self._closed:
-            self.num_repeated += 1
             return None
         if trial not in self._open:
             raise ContractError(
