@@ -27,7 +27,9 @@ from peekbench_lm.sources import builtin, corpus, minilm, minilm_mlm, nano
 from peekbench_lm.sources.builtin import build_model
 from peekbench_lm.sources.minilm_mlm import train_minilm_mlm, unigram_log_probabilities
 from peekbench_lm.sources.model_files import describe_model, find_model
+from peekbench_lm.sources.tokenizer_training import train_tokenizer
 from peekbench_lm.training.pretraining import mean_loss
+from peekbench_lm.types import Kind
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -65,6 +67,14 @@ def test_a_nano_model_is_trained_once_and_learns(name: str, folders: Folders, mo
     )
     monkeypatch.setattr(corpus, "PACKAGES", {"filelock": "filelock"})
     assert corpus.fingerprint() not in str(path)
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_equal_texts_give_equal_tokenizers(kind: Kind) -> None:
+    """The trainer for WordPiece would break ties at random: huggingface/tokenizers issue 1794."""
+    tokenizers = [train_tokenizer(kind, SENTENCES, 400) for _ in range(6)]
+    assert len({tokenizer.backend_tokenizer.to_str() for tokenizer in tokenizers}) == 1
+    assert tokenizers[0].decode(tokenizers[0]("the engine")["input_ids"], skip_special_tokens=True) == "the engine"
 
 
 def test_a_built_in_model_that_has_changed_is_built_again(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,7 @@ from peekbench_lm.sources.progress import training_progress
 from peekbench_lm.training.pretraining import mean_loss, pretrain
 
 NUM_HELD_OUT = 1000  # paragraphs for evaluation
-NUM_FOR_HEAD = 2000  # paragraphs that first train the head alone
-NUM_FOR_ALL = 8000  # paragraphs that then train all weights
+NUM_FOR_HEAD = 2000  # paragraphs that first train the head alone; then all paragraphs train everything
 CONTEXT_LENGTH = 128  # tokens per paragraph; 1% of the paragraphs are longer
 MASK_PROBABILITY = 0.15
 HEAD_RECIPE = Recipe(1, 32, 2e-3, "linear", 0.01, 1.0, warmup=0.1)
@@ -58,7 +57,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
     tokenizer = load_tokenizer(source)
     held_out, training = split_paragraphs(corpus.load_paragraphs())
     held_out_texts, texts = (encode(tokenizer, part, CONTEXT_LENGTH) for part in (held_out, training))
-    stages = [(HEAD_RECIPE, texts[:NUM_FOR_HEAD]), (RECIPE, texts[:NUM_FOR_ALL])]
+    stages = [(HEAD_RECIPE, texts[:NUM_FOR_HEAD]), (RECIPE, texts)]
     num_steps = sum(recipe.epochs * -(-len(part) // recipe.batch_size) for recipe, part in stages)
     device = torch.device("cpu")
     with deterministic(device, THREADS), quiet_transformers(), training_progress(name, num_steps) as advance:
@@ -78,7 +77,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
         "original": "sentence-transformers/all-MiniLM-L6-v2",
         "license": "Apache-2.0",
         "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
-        "paragraphs": len(texts[:NUM_FOR_ALL]),
+        "paragraphs": len(texts),
         "tokens": result.num_tokens // RECIPE.epochs,
         "epochs": RECIPE.epochs,
         "held_out_loss": round(loss, 3),

@@ -55,17 +55,42 @@ def _train_byte_pairs(texts: Sequence[str], vocabulary_size: int, context_length
 
 
 def _train_word_pieces(texts: Sequence[str], vocabulary_size: int, context_length: int) -> Any:
-    tokenizer = Tokenizer(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
+    """Train a tokenizer that is the same in each process.
+
+    The trainer numbers the characters inside words in the order of a hash table, and these numbers decide between
+    equally frequent pairs (huggingface/tokenizers issue 1794). Special tokens are numbered first, so these characters
+    are passed as special tokens, and a new tokenizer, to which they are ordinary, takes over the vocabulary.
+    """
+    tokenizer = _make_word_pieces({})
+    characters = sorted(_characters_inside_words(tokenizer, texts))
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary_size, special_tokens=list(SPECIAL_TOKENS.values()), show_progress=False
+        vocab_size=vocabulary_size,
+        special_tokens=[*SPECIAL_TOKENS.values(), *(f"##{character}" for character in characters)],
+        show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer = _make_word_pieces(tokenizer.get_vocab())
     ends: list[Any] = [(token, tokenizer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
     tokenizer.post_processor = processors.BertProcessing(*ends)
     return _wrap(tokenizer, context_length, SPECIAL_TOKENS)
+
+
+def _make_word_pieces(vocabulary: dict[str, int]) -> Tokenizer:
+    """Return a tokenizer of the type of BERT with a vocabulary."""
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
+
+
+def _characters_inside_words(tokenizer: Tokenizer, texts: Sequence[str]) -> set[str]:
+    """Return the characters that occur in a word after its first character."""
+    words: set[str] = set()
+    for text in texts:
+        normalized = tokenizer.normalizer.normalize_str(text)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normalized))
+    return {character for word in words for character in word[1:]}
 
 
 def _wrap(tokenizer: Tokenizer, context_length: int, special: dict[str, str]) -> Any:
