@@ -28,6 +28,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "classic",
         "word2vec",
         "transductive",
+        "transductive_encoder",
         "embedding",
         "sentence_encoders",
         "finetune",
@@ -39,6 +40,18 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 """Section of the page to the specs whose methods are adjusted together in it."""
 SERIES = ("dose", "num_test", "num_train")
 PURPOSES = {"dose": "dose response", "num_test": "number of test texts", "num_train": "number of train texts"}
+OMITTED: Mapping[str, str] = {
+    "finetune.overtrain": "`finetune.tapt` with more epochs",
+    "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
+    "prompting.few_shot": "ignores unlabeled texts",
+    "prompting.zero_shot": "ignores unlabeled texts",
+    "prompting.packed": "`prompting.pretrain` with longer prompts",
+    "prompting.supervised": "`prompting.pretrain` with one more step, which is the same in all arms",
+    "tabular.pca": "has no texts",
+    "tabular.screening": "has no texts",
+    "tabular.standardize": "has no texts",
+}
+"""Methods of peekbench that no spec of the atlas runs, and why."""
 DIGITS = 7  # of the numbers in docs/atlas.json, after the point
 SEPARATOR = " on "
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from atlas_figures import draw_biases, draw_effects, draw_series, without_controls
 from atlas_findings import effect_text, section_findings, series_findings, task_name
+from atlas_numbers import OMITTED
 from atlas_records import BITS, POINTS, Atlas, Effect, Method, Section, Series
 from pages import draw_picture, markdown
 
@@ -110,7 +111,11 @@ def _section(section: Section, folder: Path) -> Iterator[str]:
         "as many extra texts."
     )
     if section.unit == BITS:
-        text += " Scores and effects are in bits per byte; an effect is positive if the texts take fewer bits."
+        text += (
+            " Scores and effects are in bits per byte; an effect is positive if the texts take fewer bits. Here the "
+            "text is what a method predicts, so a method that remembers its unlabeled texts, such as `lm.ngram`, is "
+            "biased by construction: it is a positive control for this kind of task."
+        )
     yield textwrap.fill(text, **WRAPPING)
     yield _methods_table(section)
     if len(without_controls(section)) > 1:  # a figure of one estimate shows no more than the table
@@ -189,3 +194,5 @@ def _runs(atlas: Atlas) -> Iterator[str]:
         yield "## Specs"
         yield "Each number of this page comes from the run of one spec."
         yield markdown(["spec", "purpose", "trials", "subsamples per task"], body)
+    yield "Methods of peekbench that are not in the atlas:"
+    yield "\n".join(f"- `{method}`: {reason}" for method, reason in OMITTED.items())

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from peekbench import ExperimentSpec, load_spec, run
+from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.registry import DISTRIBUTION, installed, join_name, load
 from peekbench.results import paired_scores
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +53,18 @@ def test_every_spec_has_a_place_on_the_page_and_its_controls(scripts: SimpleName
             controls.remove("controls.leak")
         assert controls <= {method.use for method in spec.methods}, name
         assert spec.name == f"atlas_{name}"
+
+
+def test_every_method_is_in_the_atlas_or_omitted_for_a_reason(scripts: SimpleNamespace) -> None:
+    used = {method.use for spec in specs().values() for method in spec.methods}
+    plugins = {
+        name: load(name)
+        for name, (point, *_) in installed().items()
+        if point.dist is not None and point.dist.name == DISTRIBUTION
+    }
+    shipped = {join_name(name, entry) for name, plugin in plugins.items() for entry in plugin.entries(MethodEntry)}
+    assert used | scripts.numbers.OMITTED.keys() == shipped
+    assert not used & scripts.numbers.OMITTED.keys()
 
 
 def test_methods_that_are_judged_together_differ_in_name_and_share_draws(scripts: SimpleNamespace) -> None:
