@@ -46,8 +46,8 @@ def worker(
 
     Example: peekbench worker specs/quickstart.yaml --shard 3/40 --out /shared/quickstart --workers 8
     """
-    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.shards import run_shard  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.store.fragments import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
 
     console = make_console()

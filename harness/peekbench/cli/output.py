@@ -65,6 +65,6 @@ def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
 
 def make_console() -> Console:
     """Return a console that prints to the standard output and escapes control characters."""
-    from peekbench.cli.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
 
     return PrintableConsole()

@@ -52,8 +52,8 @@ def run(
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
@@ -162,10 +162,10 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
 
 
 def _time_pilot(experiment: ExperimentSpec) -> Timing:
-    from peekbench.cli.progress import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.cli.tally import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
     from peekbench.formatting import pluralize, shorten  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
 
     with make_progress(make_console()) as progress:
         timing = time_pilot(experiment, progress)

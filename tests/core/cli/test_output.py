@@ -17,9 +17,9 @@ import yaml
 from commands import run_command
 
 import peekbench.cli
-from peekbench.cli.console import PrintableConsole
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import shorten, visible
+from peekbench.progress.console import PrintableConsole
 from peekbench.report import Report
 from peekbench.report.render.files import check_same_report, write_report
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from peekbench.cli.progress import LineProgress, LiveProgress, make_progress
-from peekbench.cli.tally import Tally, duration
+from peekbench.progress.displays import LineProgress, LiveProgress, make_progress
+from peekbench.progress.tally import Tally, duration
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 
 NOTHING = np.zeros((0, 0), dtype=np.float32)
@@ -96,7 +96,7 @@ def test_log_says_that_a_run_without_finished_trials_continues(
         progress.start(make_spec(), trials(12), 0)
         progress.wait()
         assert len(lines) == 1
-        monkeypatch.setattr("peekbench.cli.progress.SECONDS_UNTIL_HEARTBEAT", 0.0)
+        monkeypatch.setattr("peekbench.progress.displays.SECONDS_UNTIL_HEARTBEAT", 0.0)
         progress.wait()
     assert lines[1] == "0 of 12 trials; no trial has finished for 0 s, still running"
 

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from peekbench.cli.tally import Tally, duration
 from peekbench.formatting import pluralize
+from peekbench.progress.tally import Tally, duration
 from peekbench.records.hosts import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 

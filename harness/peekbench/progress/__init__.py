@@ -1,0 +1,1 @@
+"""Shows the progress of a run: a live display on a terminal, plain lines elsewhere."""
