@@ -9,7 +9,7 @@ MAX_NAME = 100  # characters of a misspelled name that are compared
 SIMILAR = 0.75  # least similarity, between 0 and 1
 
 
-def find_nearest(use: str, names: Iterable[str], *, exact: bool = False) -> str:
+def find_nearest(use: str, names: Iterable[str]) -> str:
     """Return the name that was probably meant; empty if none is similar.
 
     Capital letters, hyphens, slashes and a missing or wrong plugin do not matter.
@@ -20,8 +20,6 @@ def find_nearest(use: str, names: Iterable[str], *, exact: bool = False) -> str:
         Name as it was written.
     names
         Names in the form `plugin.thing`.
-    exact
-        Accept no other misspelling.
 
     Examples
     --------
@@ -37,7 +35,7 @@ def find_nearest(use: str, names: Iterable[str], *, exact: bool = False) -> str:
     for key, among in choices:
         if key in among:
             return among[key]
-    for key, among in () if exact else choices:
+    for key, among in choices:
         # Names of another length cannot be similar, and are many times as fast to leave out here.
         possible = [name for name in among if 2 * min(len(name), len(key)) >= SIMILAR * (len(name) + len(key))]
         if close := get_close_matches(key, possible, n=1, cutoff=SIMILAR):

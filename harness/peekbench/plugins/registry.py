@@ -205,8 +205,8 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """
     kind = kind_of(entry_type)
     plugin_name, entry_name = split_name(use)
-    if plugin_name not in installed() and (nearest := suggest(use, kind)):
-        raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
+    if plugin_name not in installed():
+        raise PluginError(_describe_missing_plugin(use, kind))
     plugin = load(plugin_name)
     offers = plugin.offers[kind.name]
     entry = offers.get(entry_name)
@@ -222,8 +222,26 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     names = [join_name(plugin_name, name) for name in sorted(offers)]
     if use == plugin_name and names:
         raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_shorten(names)}")
-    nearest = suggest(use, kind)
-    raise PluginError(f"no {kind.name} {use!r}; {nearest or f'{plugin_name} offers: {_shorten(names)}'}")
+    remedy = f"{plugin_name} offers: {_shorten(names)}" if names else _list_plugins(kind)
+    raise PluginError(f"no {kind.name} {use!r}; {suggest(use, kind) or remedy}")
+
+
+def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
+    """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
+    name, _ = split_name(use)
+    if nearest := suggest(use, kind):
+        return f"no plugin {name!r} is installed; {nearest}"
+    nearest = find_nearest(name, _plugins_with(kind))
+    question = f" (did you mean {nearest!r}?)" if nearest else ""
+    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Install the plugin with `pip install`"
+
+
+def _list_plugins(kind: PluginKind) -> str:
+    return f"plugins with {kind.plural}: {_shorten(_plugins_with(kind))}"
+
+
+def _plugins_with(kind: PluginKind) -> list[str]:
+    return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(installed()))))
 
 
 def suggest(use: str, kind: PluginKind | None = None) -> str:
@@ -234,16 +252,15 @@ def suggest(use: str, kind: PluginKind | None = None) -> str:
     use
         Name that no entry has, such as 'lsa' or 'clasic.lsa'.
     kind
-        Kind of the entry. Entries of other kinds are named only if nothing but the plugin differs.
+        Kind of the entry; by default any.
 
     Examples
     --------
     >>> suggest("lsa")
     'did you mean classic.lsa?'
     """
-    names = {each: _names(each, tuple(installed())) for each in KINDS}
-    others = [name for each in KINDS for name in names[each]]
-    nearest = find_nearest(use, others if kind is None else names[kind]) or find_nearest(use, others, exact=True)
+    kinds = KINDS if kind is None else (kind,)
+    nearest = find_nearest(use, [name for each in kinds for name in _names(each, tuple(installed()))])
     return f"did you mean {nearest}?" if nearest else ""
 
 
