@@ -317,7 +317,7 @@ def test_show_prints_the_definition_without_a_network(hub: LoopbackHub, tmp_path
     offline = hub.python(CLI, tmp_path / "offline", "show", "hf.trec")
     assert offline.returncode == 0, offline.stderr
     for text in (
-        "  revision: str, default ''",
+        '  revision: text, default ""',
         "rows: 5,452",
         "classes: abbreviation, entity, description, human, location, number",
         "from: default/train/*.parquet in the dataset repository CogComp/trec, branch refs/convert/parquet",

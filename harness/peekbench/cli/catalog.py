@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args
+
+from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
+from peekbench.cli.option_types import describe_type
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
@@ -24,7 +26,7 @@ from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
 
-TASK_LINE = "  {:<34} {:>7} {:>9}  {:<13} {}"
+TASK_LINE = "  {:<{width}} {:>7} {:>9}  {:<13} {}"
 MAX_NAME, MAX_TEXT = 200, 10_000  # characters of a class name and of a text that `peekbench show` prints
 
 
@@ -56,54 +58,65 @@ def list_lines(heading: str) -> Iterator[str]:
 
 def _plugin_lines() -> Iterator[str]:
     """Iterate over plugins with the distributions that they come from, and what is wrong with broken ones."""
+    width = _width(registry.installed())
     for name, (point, *_) in registry.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
             registry.load(name)
         except PluginError as error:
-            yield f"{name:<14} {origin}: {error}"
+            yield f"{name:<{width}} {origin}: {error}"
         else:
-            yield f"{name:<14} {origin}"
+            yield f"{name:<{width}} {origin}"
 
 
-def _kind_lines(kind: PluginKind) -> Iterator[str]:
+def _entries(kind: PluginKind) -> tuple[dict[str, Entry], list[str]]:
+    """Return the entries of a kind by their names in specs, and what is wrong with broken plugins."""
+    entries: dict[str, Entry] = {}
+    errors = []
     for plugin in registry.installed():
         try:
             offers = registry.load(plugin).offers[kind.name]
         except PluginError as error:
-            yield f"  ({error})"
+            errors.append(f"  ({error})")
             continue
-        for entry_name, entry in sorted(offers.items()):
-            yield f"  {registry.join_name(plugin, entry_name):<26} {entry.summary}"
+        entries |= {registry.join_name(plugin, name): entry for name, entry in sorted(offers.items())}
+    return entries, errors
+
+
+def _width(names: Iterable[str]) -> int:
+    return max(map(len, names), default=0) + 1
+
+
+def _kind_lines(kind: PluginKind) -> Iterator[str]:
+    entries, errors = _entries(kind)
+    width = _width(entries)
+    for use, entry in entries.items():
+        yield f"  {use:<{width}} {entry.summary}"
+    yield from errors
 
 
 def _task_lines() -> Iterator[str]:
     """Iterate over tasks with their size, text lengths and license, without a download."""
     folders = _folders()
-    yield TASK_LINE.format("", "classes", "rows", "characters", "license")
+    entries, errors = _entries(kind_of(DataSourceEntry))
+    width = _width(entries)
+    yield TASK_LINE.format("", "classes", "rows", "characters", "license", width=width)
     others = []
-    for plugin in registry.installed():
-        try:
-            offers = registry.load(plugin).offers[kind_of(DataSourceEntry).name]
-        except PluginError as error:
-            others.append(f"  ({error})")
-            continue
-        for entry_name, entry in sorted(offers.items()):
-            use = registry.join_name(plugin, entry_name)
-            if isinstance(entry, DataSourceEntry) and entry.facts is not None:
-                yield _task_line(use, entry.facts(folders)).rstrip()
-            else:
-                others.append(f"  {use:<34} {entry.summary}")
+    for use, entry in entries.items():
+        if isinstance(entry, DataSourceEntry) and entry.facts is not None:
+            yield _task_line(use, entry.facts(folders), width).rstrip()
+        else:
+            others.append(f"  {use:<{width}} {entry.summary}")
     yield "  characters: lower and upper quartile of the text lengths"
     yield "  -: unknown until the task is loaded, for example by `peekbench show TASK`"
     yield "others:"
-    yield from others
+    yield from [*others, *errors]
 
 
-def _task_line(use: str, facts: TaskFacts) -> str:
+def _task_line(use: str, facts: TaskFacts, width: int) -> str:
     rows = "-" if facts.num_rows is None else f"{facts.num_rows:,}"
     lengths = "-" if facts.characters is None else _format_range(facts.characters)
-    return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.license or "-")
+    return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.license or "-", width=width)
 
 
 def _format_range(limits: tuple[int, int]) -> str:
@@ -224,17 +237,19 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
 
 def _option_lines(model: type[Options], defaults: Options | None = None) -> Iterator[list[str]]:
     """Iterate over the lines on each option; nested options follow their parent, with the defaults used there."""
-    properties: dict[str, Any] = options_schema(model)["properties"] if model.model_fields else {}
+    if not model.model_fields:
+        return
+    schema = options_schema(model)
     for name, field in model.model_fields.items():
         default = field.get_default(call_default_factory=True) if defaults is None else getattr(defaults, name)
         nested = _nested_model(field.annotation)
-        value = "" if nested and isinstance(default, Options) else f"default {_format_yaml(default)}"
-        parts = (
-            f"{_type_name(field.annotation)}{_format_limits(properties[name])}",
-            "required" if field.is_required() else value,
-        )
-        lines = [f"  {name}: {', '.join(filter(None, parts))}"]
-        if description := properties[name].get("description"):
+        parts = [describe_type(schema["properties"][name], schema.get("$defs", {}))]
+        if default is PydanticUndefined:
+            parts.append("required")
+        elif not isinstance(default, Options):
+            parts.append(f"default {json.dumps(to_jsonable_python(default), ensure_ascii=False)}")
+        lines = [f"  {name}: {', '.join(parts)}"]
+        if description := schema["properties"][name].get("description"):
             lines.append(f"      {' '.join(description.split())}")
         if nested is not None:
             for option in _option_lines(nested, default if isinstance(default, nested) else None):
@@ -248,26 +263,3 @@ def _nested_model(annotation: Any) -> type[Options] | None:
         kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
     ]
     return models[0] if len(models) == 1 else None
-
-
-def _format_yaml(value: Any) -> str:
-    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-
-
-def _type_name(annotation: Any) -> str:
-    """Return a type in the words of a spec: 'bf16 | fp32', 'options', 'int | null'."""
-    if get_origin(annotation) is Literal:
-        return " | ".join(map(str, get_args(annotation)))
-    if get_origin(annotation) in (Union, UnionType):
-        return " | ".join(map(_type_name, get_args(annotation)))
-    if annotation is type(None):
-        return "null"
-    if isinstance(annotation, type) and issubclass(annotation, Options):
-        return "options"
-    return annotation.__name__ if type(annotation) is type else str(annotation).replace("typing.", "")
-
-
-def _format_limits(schema: dict[str, Any]) -> str:
-    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
-    return f" ({', '.join(limits)})" if limits else ""

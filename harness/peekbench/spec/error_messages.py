@@ -9,13 +9,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from peekbench.spec.suggestions import describe_unknown, find_meant
-from peekbench.spec.value_errors import describe_value
+from peekbench.spec.suggestions import Place, describe_unknown, find_meant
+from peekbench.spec.value_errors import describe_alternatives
 
 PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.(\w+): ")
 MAX_LISTED = 10  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
+NOT_ABOUT_A_VALUE = {"extra_forbidden", "missing", "too_short", "value_error"}  # errors with messages of their own
 EXAMPLES = {
     "name": "name: my_experiment",
     "design": "design: {num_train: 50, num_test: 200, num_subsamples: 20}",
@@ -51,7 +52,7 @@ class Written:
     positions: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """For lists in which a group was replaced by its members: position in the user's own list of each item."""
 
-    def place(self, loc: Sequence[int | str]) -> tuple[int | str, ...]:
+    def place(self, loc: Sequence[int | str]) -> Place:
         """Return the place of an error as it was written: without the position in a list that is a single value."""
         match loc:
             case (str(group), int(position), *rest) if group in self.positions:
@@ -63,6 +64,14 @@ class Written:
             steps.append(step)
             value = _get(value, step)
         return tuple(steps)
+
+    def place_of_value(self, loc: Sequence[int | str], value: Any) -> Place:
+        """Return the place of a wrong value, without pydantic's name of one of several types that it could have."""
+        place = self.place(loc)
+        parent = self.value
+        for step in place[:-1]:
+            parent = _get(parent, step)
+        return place[:-1] if len(place) > 1 and parent is value else place
 
 
 def describe(error: ValidationError, written: Written) -> str:
@@ -98,6 +107,11 @@ def _describe_each(error: ValidationError, written: Written, outer: tuple[int | 
     details = [detail for detail in error.errors(include_url=False) if not _is_implied(detail)]
     unknown = [written.place((*outer, *detail["loc"])) for detail in details if detail["type"] == "extra_forbidden"]
     meant = {find_meant(written.model, written.value, place) for place in unknown[:MAX_LISTED]}
+    alternatives: dict[tuple[Place, int], list[Any]] = {}  # errors of one value, one for each type that it could have
+    for detail in details:
+        if detail["type"] not in NOT_ABOUT_A_VALUE:
+            place = written.place_of_value((*outer, *detail["loc"]), detail["input"])
+            alternatives.setdefault((place, id(detail["input"])), []).append(detail)
     for detail in details:
         loc = (*outer, *detail["loc"])
         cause = detail.get("ctx", {}).get("error")
@@ -110,7 +124,13 @@ def _describe_each(error: ValidationError, written: Written, outer: tuple[int | 
             loc = (*loc, *filter(None, [group]), *([int(position)] if position else ()), name)
             message = message[placed.end() :]
         place = written.place(loc)
-        if detail["type"] == "extra_forbidden":
+        if detail["type"] not in NOT_ABOUT_A_VALUE:
+            place = written.place_of_value(loc, detail["input"])
+            same_value = alternatives.pop((place, id(detail["input"])), None)
+            if same_value is None:  # they have a line already
+                continue
+            message = describe_alternatives(same_value)
+        elif detail["type"] == "extra_forbidden":
             message = describe_unknown(written.model, written.value, place)
         elif detail["type"] == "too_short":
             message = "is empty; name at least one"
@@ -118,8 +138,6 @@ def _describe_each(error: ValidationError, written: Written, outer: tuple[int | 
             if place in meant:  # it is there, but misspelled
                 continue
             message = _describe_missing(written, place)
-        elif detail["type"] != "value_error":
-            message = describe_value(detail)
         yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message)}"
 
 

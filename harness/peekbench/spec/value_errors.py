@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,6 +20,36 @@ LIMITS = {
     "less_than_equal": ("le", "too large; use at most"),
     "less_than": ("lt", "too large; use less than"),
 }
+
+
+def describe_alternatives(details: Sequence[Mapping[str, Any]]) -> str:
+    """Return a message about a value that is of none of several types.
+
+    Parameters
+    ----------
+    details
+        Error of pydantic for each type. If the value has one of the types but a wrong size, only that is said.
+
+    Examples
+    --------
+    >>> number = {"type": "float_parsing", "input": "ledoit-wolf", "msg": "", "ctx": {}}
+    >>> word = {"type": "literal_error", "input": "ledoit-wolf", "msg": "", "ctx": {"expected": "'ledoit_wolf'"}}
+    >>> describe_alternatives([number, word])
+    "'ledoit-wolf' is not a number or ledoit_wolf; did you mean ledoit_wolf?"
+    """
+    sizes = [detail for detail in details if detail["type"] in LIMITS]
+    value, expected, choices = details[0]["input"], [], []
+    if sizes or len(details) == 1 or value is None:
+        return describe_value([*sizes, *details][0])
+    for detail in details:
+        if detail["type"] == "literal_error":
+            choices += _choices(detail)
+        else:
+            words = next((words for types, words, _ in EXPECTED if detail["type"] in types), "")
+            expected.append(words or detail["msg"].removeprefix("Input should be "))
+    close = get_close_matches(str(value)[:MAX_LENGTH].lower(), choices, n=1)
+    *others, last = [*expected, *choices]
+    return f"{_format(value)} is not {', '.join(others)} or {last}" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def describe_value(detail: Mapping[str, Any]) -> str:
@@ -44,7 +74,7 @@ def describe_value(detail: Mapping[str, Any]) -> str:
     if value is None and kind not in ("none_required", "is_instance_of"):
         return "has no value; write one after the colon"
     if kind == "literal_error":
-        return _describe_choice(value, re.findall(r"'([^']*)'", context["expected"]))
+        return _describe_choice(value, _choices(detail))
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", value[:MAX_LENGTH]).strip("_.-")
         return f"{reprlib.repr(value)} is not {NAME_IN_WORDS}" + (f"; write {name}" if name else "")
@@ -53,6 +83,10 @@ def describe_value(detail: Mapping[str, Any]) -> str:
             remedy = suggest(value)
             return f"{_format(value)} is not {expected}" + (f"; {remedy}" if remedy else "")
     return f"{detail['msg'].replace('valid tuple', 'valid list')}; got {reprlib.repr(value)}"
+
+
+def _choices(detail: Mapping[str, Any]) -> list[str]:
+    return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
 
 
 def _describe_counts(value: Any) -> str:

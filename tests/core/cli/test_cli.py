@@ -123,7 +123,7 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("PEEKBENCH_HUB_MIRROR", str(tmp_path / "mirror"))
     shown = peek("show", "hf.trec").stdout
     for part in (
-        "revision: str",
+        "revision: text",
         "40 rows",
         "description",
         "in a local mirror",
@@ -143,7 +143,7 @@ def test_show_prints_options_before_an_error_in_the_data(tmp_path: Path) -> None
     assert "[pos] Good fun." in peek("show", "files", "--options", "{path: rows.csv}").stdout
     assert "as in --options" in peek("show", "files").stdout
     gone = peek("show", "files", "--options", "{path: gone.csv}", status=2)
-    assert "drop_missing: bool" in gone.stdout
+    assert "drop_missing: true or false" in gone.stdout
     assert "gone.csv" in gone.stderr
 
 
@@ -300,7 +300,7 @@ def test_list_show_check_schema_version() -> None:
     listed = peek("list").stdout
     assert all(name in listed for name in ("tasks:", "docstrings.numpy", "controls.leak", "permutation", "local"))
     assert "peekbench-toy 1.0" in peek("list", "plugins").stdout
-    assert "num_components: int (>= 1), default 10" in peek("show", "classic.lsa").stdout
+    assert "num_components: whole number (>= 1), default 10" in peek("show", "classic.lsa").stdout
     peek("schema", "-o", "schema.json")
     assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"
     assert peek("version").stdout.strip() == "0.1.0"

@@ -235,7 +235,7 @@ def test_each_entry_type_has_one_kind() -> None:
     [
         (
             ("", ""),
-            "  porter                     cuts suffixes\nporter: stemmer\ncuts suffixes\noptions:\n  step: int, def",
+            "  porter  cuts suffixes\nporter: stemmer\ncuts suffixes\noptions:\n  step: whole number, def",
         ),
         (("stem=print", "stem=7"), "stem is 7; give a function"),
         (("options=Porter", "options=int"), "options is <class 'int'>; give a class"),
@@ -277,8 +277,11 @@ def test_search_for_a_role_skips_broken_plugins_with_a_warning(
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:
     text = "\n".join(describe("controls.leak"))
-    assert "share: float (>= 0, <= 1), default 0.25" in text
+    assert "share: number (>= 0, <= 1), default 0.25" in text
     assert "hare of" in text, "the docstring of the option"
+    assert 'shrinkage: number (>= 0, <= 1) or ledoit_wolf, default "ledoit_wolf"' in next(
+        describe("embedding.whitening")
+    )
     assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
     with pytest.raises(PluginError, match=r"plugin 'classic' offers no 'lda'; did you mean classic\.lsa"):
         "\n".join(describe("classic.lda"))
@@ -286,6 +289,8 @@ def test_show_describes_options_with_type_default_and_meaning() -> None:
 
 def test_list_checks_the_heading() -> None:
     assert any(line.startswith("  toy.vote ") for line in list_lines("all"))
+    names = [re.findall(r"^  \S+ +", line) for line in list_lines("methods")]
+    assert len({len(*name) for name in names}) == 1, "summaries begin in one column"
     with pytest.raises(PluginError, match="cannot list 'metods'"):
         list(list_lines("metods"))
 
