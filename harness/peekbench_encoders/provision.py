@@ -1,4 +1,4 @@
-"""Callables that the entries register: prefetch the encoder, and count tokens."""
+"""Callables that the entries register: check and prefetch the encoder, and count tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from peekbench.records import TokenCounts
 from peekbench_encoders.folder import check_libraries, check_modules, module_limit
 from peekbench_encoders.options import Encoder
 from peekbench_lm import provision
-from peekbench_lm.sources.model_files import describe_model, find_model
+from peekbench_lm.sources.builtin import BUILTIN_PREFIX, find_builtin
+from peekbench_lm.sources.model_files import describe_model, find_model, is_path
 
 
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
@@ -34,6 +35,27 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     check_libraries()
     check_modules(find_model(options.model, options.revision, folders).path)
     return describe_model(options.model, options.revision, folders)
+
+
+def check(*, options: Encoder, folders: Folders) -> None:
+    """Check, without a download, that an encoder that is built in or in a folder exists.
+
+    Parameters
+    ----------
+    options
+        Options of the method.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the encoder does not exist or has code of its own.
+    """
+    if options.model.startswith(BUILTIN_PREFIX):
+        find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
+    elif is_path(options.model):
+        check_modules(find_model(options.model, "", folders).path)
 
 
 def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from peekbench import Folders
 from peekbench.records import Resources, TokenCounts
+from peekbench_lm.checks import check_language_model
 from peekbench_lm.installed import check_installed
 from peekbench_lm.models.config import model_kind
 from peekbench_lm.models.tokens import check_text_model, context_limit, load_tokenizer
 from peekbench_lm.models.tokens import count_tokens as count_text_tokens
-from peekbench_lm.sources.builtin import check_head
 from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
 from peekbench_lm.types import DeviceName
 
@@ -73,7 +73,7 @@ def prefetch(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
         If the model does not exist or is unavailable, or has no language-model head.
     """
     check_installed()
-    check_head(options.model)
+    check_language_model(options=options, folders=folders)
     return describe_model(options.model, options.revision, folders)
 
 

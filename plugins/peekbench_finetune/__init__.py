@@ -25,6 +25,7 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="task-adaptive pretraining of a language model, linear layer, all weights finetuned",
             unlabeled_options=frozenset({"pretraining"}),
             base="finetuning",
+            check="peekbench_finetune.provision:check_tapt",
             prefetch="peekbench_finetune.provision:prefetch_tapt",
         ),
         entry(
@@ -34,6 +35,7 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="tapt with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
             base="finetuning",
+            check="peekbench_finetune.provision:check_tapt",
             prefetch="peekbench_finetune.provision:prefetch_tapt",
         ),
         entry(
@@ -42,6 +44,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_finetune.methods:pattern_exploiting",
             summary="cloze questions: an ensemble labels the unlabeled texts softly for a final classifier",
             unlabeled_options=frozenset({"temperature", "classification"}),
+            check="peekbench_finetune.provision:check_pattern_exploiting",
             prefetch="peekbench_finetune.provision:prefetch_masked",
         ),
     ]

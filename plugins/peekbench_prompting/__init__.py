@@ -21,6 +21,7 @@ def peekbench_methods() -> list[MethodEntry]:
     entry = partial(
         MethodEntry,
         pin="peekbench_lm.provision:pin",
+        check="peekbench_prompting.provision:check",
         prefetch="peekbench_prompting.provision:prefetch",
         count_tokens="peekbench_prompting.provision:count_tokens",
         resources="peekbench_lm.provision:resources",
@@ -96,6 +97,7 @@ def peekbench_audits() -> list[AuditEntry]:
     entry = partial(
         AuditEntry,
         pin="peekbench_prompting.provision:pin_models",
+        check="peekbench_prompting.provision:check_models",
         prefetch="peekbench_prompting.provision:prefetch_models",
     )
     return [

@@ -1,4 +1,4 @@
-"""Preparation before a run: pin and download models, check options against them, and count tokens.
+"""Preparation before a run: pin, check and download models, check options against them, and count tokens.
 
 This module imports quickly. Its functions check that the optional libraries are installed before they import them.
 """
@@ -12,6 +12,7 @@ from peekbench import Folders
 from peekbench.data import PromptFrame
 from peekbench.errors import SpecError
 from peekbench.records import TokenCounts
+from peekbench_lm.checks import known_kind
 from peekbench_lm.installed import check_four_bits, check_installed
 from peekbench_lm.models.config import model_kind
 from peekbench_lm.models.tokens import count_tokens as count_text_tokens
@@ -23,6 +24,26 @@ from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.membership_options import Membership
 from peekbench_prompting.options import Prompting
 from peekbench_prompting.training_options import Packed, check_packing
+
+
+def check(*, options: Prompting, folders: Folders) -> None:
+    """Check, without a download, that the model exists and continues texts.
+
+    Parameters
+    ----------
+    options
+        The method's options.
+    folders
+        Folders of the spec and the cache.
+
+    Raises
+    ------
+    SpecError
+        If the model is not causal.
+    DataError
+        If the model does not exist or is not a language model.
+    """
+    check_causal(options.model, known_kind(options.model, folders) or "causal")
 
 
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
@@ -106,6 +127,20 @@ def pin_models(*, options: Exchangeability | Membership, folders: Folders) -> Ma
         reference = pin_model(options.reference, options.reference_revision, folders)
         pinned |= {f"reference_{name}": value for name, value in reference.items()}
     return pinned
+
+
+def check_models(*, options: Exchangeability | Membership, folders: Folders) -> None:
+    """Check, without a download, that the audit's models exist and continue texts.
+
+    Raises
+    ------
+    SpecError
+        If a model is not causal.
+    DataError
+        If a model does not exist or is not a language model.
+    """
+    for model in filter(None, (options.model, options.reference)):
+        check_causal(model, known_kind(model, folders) or "causal")
 
 
 def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:

@@ -98,6 +98,7 @@ def peekbench_methods() -> list[MethodEntry]:
     entry = partial(
         MethodEntry,
         pin="peekbench_transductive.provision:pin",
+        check="peekbench_transductive.checks:check",
         prefetch="peekbench_transductive.provision:prefetch",
         count_tokens="peekbench_transductive.provision:count_tokens",
         resources="peekbench_transductive.provision:resources",

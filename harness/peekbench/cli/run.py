@@ -196,7 +196,7 @@ def validate(
     specs: SpecsArgument,
     data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
 ) -> None:
-    """Check specs: options, plugins, and whether the data suffice for the design.
+    """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
     Example: peekbench validate specs/*.yaml
     """
@@ -220,6 +220,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     """Check one spec. Return a summary of it with a line on each task with official splits, and warnings."""
     from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.prefetch import check_files  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
@@ -227,6 +228,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
         analyses = pluralize(len(names), "analysis", "analyses")
         return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"], []
     experiment = load(path)
+    check_files(experiment)
     splits, warnings = [], []
     if data:
         facts = describe_tasks(experiment)

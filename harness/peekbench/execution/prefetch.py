@@ -1,8 +1,9 @@
-"""Downloads everything that a spec needs."""
+"""Downloads everything that a spec needs, and checks what can be checked without a download."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -47,6 +48,44 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
             f"{len(failed)} of {len(downloads)} downloads failed: {', '.join(failed)}; see the messages above, then "
             "try again"
         )
+
+
+def check_files(spec: ExperimentSpec) -> None:
+    """Check the options of methods and audits against the files on this machine, without a download.
+
+    Raises
+    ------
+    SpecError
+        If a run or an audit of the spec would fail, for example because a model does not exist; with a line for each
+        method and audit.
+    """
+    errors = []
+    components: list[MethodSpec | AuditSpec] = [*spec.methods, *spec.audits]
+    for component in components:
+        if component.entry.check is None:
+            continue
+        try:
+            for place, options in _each_options(spec, component):
+                with _placed_errors(place, f"`check` of {place}; `use: {component.use}`"):
+                    component.entry.check(options=options, folders=spec.folders())
+        except PeekbenchError as error:
+            errors.append(str(error))
+    if errors:
+        raise SpecError("\n".join(errors))
+
+
+def _each_options(spec: ExperimentSpec, component: MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
+    """Yield the options of a method or an audit, with their place for messages."""
+    if isinstance(component, AuditSpec):
+        yield f"audit {component.name}", spec.audit_options(component)
+        return
+    tasks = {_place(component, task.name): task.name for task in spec.tasks}
+    for place, task in tasks.items():
+        yield place, spec.options(component, task)
+
+
+def _place(method: MethodSpec, task: str) -> str:
+    return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
 
 
 def _prefetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
@@ -96,8 +135,7 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
         options = spec.options(method, task)
         facts = next((facts for equal, facts in known if equal == options), None)
         if facts is None:
-            place = f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
-            facts = _call_prefetch(spec, method, options, place)
+            facts = _call_prefetch(spec, method, options, _place(method, task))
             known.append((options, facts))
         merged = dict(facts) if merged is None else _add_differing(merged, facts, task)
     return merged or {}
@@ -106,14 +144,21 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
 def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
     if method.entry.prefetch is None:
         return {}
-    try:
+    with _placed_errors(place, f"`prefetch` of {place}; `use: {method.use}`"):
         return method.entry.prefetch(options=options, folders=spec.folders())
+
+
+@contextmanager
+def _placed_errors(place: str, caller: str) -> Iterator[None]:
+    """Add the place to errors that users can fix, and a note on where they were raised to others."""
+    try:
+        yield
     except PeekbenchError as error:
         kinds = (SpecError, PluginError, DataError)  # derived kinds may take other arguments
         kind = next((kind for kind in kinds if isinstance(error, kind)), PeekbenchError)
         raise kind(f"{place}: {error}") from error
     except Exception as error:
-        error.add_note(f"raised by `prefetch` of {place}; `use: {method.use}`")
+        error.add_note(f"raised by {caller}")
         raise
 
 

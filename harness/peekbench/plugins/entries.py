@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 from peekbench.plugins.protocols import (
     Analyzer,
     Audit,
+    CheckOptions,
     CountTokens,
     DataSource,
     Forecast,
@@ -109,6 +110,8 @@ class MethodEntry:
     The core then fits the base arm once for all of them. Default: the method's own name."""
     pin: CallableField[Pin[Any] | None] = CallableField(None)
     """Function that returns the options that pin a version, for downloads that can change, such as a model."""
+    check: CallableField[CheckOptions[Any] | None] = CallableField(None)
+    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
     """Function that downloads or builds what all fits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
@@ -182,6 +185,8 @@ class AuditEntry:
     """Model of the options in a spec; by default there are none."""
     pin: CallableField[Pin[Any] | None] = CallableField(None)
     """Function that returns the options that pin a version, for downloads that can change, such as a model."""
+    check: CallableField[CheckOptions[Any] | None] = CallableField(None)
+    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
     """Function that downloads or builds what the audit uses, such as a model."""
 

@@ -91,6 +91,27 @@ class Pin(Protocol[O_contra]):
         ...
 
 
+class CheckOptions(Protocol[O_contra]):
+    """Function that checks options against the files on this machine, quickly and without a download.
+
+    Parameters
+    ----------
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Raises
+    ------
+    SpecError, DataError
+        If no run can succeed with these options, for example because a folder does not exist.
+    """
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> None:
+        """Check the options."""
+        ...
+
+
 class Prefetch(Protocol[O_contra]):
     """Function that downloads or builds all that a run needs, so that the run needs no network.
 

@@ -38,7 +38,9 @@ def describe_alternatives(details: Sequence[Mapping[str, Any]]) -> str:
     "'ledoit-wolf' is not a number or ledoit_wolf; did you mean ledoit_wolf?"
     """
     sizes = [detail for detail in details if detail["type"] in LIMITS]
-    value, expected, choices = details[0]["input"], [], []
+    value = details[0]["input"]
+    expected: list[str] = []
+    choices: list[str] = []
     if sizes or len(details) == 1 or value is None:
         return describe_value([*sizes, *details][0])
     for detail in details:

@@ -46,14 +46,14 @@ def model_kind(folder: Path) -> Kind:
     DataError
         If the model does neither.
     """
-    from transformers.models.auto import modeling_auto  # noqa: PLC0415 - keeps modules light that prefetch and pin
-
     config = read_config(folder)
     architecture = str((config.get("architectures") or [""])[0])
     if architecture.endswith(("ForMaskedLM", "ForPreTraining")):
         return "masked"
     if architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
+    from transformers.models.auto import modeling_auto  # noqa: PLC0415 - imports torch, which most models do not need
+
     model_type = config.get("model_type")
     if model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return "masked"

@@ -139,12 +139,30 @@ def check_text_model(model: str, kind: Kind, tokenizer: Any) -> None:
     DataError
         If the model is not causal, or its tokenizer has no end-of-text token or loses information.
     """
+    check_causal(model, kind)
+    encode_whole(tokenizer, [PROBE])
+
+
+def check_causal(model: str, kind: Kind) -> None:
+    """Refuse a model that predicts masked tokens, where the probability of a text is needed.
+
+    Parameters
+    ----------
+    model
+        Name of the model, for messages.
+    kind
+        Training objective of the model.
+
+    Raises
+    ------
+    DataError
+        If the model is not causal.
+    """
     if kind != "causal":
         raise DataError(
             f"model {model}: it predicts masked tokens from the tokens on both sides, which gives no probability of a "
             "text; choose a causal model such as gpt2 or builtin:gpt2-nano"
         )
-    encode_whole(tokenizer, [PROBE])
 
 
 def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:

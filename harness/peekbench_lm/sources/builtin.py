@@ -10,6 +10,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -17,7 +18,7 @@ from filelock import FileLock
 
 from peekbench import DataError
 from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
-from peekbench_lm.sources import corpus
+from peekbench_lm.types import Kind
 
 BUILTIN_PREFIX = "builtin:"
 DESCRIPTION = "description.json"  # name of the file that describes a built-in model
@@ -38,22 +39,23 @@ class BuiltinModel:
     """Whether the model is trained on the texts of `corpus`."""
     source: str = ""
     """Built-in model from which this model is made."""
-    has_head: bool = True
-    """Whether the model is a language model. A model without a language-model head only embeds texts."""
+    kind: Kind | None = None
+    """Training objective; None for a model without a language-model head, which only embeds texts."""
 
 
-NANO = BuiltinModel(
-    "peekbench_lm.sources.nano:train_nano_model", recipe=("nano.py", "corpus.py", "tokenizer_training.py")
+NANO = partial(
+    BuiltinModel, "peekbench_lm.sources.nano:train_nano_model", ("nano.py", "corpus.py", "tokenizer_training.py")
 )
 BUILTIN_MODELS = {
-    "bert-nano": NANO,
-    "gpt2-nano": NANO,
-    "gpt2-nano-512": NANO,
-    "minilm": BuiltinModel(
-        "peekbench_lm.sources.minilm:unpack_minilm", recipe=("minilm.py",), uses_corpus=False, has_head=False
-    ),
+    "bert-nano": NANO(kind="masked"),
+    "gpt2-nano": NANO(kind="causal"),
+    "gpt2-nano-512": NANO(kind="causal"),
+    "minilm": BuiltinModel("peekbench_lm.sources.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
     "minilm-mlm": BuiltinModel(
-        "peekbench_lm.sources.minilm_mlm:train_minilm_mlm", recipe=("minilm_mlm.py", "corpus.py"), source="minilm"
+        "peekbench_lm.sources.minilm_mlm:train_minilm_mlm",
+        ("minilm_mlm.py", "corpus.py"),
+        source="minilm",
+        kind="masked",
     ),
 }
 """Built-in models by name, without the prefix ``builtin:``."""
@@ -76,13 +78,10 @@ def build_model(name: str, cache: Path) -> Path:
     DataError
         If there is no built-in model of this name, its source is damaged, or the cache cannot be written.
     """
-    if name not in BUILTIN_MODELS:
-        known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
-        raise DataError(f"model {BUILTIN_PREFIX}{name}: no such built-in model; choose one of {known}")
+    source = find_builtin(name).source
     folder = cache / "models" / f"{name}-{_recipe_hash(name)[:16]}"
     if _is_complete(folder):
         return folder
-    source = BUILTIN_MODELS[name].source
     source_folder = build_model(source, cache) if source else None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -97,27 +96,46 @@ def build_model(name: str, cache: Path) -> Path:
     return folder
 
 
-def check_head(model: str) -> None:
-    """Check that a built-in model has a language-model head.
+def find_builtin(name: str) -> BuiltinModel:
+    """Return how to build a built-in model.
 
     Parameters
     ----------
-    model
-        Name of any model, as for `find_model`. Only built-in models are checked.
+    name
+        Name of the model, without the prefix ``builtin:``.
 
     Raises
     ------
     DataError
-        If it is a built-in model without a language-model head.
+        If there is no built-in model of this name.
     """
-    name = model.removeprefix(BUILTIN_PREFIX)
-    if not model.startswith(BUILTIN_PREFIX) or name not in BUILTIN_MODELS or BUILTIN_MODELS[name].has_head:
-        return
-    derived = [other for other, entry in BUILTIN_MODELS.items() if entry.source == name and entry.has_head]
-    choices = derived or [other for other, entry in BUILTIN_MODELS.items() if entry.has_head]
+    if name not in BUILTIN_MODELS:
+        known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
+        raise DataError(f"model {BUILTIN_PREFIX}{name}: no such built-in model; choose one of {known}")
+    return BUILTIN_MODELS[name]
+
+
+def builtin_kind(name: str) -> Kind:
+    """Return the training objective of a built-in model.
+
+    Parameters
+    ----------
+    name
+        Name of the model, without the prefix ``builtin:``.
+
+    Raises
+    ------
+    DataError
+        If there is no built-in model of this name, or if it has no language-model head.
+    """
+    kind = find_builtin(name).kind
+    if kind is not None:
+        return kind
+    derived = [other for other, entry in BUILTIN_MODELS.items() if entry.source == name and entry.kind]
+    choices = derived or [other for other, entry in BUILTIN_MODELS.items() if entry.kind]
     raise DataError(
-        f"model {model}: it embeds texts and has no language-model head, which this method needs; choose "
-        f"{' or '.join(BUILTIN_PREFIX + choice for choice in choices)}"
+        f"model {BUILTIN_PREFIX}{name}: it embeds texts and has no language-model head, which this method needs; "
+        f"choose {' or '.join(BUILTIN_PREFIX + choice for choice in choices)}"
     )
 
 
@@ -132,6 +150,8 @@ def _recipe_hash(name: str) -> str:
     model = BUILTIN_MODELS[name]
     parts = [(Path(__file__).parent / file).read_text(encoding="utf-8") for file in model.recipe]
     if model.uses_corpus:
+        from peekbench_lm.sources import corpus  # noqa: PLC0415 - imports numpy, and `validate` only looks up names
+
         parts.append(corpus.fingerprint())
     if model.source:
         parts.append(_recipe_hash(model.source))

@@ -39,7 +39,7 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
     """
     if model.startswith(BUILTIN_PREFIX):
         path = build_model(model.removeprefix(BUILTIN_PREFIX), folders.cache)
-    elif _is_path(model):
+    elif is_path(model):
         path = folders.spec / Path(model).expanduser()
         if not path.is_dir():
             raise DataError(
@@ -69,7 +69,7 @@ def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
     DataError
         If the commit cannot be determined.
     """
-    if model.startswith(BUILTIN_PREFIX) or _is_path(model) or FULL_SHA.fullmatch(revision):
+    if model.startswith(BUILTIN_PREFIX) or is_path(model) or FULL_SHA.fullmatch(revision):
         return {}
     return {"revision": _find_commit(model, revision, folders.cache)}
 
@@ -97,7 +97,7 @@ def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any
     description: dict[str, Any] = {"model": model, "sha256": digests}
     if model.startswith(BUILTIN_PREFIX):
         description |= json.loads((folder.path / DESCRIPTION).read_text(encoding="utf-8"))
-    elif not _is_path(model):
+    elif not is_path(model):
         description["commit"] = _find_commit(model, revision, folders.cache)
     return description
 
@@ -117,7 +117,8 @@ def _hash_file(path: Path, size: int, modified: int) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _is_path(model: str) -> bool:
+def is_path(model: str) -> bool:
+    """Return whether the name of a model is that of a folder."""
     return model.startswith((".", "/", "~"))
 
 

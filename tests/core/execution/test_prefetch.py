@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from peekbench.errors import DataError, StoreError
+from peekbench.errors import DataError, SpecError, StoreError
 from peekbench.execution.pilot import time_pilot
-from peekbench.execution.prefetch import prefetch, prefetch_method
+from peekbench.execution.prefetch import check_files, prefetch, prefetch_method
 from peekbench.execution.preparation import changed_files, prepare
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.runner import run
@@ -47,6 +48,36 @@ def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     assert prepare(spec, NullProgress()) == {"toy.short": facts}
     only = make_short("b", b={"weights": "other"})
     assert prefetch_method(only, only.methods[0])["sha256"] == {"weights": sha("other")}, "the only options in use"
+
+
+def test_models_are_checked_without_a_download(make_spec: MakeSpec, tmp_path: Path) -> None:
+    (tmp_path / "causal").mkdir()
+    (tmp_path / "causal" / "config.json").write_text('{"architectures": ["GPT2LMHeadModel"]}')
+
+    uses: list[tuple[str, dict[str, Any]]] = [
+        ("finetune.tapt", {"model": "builtin:minilm"}),
+        ("finetune.tapt", {"model": "gpt2"}),
+        ("finetune.pattern_exploiting", {"model": "./causal"}),
+        ("embedding.linear", {"model": "builtin:nosuch"}),
+        ("prompting.zero_shot", {"model": "builtin:bert-nano"}),
+        ("prompting.zero_shot", {"model": "./causal"}),
+        ("transductive.centroids", {"encoder": {"model": "./gone"}}),
+    ]
+    methods = [{"name": f"m{index}", "use": use, "options": options} for index, (use, options) in enumerate(uses)]
+    audit = {"use": "prompting.min_k", "options": {"model": "builtin:gpt2-nano", "reference": "builtin:bert-nano"}}
+    with pytest.raises(SpecError) as caught:
+        check_files(make_spec(methods=methods, audits=[audit]))
+    expected = (
+        "method m0: model builtin:minilm: .*no language-model head.*; choose builtin:minilm-mlm",
+        "method m2: model ./causal: .*masked",
+        "method m3: model builtin:nosuch: no such built-in model; choose one of builtin:bert-nano",
+        "method m4: model builtin:bert-nano: .*causal",
+        "method m6: model ./gone: there is no folder",
+        "audit prompting.min_k: model builtin:bert-nano: .*causal",
+    )
+    for line, pattern in zip(str(caught.value).splitlines(), expected, strict=True):
+        assert re.match(pattern, line)
+    assert not any(tmp_path.rglob("*.safetensors")), "nothing is built"
 
 
 def test_an_error_names_method_and_task(make_short: MakeSpec) -> None:
