@@ -16,6 +16,7 @@ from peekbench.records.looks import PlannedLook
 from peekbench.records.predictions import Answers
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.store.checksums import hash_bytes
+from peekbench.store.identity import run_identifier
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
 
 _ARM_RESULTS = (*SCORE_COLUMNS, "fit_seconds", "predict_seconds")
@@ -72,6 +73,10 @@ class Reader(Database):
         with translate_errors(self.path):
             spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
         return spec
+
+    def identifier(self) -> str:
+        """Return the identifier of the run; see `run_identifier`."""
+        return run_identifier(self.spec(), self.tasks(), self.sessions())
 
     def folder(self) -> Path:
         """Return the folder from which relative paths in the spec started when it was last run."""

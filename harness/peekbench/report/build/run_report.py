@@ -170,7 +170,7 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
-        versions = find_versions(spec, sessions, store.sessions_of_trials())
+        versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
     results = load_results(path)
     number = None if stopped_at is None else spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
@@ -211,8 +211,18 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
             *look_tables(planned_looks, looks.fractions),
         ),
         failures=tuple(failures),
-        provenance={**describe_provenance(spec, sessions, sizes, hosts), **_describe_chosen(analyses)},
-        details={"spec": canonical(spec), "data": tasks, "texts": texts, "sessions": recorded_sessions},
+        provenance={
+            "identifier": identifier,
+            **describe_provenance(spec, sessions, sizes, hosts),
+            **_describe_chosen(analyses),
+        },
+        details={
+            "identifier": identifier,
+            "spec": canonical(spec),
+            "data": tasks,
+            "texts": texts,
+            "sessions": recorded_sessions,
+        },
         methods=methods,
         command=command,
         formats=spec.report.formats,

@@ -54,6 +54,8 @@ class ReportDocument(BaseModel):
     """Versions, machine and command in words; `sessions` has them in full."""
     command: str
     """Shell command that makes the report again."""
+    identifier: str = ""
+    """For a run: hash of what its numbers depend on, equal for the same experiment on every machine."""
     spec: dict[str, Any] = {}
     """For a run: the spec with all defaults filled in."""
     data: dict[str, dict[str, Any]] = {}
