@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     """Return a table with the size, classes, version and fingerprint of each task.
 
+    Columns in which no task has a value are left out, such as those of classes if texts are their own labels.
+
     Parameters
     ----------
     tasks
@@ -37,12 +39,17 @@ def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     names = ("rows", *(f"{split} split" for split in splits), "classes", "smallest class", "largest class")
     counts = [Column(name, "count") for name in names]
     texts = [Column(name) for name in ("dropped rows", "version", "fingerprint")]
-    note = "Majority: accuracy of always predicting the largest class" + " of the test split" * bool(splits)
+    columns = (Column("task"), *counts, Column("majority", "fraction"), *texts)
+    kept = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in rows)]
+    note = "The JSON report describes each task and the source of its data."
+    if any(data["class_names"] for data in tasks.values()):
+        majority = "accuracy of always predicting the largest class" + " of the test split" * bool(splits)
+        note = f"Majority: {majority}. {note}"
     return Table(
         "Tasks",
-        (Column("task"), *counts, Column("majority", "fraction"), *texts),
-        tuple(rows),
-        f"{note}. The JSON report describes each task and the source of its data.",
+        tuple(columns[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in rows),
+        note,
     )
 
 
