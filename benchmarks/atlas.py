@@ -2,7 +2,7 @@
 
 Runs are resumed where they ended. The tasks of the Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror.
 
-    python benchmarks/atlas.py [--only SPEC ...] [--hub] [--no-run]
+    python benchmarks/atlas.py [--only SPEC ...] [--hub] [--no-run] [--runs FOLDER] [--output PAGE]
 """
 
 from __future__ import annotations
@@ -23,17 +23,25 @@ INTERRUPTED = 128  # and above: a signal ended the run
 
 def main() -> int:
     """Run the specs and write the page; return 1 if a run failed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=spec_names(), help="run these specs only")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = spec_names()
+    parser.add_argument(
+        "--only", nargs="+", choices=names, metavar="SPEC", help=f"run these specs only, of {', '.join(names)}"
+    )
     parser.add_argument("--hub", action="store_true", help="also run the tasks of the Hub")
     parser.add_argument("--no-run", action="store_true", help="write the page from the stores that exist")
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), help="folder of the stores, as `peekbench run` has it"
     )
-    parser.add_argument("--output", type=Path, default=SPECS.parents[1] / "docs" / "atlas.md")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=SPECS.parents[1] / "docs" / "atlas.md",
+        help="page to write; figures and numbers are written next to it (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     is_hub_used = arguments.hub or bool(os.environ.get("PEEKBENCH_HUB_MIRROR"))
-    chosen = arguments.only or [name for name in spec_names() if is_hub_used or name not in ON_THE_HUB]
+    chosen = arguments.only or [name for name in names if is_hub_used or name not in ON_THE_HUB]
     failed = [] if arguments.no_run else run_specs(chosen)
     atlas = collect(arguments.runs)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

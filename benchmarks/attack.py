@@ -106,7 +106,7 @@ def update_page(page: Path, table: str) -> None:
 
 def main() -> None:
     """Run the sections and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"one of {', '.join(SECTIONS)}; default: all")
     parser.add_argument("--scale", type=float, default=1.0, help="factor of the number of inputs")
     parser.add_argument("--seconds", type=float, default=3600, help="longest time of each section")

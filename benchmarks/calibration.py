@@ -147,7 +147,7 @@ def print_header(*cells: str) -> None:
 
 def main() -> None:
     """Print a row for each test size, set of models and bias or size of table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--part", choices=["averages", "contaminated", "short"], default="averages")
     parser.add_argument("--repeats", type=int, default=400)

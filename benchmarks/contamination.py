@@ -34,7 +34,7 @@ CHUNK_SIZE, BATCH_SIZE = 128, 8  # tokens per chunk, chunks per step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--permutations", type=int, default=10)
     arguments = parser.parse_args()

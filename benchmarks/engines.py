@@ -105,7 +105,7 @@ def compare_slices(arms: PairedArms, preset: Preset, number: int) -> None:
 
 def main() -> None:
     """Print a line for each sampler, or for each slice."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--preset", choices=["paper", "random_slopes"], default="random_slopes")
     parser.add_argument("--num-test", type=int, default=500)

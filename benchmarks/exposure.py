@@ -59,7 +59,7 @@ NGRAM = Ngram(n=(8,), corpora=(Path("training.jsonl"),))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--scores", type=Path, help="file that keeps the scores for the next call")
     arguments = parser.parse_args()

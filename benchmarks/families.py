@@ -63,7 +63,7 @@ def measure(source: Source, num_methods: int, repeats: int, rng: np.random.Gener
 
 def main() -> None:
     """Print a table with a row for each model and test size."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--methods", type=int, default=20)

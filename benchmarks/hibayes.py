@@ -51,7 +51,7 @@ def covers(low: FloatArray, high: FloatArray) -> float:
 
 def main() -> None:
     """Print a row for each test size and set of models."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)

@@ -125,7 +125,7 @@ def measure(use: str, path: Path, rows: int, text: Sequence[str], mirror: Path) 
 
 def main() -> None:
     """Write the mirror and measure both tasks."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_400_000, help="rows of the larger task")
     options = parser.parse_args()
     rng = random.Random(0)

@@ -49,7 +49,7 @@ def predict(rows: CountRows, mode: Mode) -> FloatArray:
 
 def main() -> None:
     """Print a line for each fit."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     results = load_results(parser.parse_args().folder / "few_shot")
     results = results[results["num_train"] == 100]

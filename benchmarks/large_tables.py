@@ -73,7 +73,7 @@ def digest(text: str) -> str:
 
 def main() -> None:
     """Measure all steps."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

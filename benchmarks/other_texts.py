@@ -73,7 +73,7 @@ def bootstrap(data: list[tuple[FloatArray, IntArray]], pool: int, rng: np.random
 
 def main() -> None:
     """Print a row for each design and each pair of standard deviations."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--bootstrap-repeats", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -135,7 +135,7 @@ def safety(number: int, folder: Path) -> None:
 
 def main() -> None:
     """Run all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=27_000)
     arguments = parser.parse_args()
     start_up()

@@ -70,7 +70,7 @@ def stored_scores(path: Path) -> dict[tuple[str, int, str], float]:
 
 def main() -> None:
     """Run both, and print the times and the largest difference of scores."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spec", type=Path, default=ROOT / "specs" / "paper" / "pca.yaml")
     parser.add_argument("--plain", type=int, default=2000, help="Number of trials of the plain loop.")
     parser.add_argument("--workers", type=int, default=2)

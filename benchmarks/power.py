@@ -79,7 +79,7 @@ def reject_zero(differences: FloatArray) -> tuple[bool, bool]:
 
 def main() -> None:
     """Print a line for each cell and bias."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -29,7 +29,7 @@ ARMS, RUNS_PER_TRIAL = 3, 5  # base is trained once, extra and test twice: on te
 
 def main() -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--pca", type=Path, help="store of specs/paper/pca.yaml")
     parser.add_argument("--repeats", type=int, default=400, help="data sets without bias")

@@ -68,7 +68,7 @@ def judge(user_table: UserTable) -> str:
 
 def main() -> None:
     """Print how many tables gave equal verdicts or were refused; end with status 1 at the first that did neither."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

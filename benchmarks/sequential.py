@@ -135,7 +135,7 @@ def levels_at(information: tuple[float, ...]) -> FloatArray:
 
 def main() -> None:
     """Print one row for each configuration, in two tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the published accuracies")
     parser.add_argument("--repeats", type=int, default=10_000)
     parser.add_argument("--looks", type=int, default=20)

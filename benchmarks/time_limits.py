@@ -44,7 +44,7 @@ def run_spec(name: str, error: str, arguments: argparse.Namespace) -> tuple[RunS
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds")
     parser.add_argument("--workers", type=int, default=2)

@@ -132,6 +132,8 @@ def check_packing(is_chat: bool, options: Packed) -> None:
 class PerplexityTraining(Training):
     """How the model is trained on the texts."""
 
+    epochs: int = Field(default=1, ge=1)
+    """Passes over the texts that are trained on."""
     batch_size: int = Field(default=1, ge=1)
     """Texts per optimizer step."""
     learning_rate: float = Field(default=5e-5, gt=0)

@@ -13,7 +13,7 @@ class EncoderTraining(RecipeOptions):
     """Training of an encoder."""
 
     epochs: int = Field(default=1, ge=1)
-    """Passes over the texts or pairs."""
+    """Passes over the examples."""
     learning_rate: float = Field(default=3e-5, gt=0)
     """Initial learning rate."""
     context_length: int = Field(default=64, ge=8)
@@ -51,6 +51,8 @@ class TsdaeTraining(EncoderTraining):
 class SetfitTraining(EncoderTraining):
     """Training of `embedding.setfit`."""
 
+    epochs: int = Field(default=1, ge=1)
+    """Passes over the pairs."""
     batch_size: int = Field(default=16, ge=1)
     """Pairs per optimizer step."""
     learning_rate: float = Field(default=2e-5, gt=0)
