@@ -112,8 +112,8 @@ def _section(section: Section, folder: Path) -> Iterator[str]:
     )
     if section.unit == BITS:
         text += (
-            " Scores and effects are in bits per byte; an effect is positive if the texts take fewer bits. Here the "
-            "text is what a method predicts, so a method that remembers its unlabeled texts, such as `lm.ngram`, is "
+            " The score is the log-likelihood of the test texts in bits per byte; higher is better. Here the text is "
+            "what a method predicts, so a method that remembers its unlabeled texts, such as `lm.ngram`, is "
             "biased by construction: it is a positive control for this kind of task."
         )
     yield textwrap.fill(text, **WRAPPING)
@@ -137,7 +137,7 @@ def _methods_table(section: Section) -> str:
 
 
 def _method_row(method: Method, unit: str) -> list[str]:
-    base = f"{method.base:.1%}" if unit == POINTS else f"{-method.base:.3f}"  # the score is the log-likelihood
+    base = f"{method.base:.1%}" if unit == POINTS else f"{method.base:.3f}"
     effects = (_bold(method.boost, unit), _bold(method.bias, unit))
     return [
         method.name, _spec_link(method.spec), base, *effects, method.bias.decision,

@@ -61,7 +61,7 @@ class OfScore(Options):
     preset: Preset = "calibrated"
     """Model of the scores."""
     score: ScoreName = "score"
-    """Score to analyze: 'score' (accuracy, R^2 or, in language modeling, bits per byte), 'macro_f1', 'log_loss',
+    """Score to analyze: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1', 'log_loss',
     'brier' or 'bits_per_byte', if all results have it. Signs are such that a positive effect is an improvement. The
     presets other than calibrated model counts of correct answers, so they analyze accuracy only."""
 

@@ -12,7 +12,7 @@ class Permutation(Options):
     """Options of the analysis `permutation`."""
 
     score: ScoreName = "score"
-    """Score to test: 'score' (accuracy, R^2 or, in language modeling, bits per byte), 'macro_f1', 'log_loss',
+    """Score to test: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1', 'log_loss',
     'brier' or 'bits_per_byte', if all results have it. A positive bias is always an improvement."""
     level: float = Field(default=0.05, gt=0, lt=1)
     """False discovery rate at which the bias of a task counts as different from zero."""

@@ -16,7 +16,7 @@ class Power(Options):
     """Options of the analysis `power`."""
 
     score: ScoreName = "score"
-    """Score of which a bias is to be detected: 'score' (accuracy, R^2 or, in language modeling, bits per byte),
+    """Score of which a bias is to be detected: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood),
     'macro_f1', 'log_loss', 'brier' or 'bits_per_byte', if all results have it. The defaults of `target_bias`, `region`
     and `biases` are in its unit."""
     target_bias: float = Field(default=0.005, gt=0)

@@ -24,7 +24,7 @@ class Summary(Options):
     region_unit: RegionUnit = "score"
     """Unit of `region`: 'score' (accuracy as a fraction, R^2, or the chosen score), or 'log_odds' of accuracies."""
     score: ScoreName = "score"
-    """Score that verdicts are about: 'score' (accuracy, R^2 or, in language modeling, bits per byte), 'macro_f1',
+    """Score that verdicts are about: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1',
     'log_loss', 'brier' or 'bits_per_byte', if all results have it. A positive bias is always an improvement."""
     family: FamilyChoice = "all"
     """Configurations whose verdicts are adjusted together: 'all' of a report, those of the same 'method', or 'none'."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench.formatting import ScoreWords
+from peekbench.records import ScoreName
 from peekbench.results import SCORES, Configurations, configurations, resolve_score, select_score
 from peekbench_summary import Summary
 
@@ -42,6 +43,14 @@ def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str
 def score_title(options: Summary) -> str:
     """Return the name of the chosen score in reports, in which higher is better."""
     return next(score.title for score in SCORES if score.name == options.score)
+
+
+def sign_note(name: ScoreName) -> str:
+    """Return a sentence about a score that reports negate, with a space before it; empty for other scores."""
+    score = next(score for score in SCORES if score.name == name)
+    if score.is_higher_better:
+        return ""
+    return f" The {score.title} is the negative of {score.name}, so that higher is better."
 
 
 def score_words(results: Configurations, options: Summary) -> ScoreWords:

@@ -10,11 +10,11 @@ import pandas as pd
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
 from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
-from peekbench.records import Cell, Looks
+from peekbench.records import Cell, Looks, ScoreName
 from peekbench.results import Configurations
 from peekbench_stats import level_at, sign_flip_test, t_test
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options
+from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
 from peekbench_summary.columns import effect_columns, interval_columns
 from peekbench_summary.controls import controls_table, find_unexpected
 from peekbench_summary.estimates import (
@@ -75,7 +75,7 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
         "summary",
         tables=(
             *_method_tables(methods, method_verdicts, level, looks),
-            _task_table(everything, level),
+            _task_table(everything, level, options.score),
             *looks_table(methods, method_verdicts, looks, level),
             *score_tables(probabilistic, level),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
@@ -205,7 +205,7 @@ def _side_by_side_table(results: Configurations) -> Table:
     return Table(results.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")
 
 
-def _task_table(results: Configurations, level: float) -> Table:
+def _task_table(results: Configurations, level: float, score: ScoreName) -> Table:
     """Tabulate scores and effects of each task."""
     rows = []
     for configuration in results.configurations:
@@ -227,5 +227,5 @@ def _task_table(results: Configurations, level: float) -> Table:
         Column("se of bias", spread_unit(results.is_accuracy)),
     )
     title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")
-    note = "Each task on its own; intervals are for new subsamples of the same data set."
+    note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
     return Table(title, columns, tuple(rows), note)
