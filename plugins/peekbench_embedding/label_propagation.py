@@ -11,9 +11,8 @@ from scipy.special import entr
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray, IntArray
 from peekbench_embedding.options import LabelPropagation
+from peekbench_embedding.shifted_systems import solve_shifted
 from peekbench_encoders.embeddings import Embedder
-
-CHUNK_SIZE = 32  # graphs that are solved at once
 
 
 def label_propagation(
@@ -105,27 +104,13 @@ class Graph:
         ndarray
             Labels with rows that sum to 1: (n, n_classes).
         """
-        num_nodes = len(self.rows)
-        labels = []
-        for start in range(0, len(rows), CHUNK_SIZE):
-            part = rows[start : start + CHUNK_SIZE]
-            to_train, to_nodes = (_weights(part, others, self.sharpness) for others in (self.train_rows, self.rows))
-            systems = np.empty((len(part), num_nodes + 1, num_nodes + 1))
-            systems[:, :num_nodes, :num_nodes] = self.laplacian
-            diagonal = np.arange(num_nodes)
-            systems[:, diagonal, diagonal] += to_nodes
-            systems[:, :num_nodes, num_nodes] = systems[:, num_nodes, :num_nodes] = -to_nodes
-            systems[:, num_nodes, num_nodes] = to_train.sum(axis=1) + to_nodes.sum(axis=1)
-            # Only the last label is needed: the last row of the inverse, which is symmetric, times the sources.
-            unit = np.zeros((len(part), num_nodes + 1, 1))
-            unit[:, num_nodes] = 1
-            try:
-                inverse = np.linalg.solve(systems, unit)[:, :, 0]
-            except np.linalg.LinAlgError as error:
-                raise _no_weights_error() from error
-            own = inverse[:, num_nodes:] * (to_train @ self.train_labels)
-            labels.append(inverse[:, :num_nodes] @ self.sources + own)
-        return _normalize(np.vstack(labels))
+        to_train, to_nodes = (_weights(rows, others, self.sharpness) for others in (self.train_rows, self.rows))
+        try:
+            # The equation of the text itself is eliminated, which leaves those of the nodes.
+            passed = solve_shifted(self.laplacian, to_nodes) @ self.sources if len(self.rows) else 0.0
+        except np.linalg.LinAlgError as error:
+            raise _no_weights_error() from error
+        return _normalize(to_train @ self.train_labels + passed)
 
     def extend(self, rows: FloatArray) -> FloatArray:
         """Return the weighted mean of the labels of all nodes, which do not change; shapes as for `insert`.
