@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve
 
 from peekbench.records import FloatArray
@@ -62,6 +63,6 @@ def _row_products(first: FloatArray, second: FloatArray) -> FloatArray:
     return products
 
 
-def _divide(numerators: FloatArray, denominators: FloatArray, is_open: FloatArray) -> FloatArray:
+def _divide(numerators: FloatArray, denominators: FloatArray, is_open: NDArray[np.bool_]) -> FloatArray:
     """Return the quotients of the systems that are not solved yet, and 0 for the others: (n, 1)."""
     return np.divide(numerators, denominators, out=np.zeros_like(numerators), where=is_open)[:, None]

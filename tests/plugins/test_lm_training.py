@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from peekbench import PeekbenchError
 from peekbench_lm.devices import is_out_of_memory
+from peekbench_lm.models import head_loss
 from peekbench_lm.models.head_loss import summed_loss
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.forward_context import forward_context
@@ -67,7 +68,8 @@ def test_a_step_equals_that_of_transformers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any) -> None:
+def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_loss, "CELLS_PER_CHUNK", 64 * 300)  # three chunks
     torch.manual_seed(3)
     head, hidden, targets = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), torch.randint(300, (150,))
     weights_and_inputs = [hidden, head.weight, head.bias]

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
-ROWS_PER_CHUNK = 64
-"""Tokens per chunk, few enough for the cache of a processor."""
+CELLS_PER_CHUNK = 2**19
+"""Scores per chunk, few enough for the cache of a processor."""
+CELLS_PER_CHUNK_ON_GPU = 2**24
+"""Scores per chunk on a GPU, enough to keep it busy."""
 ROWS_PER_CHUNK_WITHOUT_GRADIENT = 1024
 """Tokens per chunk if no gradient is needed."""
 
@@ -26,17 +27,20 @@ class _SummedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
     ) -> Tensor:
-        scores = linear(hidden, weight, bias)  # (n, vocabulary)
+        scores = hidden @ weight.T  # (n, vocabulary), without the bias
         total = torch.zeros((), device=hidden.device)
-        for start in range(0, len(scores), ROWS_PER_CHUNK):
-            chunk = scores[start : start + ROWS_PER_CHUNK]  # (rows, vocabulary)
-            chunk_targets = targets[start : start + ROWS_PER_CHUNK, None]  # (rows, 1)
-            table = chunk.float().log_softmax(-1)
+        num_cells = CELLS_PER_CHUNK if scores.device.type == "cpu" else CELLS_PER_CHUNK_ON_GPU
+        num_rows = max(1, num_cells // scores.shape[1])
+        for start in range(0, len(scores), num_rows):
+            chunk = scores[start : start + num_rows]  # (rows, vocabulary)
+            chunk_targets = targets[start : start + num_rows, None]  # (rows, 1)
+            logits = chunk.float() if bias is None else chunk.float().add_(bias)
+            table = logits.log_softmax(-1)
             log_probabilities = table.gather(1, chunk_targets)
             table.exp_()
             table.scatter_add_(1, chunk_targets, table.new_full((len(chunk_targets), 1), -1.0))
             if counts is not None:
-                chunk_counts = counts[start : start + ROWS_PER_CHUNK, None]
+                chunk_counts = counts[start : start + num_rows, None]
                 log_probabilities, table = log_probabilities * chunk_counts, table.mul_(chunk_counts)
             total -= log_probabilities.sum()
             chunk.copy_(table)
@@ -49,10 +53,14 @@ class _SummedLoss(torch.autograd.Function):
         hidden, weight, scores = ctx.saved_tensors
         scale = gradients[0]
         needs_hidden, needs_weight, needs_bias, _, _ = ctx.needs_input_grad
+        bias_gradient = None
+        if needs_bias and ctx.has_bias:
+            ones = scores.new_ones(1, len(scores))
+            bias_gradient = (ones @ scores)[0].float().mul_(scale)  # `sum` would copy the scores to sum them in fp32
         return (
             (scores @ weight) * scale.to(scores.dtype) if needs_hidden else None,
             scores.T @ (hidden * scale.to(hidden.dtype)) if needs_weight else None,
-            scores.sum(0, dtype=torch.float32).mul_(scale).to(scores.dtype) if needs_bias and ctx.has_bias else None,
+            bias_gradient,
             None,
             None,
         )
@@ -74,9 +82,7 @@ def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor
     """
     device_type = hidden.device.type
     dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else torch.float32
-    bias: Tensor | None = head.bias
-    bias = bias if bias is None else bias.to(dtype)
-    arguments = hidden.to(dtype), head.weight.to(dtype), bias, targets, counts
+    arguments = hidden.to(dtype), head.weight.to(dtype), head.bias, targets, counts
     total: Tensor = _SummedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
     return total
 
