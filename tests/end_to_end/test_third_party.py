@@ -89,7 +89,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.mark.slow
 def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     listed = installed.peekbench("list")
-    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "outlines"):
+    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "logbook", "outlines"):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
     shown = installed.peekbench("show", "centroid.tfidf")
     assert "max_words: int, default 1" in shown
@@ -125,7 +125,7 @@ def test_method_passes_contract_checks(installed: Environment) -> None:
 def test_tests_of_the_distribution_pass(installed: Environment) -> None:
     done = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(installed.source))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "52 passed" in done.stdout
+    assert "57 passed" in done.stdout
 
 
 @pytest.mark.slow
@@ -145,6 +145,9 @@ def test_spec_runs_to_a_report(installed: Environment) -> None:
     page = (installed.folder / "reports" / "tickets" / "report.html").read_text()
     drawn = [figure for figure in report["figures"] if figure["kind"] != "forest"]
     assert page.count('viewBox="0 0 600 40"') == len(drawn) > 0, "the spec chooses the renderer"
+
+    logbook = (installed.source / "logbook.txt").read_text()
+    assert logbook == "tickets: finished, 80 new trials, 0 failures\n"
 
     assert "Lengths by class" in installed.peekbench("audit", str(spec))
 

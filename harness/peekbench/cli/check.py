@@ -34,7 +34,7 @@ def check(
     ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
 ) -> None:
-    """Check a method, a data source, an analysis, an audit or an executor against its contract.
+    """Check a method, a data source, an analysis, an audit, an executor or an observer against its contract.
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """

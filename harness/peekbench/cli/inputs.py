@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STORE_SUFFIX = ".sqlite"
 SAFE_NAME = re.compile(NAME)
-IRRELEVANT = ("executor", "audits")  # settings that change neither a run nor its report
+IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
 MAX_NAME = 100  # characters of a misspelled name that are compared with existing ones
 
 

@@ -21,13 +21,15 @@ from peekbench.cli.app import (
     fail,
     load,
     load_any,
-    report_run,
+    write_and_print,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from peekbench.execution.pilot import Timing
     from peekbench.execution.runner import RunSummary
     from peekbench.spec.experiment import ExperimentSpec
@@ -52,8 +54,10 @@ def run(
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import render_summary, report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
     console = make_console()
@@ -64,32 +68,40 @@ def run(
     flags = [*(["--store", str(store)] if store else []), *(["--allow-changed-code"] if allow_changed_code else [])]
     command = shlex.join(["peekbench", "run", str(spec), *flags])
     try:
-        with make_progress(console) as progress:
-            summary = execute(
-                experiment,
-                store=path,
-                progress=progress,
-                keep_going=keep_going,
-                allow_changed_code=allow_changed_code,
-            )
+        with Observers(experiment, path, lambda message: echo(f"warning: {message}", err=True)) as observers:
+            with make_progress(console) as progress:
+                summary = execute(
+                    experiment,
+                    store=path,
+                    progress=observers.watch(progress),
+                    keep_going=keep_going,
+                    allow_changed_code=allow_changed_code,
+                )
+            _describe_summary(summary, console)
+            allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
+            report = report_of_run(path, allow_incomplete=allow_incomplete, on_analysis=observers.analysis_finished)
+            write_and_print(report, reports / report.name, console)
+            observers.report_written(reports / report.name)
+            render_summary(report, console)
     except KeyboardInterrupt:
         fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
+    if summary.failed:
+        fail(_describe_failures(summary, command), FAILED)
+
+
+def _describe_summary(summary: RunSummary, console: Console) -> None:
     if not summary.finished and not summary.failed:
         kept = (
             "the trials up to the look at which it stopped" if summary.is_settled else f"all {summary.planned:,} trials"
         )
-        console.print(f"nothing to do: {kept} are in {path}", highlight=False, markup=False)
+        console.print(f"nothing to do: {kept} are in {summary.store}", highlight=False, markup=False)
     for plugin in summary.changed_code:
         echo(
-            f"warning: the code of the plugin {plugin} differs from the code that made trials in {path}, which are not "
-            "computed again. To measure the present code alone, give the run another name in the spec, or move the "
-            "store",
+            f"warning: the code of the plugin {plugin} differs from the code that made trials in {summary.store}, "
+            "which are not computed again. To measure the present code alone, give the run another name in the spec, "
+            "or move the store",
             err=True,
         )
-    allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
-    report_run(path, reports, console, allow_incomplete=allow_incomplete)
-    if summary.failed:
-        fail(_describe_failures(summary, command), FAILED)
 
 
 def _describe_failures(summary: RunSummary, command: str) -> str:

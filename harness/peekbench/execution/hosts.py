@@ -25,7 +25,7 @@ from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
-NOT_FOR_WORK = ("analyses", "audits", "executor", "report")  # parts of a spec on which no trial depends
+NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages
 
 

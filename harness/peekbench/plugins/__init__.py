@@ -25,6 +25,7 @@ from peekbench.plugins.entries import (
     DataSourceEntry,
     ExecutorEntry,
     MethodEntry,
+    ObserverEntry,
     RendererEntry,
     TaskGroupEntry,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "ExecutorEntry",
     "Form",
     "MethodEntry",
+    "ObserverEntry",
     "Options",
     "Outcome",
     "Reference",

@@ -17,6 +17,7 @@ from peekbench.plugins.protocols import (
     DataSource,
     Forecast,
     Method,
+    Observe,
     Options,
     Pin,
     Prefetch,
@@ -216,6 +217,27 @@ class ExecutorEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObserverEntry:
+    """An observer of runs, such as a tracker, that a spec can name under `observers`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import ObserverEntry
+    >>> ObserverEntry(name="mail", observe="my_package.mail:observe", summary="mail when a run ends").name
+    'mail'
+    """
+
+    name: str
+    """Name in specs, after the plugin's name and a dot."""
+    observe: CallableField[Observe[Any]] = CallableField()
+    """Function that returns an observer of one run, or a reference to it."""
+    summary: str
+    """One line for lists."""
+    options: type[Options] = Options
+    """Model of the options in a spec; by default there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RendererEntry:
     """A renderer of a report's figures that a spec can name under `report.renderer`.
 
@@ -235,7 +257,14 @@ class RendererEntry:
 
 
 Entry: TypeAlias = (
-    DataSourceEntry | TaskGroupEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | RendererEntry
+    DataSourceEntry
+    | TaskGroupEntry
+    | MethodEntry
+    | AnalyzerEntry
+    | AuditEntry
+    | ExecutorEntry
+    | ObserverEntry
+    | RendererEntry
 )
 
 

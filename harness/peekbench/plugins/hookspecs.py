@@ -20,6 +20,7 @@ from peekbench.plugins.entries import (
     DataSourceEntry,
     ExecutorEntry,
     MethodEntry,
+    ObserverEntry,
     RendererEntry,
     TaskGroupEntry,
 )
@@ -69,6 +70,11 @@ def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
     """Return the plugin's executors."""
+
+
+@hookspec
+def peekbench_observers() -> list[ObserverEntry]:  # type: ignore[empty-body]
+    """Return the plugin's observers of runs."""
 
 
 @hookspec

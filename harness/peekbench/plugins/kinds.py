@@ -16,6 +16,7 @@ from peekbench.plugins.entries import (
     Entry,
     ExecutorEntry,
     MethodEntry,
+    ObserverEntry,
     RendererEntry,
     TaskGroupEntry,
 )
@@ -43,6 +44,7 @@ KINDS = (
     PluginKind("analysis", "analyses", "analyses", "peekbench_analyzers", (AnalyzerEntry,)),
     PluginKind("audit", "audits", "audits", "peekbench_audits", (AuditEntry,)),
     PluginKind("executor", "executors", "executors", "peekbench_executors", (ExecutorEntry,)),
+    PluginKind("observer", "observers", "observers", "peekbench_observers", (ObserverEntry,)),
     PluginKind("renderer", "renderers", "renderers", "peekbench_renderers", (RendererEntry,)),
 )
 

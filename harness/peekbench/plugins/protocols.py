@@ -240,6 +240,30 @@ class Audit(Protocol[O_contra]):
         ...
 
 
+class Observe(Protocol[O_contra]):
+    """Function that returns an observer of one run.
+
+    Parameters
+    ----------
+    options
+        Options from the spec.
+    folders
+        Folders of the spec file and of the cache.
+
+    Returns
+    -------
+    object
+        An object with one or more of these methods, which are called in this order, each with one argument:
+        `run_started(event)` once with a `peekbench.records.RunStarted`, `trial_finished(event)` for each trial with a
+        `peekbench.records.TrialFinished`, `analysis_finished(analysis)` for each analysis of the report with a
+        `peekbench.Analysis`, and `run_finished(event)` once with a `peekbench.records.RunFinished`.
+    """
+
+    def __call__(self, *, options: O_contra, folders: Folders) -> object:
+        """Return an observer."""
+        ...
+
+
 class Forecast(Protocol[O_contra]):
     """Function that forecasts what an analysis of a planned design can show.
 

@@ -21,6 +21,11 @@ from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind
 from .data import TokenCounts as TokenCounts
+from .events import ArmScores as ArmScores
+from .events import RunFinished as RunFinished
+from .events import RunStarted as RunStarted
+from .events import RunStatus as RunStatus
+from .events import TrialFinished as TrialFinished
 from .hosts import Capacity as Capacity
 from .hosts import Host as Host
 from .hosts import Resources as Resources

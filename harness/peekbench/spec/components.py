@@ -1,4 +1,4 @@
-"""Components of a spec: tasks, methods, analyses, audits and executors, with options of the plugin's own model."""
+"""Components of a spec: tasks, methods, analyses, audits, executors, observers, with options of the plugin's model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from pydantic_core import PydanticSerializationError
 
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
+from peekbench.plugins.entries import (
+    AnalyzerEntry,
+    AuditEntry,
+    DataSourceEntry,
+    ExecutorEntry,
+    MethodEntry,
+    ObserverEntry,
+)
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.entry_field import EntryField
@@ -225,6 +232,12 @@ class ExecutorSpec(Component):
     """The executor of a run's work."""
 
     entry: ClassVar[EntryField[ExecutorEntry]] = EntryField(ExecutorEntry)
+
+
+class ObserverSpec(Component):
+    """An observer of the run, such as a tracker."""
+
+    entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
 def component_types(base: type[Component] = Component) -> list[type[Component]]:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, overloa
 
 from peekbench.errors import SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ExecutorEntry, MethodEntry
+from peekbench.plugins.entries import (
+    AnalyzerEntry,
+    AuditEntry,
+    DataSourceEntry,
+    ExecutorEntry,
+    MethodEntry,
+    ObserverEntry,
+)
 from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.spec.options import StoredOptions
@@ -14,7 +21,7 @@ from peekbench.spec.options import StoredOptions
 if TYPE_CHECKING:
     from typing import Self
 
-NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry
+NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | ObserverEntry
 EntryT = TypeVar("EntryT", bound=NamedEntry)
 
 

@@ -29,6 +29,7 @@ from peekbench.spec.components import (
     AuditSpec,
     ExecutorSpec,
     MethodSpec,
+    ObserverSpec,
     PinnableSpec,
     TaskSpec,
     make_component,
@@ -89,6 +90,8 @@ class ExperimentSpec(SpecModel):
     audits: tuple[AuditSpec, ...] = ()
     """Audits that `peekbench audit` does on the tasks' data; runs do not depend on them."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
+    observers: tuple[ObserverSpec, ...] = ()
+    """Trackers and other observers of the run; no number depends on them."""
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a trial may take with all its arms. A trial that takes longer is ended and has failed. By default,
     there is no limit."""

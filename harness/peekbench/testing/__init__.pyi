@@ -11,6 +11,9 @@ from .executors import EXECUTOR_CHECKS as EXECUTOR_CHECKS
 from .executors import check_executor as check_executor
 from .methods import METHOD_CHECKS as METHOD_CHECKS
 from .methods import check_method as check_method
+from .observers import OBSERVER_CHECKS as OBSERVER_CHECKS
+from .observers import check_observer as check_observer
+from .observers import sample_events as sample_events
 from .outcomes import CheckOutcome as CheckOutcome
 from .pytest_checks import parametrize_with_checks as parametrize_with_checks
 from .sample_results import SamplePredictions as SamplePredictions

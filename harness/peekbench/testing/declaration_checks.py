@@ -16,7 +16,8 @@ from peekbench.testing.prediction_checks import are_equal, observe
 
 HEAVY_LIBRARIES = (
     "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "datasketch", "gensim", "huggingface_hub", "jinja2",
-    "matplotlib", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch", "transformers",
+    "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
+    "trackio", "transformers", "wandb",
 )  # fmt: skip
 """Libraries that take long to import; importing a plugin must import none of them."""
 

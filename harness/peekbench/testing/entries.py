@@ -15,6 +15,7 @@ from peekbench.testing.audits import AUDIT_CHECKS, iterate_audit_checks
 from peekbench.testing.data_sources import SOURCE_CHECKS, iterate_source_checks
 from peekbench.testing.executors import EXECUTOR_CHECKS, check_executor
 from peekbench.testing.methods import METHOD_CHECKS, iterate_method_checks
+from peekbench.testing.observers import OBSERVER_CHECKS, iterate_observer_checks
 from peekbench.testing.outcomes import CheckOutcome
 
 CHECKS: Mapping[str, Callable[..., Iterable[CheckOutcome]]] = {
@@ -23,6 +24,7 @@ CHECKS: Mapping[str, Callable[..., Iterable[CheckOutcome]]] = {
     "analysis": iterate_analysis_checks,
     "audit": iterate_audit_checks,
     "executor": check_executor,
+    "observer": iterate_observer_checks,
 }
 """Functions of a name and options that do the checks of an entry, by the kind of the entry."""
 CHECK_NAMES: Mapping[str, Iterable[str]] = {
@@ -31,6 +33,7 @@ CHECK_NAMES: Mapping[str, Iterable[str]] = {
     "analysis": ANALYSIS_CHECKS,
     "audit": AUDIT_CHECKS,
     "executor": EXECUTOR_CHECKS,
+    "observer": OBSERVER_CHECKS,
 }
 """Names of the checks, by the kind of the entry."""
 CHECKED_ON_TASKS = ("method", "audit")

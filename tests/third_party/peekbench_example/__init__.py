@@ -1,1 +1,1 @@
-"""A method, a data source, an analysis, an audit, an executor and a renderer for peekbench."""
+"""A method, a data source, an analysis, an audit, an executor, an observer and a renderer for peekbench."""

@@ -30,3 +30,8 @@ def test_audit(check: Callable[[], None]) -> None:
 @parametrize_with_checks("backwards")
 def test_executor(check: Callable[[], None]) -> None:
     check()
+
+
+@parametrize_with_checks("logbook")
+def test_observer(check: Callable[[], None]) -> None:
+    check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -133,7 +133,13 @@ def report_of_audits(
     return add_analyses(report, analyses)
 
 
-def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Sequence[str] = ()) -> Report:
+def report_of_run(
+    path: Path,
+    *,
+    allow_incomplete: bool = False,
+    analyses: Sequence[str] = (),
+    on_analysis: Callable[[Analysis], None] | None = None,
+) -> Report:
     """Return a report on a run, from its store alone.
 
     Of the plugins of the run, only those of its analyses and of its renderer are needed.
@@ -146,6 +152,8 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         Analyze a design with missing trials instead of refusing it; the report warns about them.
     analyses
         Analyses to do, as `plugin.thing`; by default those of the run's spec.
+    on_analysis
+        Receives each analysis of the report.
 
     Returns
     -------
@@ -228,7 +236,10 @@ def report_of_run(path: Path, *, allow_incomplete: bool = False, analyses: Seque
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    report = add_analyses(report, [*outcomes, *check_results(results, outcomes, is_run=True)])
+    outcomes = (*outcomes, *check_results(results, outcomes, is_run=True))
+    for analysis in outcomes if on_analysis else ():
+        on_analysis(analysis)
+    report = add_analyses(report, outcomes)
     return replace(report, tables=(*code_tables(versions, results), *report.tables))
 
 

@@ -1,0 +1,300 @@
+"""Tells the observers of a spec what happens in its run. They can neither fail nor hold up the run.
+
+Each observer has a thread of its own, which makes all its calls in order, so a slow one delays only itself. Threads are
+told of events through queues. The thread of the run never waits for them before it has ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from peekbench.errors import ContractError, PeekbenchError
+from peekbench.execution.progress import NullProgress, Progress
+from peekbench.formatting import pluralize
+from peekbench.plugins.nearest import find_nearest
+from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.events import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
+from peekbench.records.trials import TrialFailure
+from peekbench.spec.components import ObserverSpec
+from peekbench.spec.experiment import ExperimentSpec, canonical
+from peekbench.store.writer import Store
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from peekbench.records.analysis import Analysis
+    from peekbench.records.data import Folders
+    from peekbench.records.hosts import Capacity
+    from peekbench.records.trials import Trial
+
+EVENTS = ("run_started", "trial_finished", "analysis_finished", "run_finished")
+"""Methods of an observer, in the order of their calls."""
+MAX_WAITING = 100_000  # events that wait for an observer, before the run goes on without it
+END_SECONDS = 60.0
+"""Time that observers have after the end of a run, before it ends without them."""
+INTERRUPT_SECONDS = 5.0
+"""The same after an interrupt, which batch systems follow with a kill."""
+
+
+def make_observer(spec: ObserverSpec, folders: Folders) -> object:
+    """Return the observer of a run that a component of a spec names.
+
+    Parameters
+    ----------
+    spec
+        The component.
+    folders
+        Folders of the spec file and of the cache.
+
+    Raises
+    ------
+    ContractError
+        If what the plugin returns has no method for an event, or a misspelled one.
+    """
+    observer = spec.entry.observe(options=spec.options, folders=folders)
+    methods = [name for name in dir(observer) if not name.startswith("_") and callable(getattr(observer, name, None))]
+    for name in methods:
+        if name not in EVENTS and name.endswith(("_started", "_finished")):
+            nearest = find_nearest(name, EVENTS) or f"one of {', '.join(EVENTS)}"
+            raise ContractError(f"its method {name} is of no event; rename it to {nearest}")
+    if not set(EVENTS) & set(methods):
+        raise ContractError(
+            f"its function returned {type(observer).__name__} without a method for an event; "
+            f"return an object with one or more of the methods {', '.join(EVENTS)}"
+        )
+    return observer
+
+
+class _Thread(threading.Thread):
+    """Calls one observer. A daemon, so that it cannot keep the process alive."""
+
+    def __init__(self, spec: ObserverSpec, folders: Folders) -> None:
+        super().__init__(name=f"observer {spec.use}", daemon=True)
+        self._spec = spec
+        self._folders = folders
+        self._events: SimpleQueue[tuple[str, object] | None] = SimpleQueue()
+        self._place = "its start"
+        self._is_abandoned = False
+        self.problem = ""
+        """Why the observer is not called any more, in a sentence; empty while it works."""
+
+    def run(self) -> None:
+        """Make the observer, and call it until there are no more events or it fails."""
+        try:
+            observer = make_observer(self._spec, self._folders)
+            while (item := self._events.get()) is not None and not self._is_abandoned:
+                event, argument = item
+                self._place = event
+                if method := getattr(observer, event, None):
+                    method(argument)
+        except BaseException as error:  # SystemExit of an observer must not end anything else
+            self._fail(_describe(error))
+
+    def send(self, event: str, argument: object) -> None:
+        """Let the observer know of an event, unless it has failed."""
+        if self.problem:
+            return
+        if self._events.qsize() >= MAX_WAITING:
+            self._is_abandoned = True
+            self._fail(f"{MAX_WAITING:,} events wait for it, because it is too slow")
+        else:
+            self._events.put((event, argument))
+
+    def end(self) -> None:
+        """Let the thread end after the last event."""
+        self._events.put(None)
+
+    def wait(self, deadline: float, seconds: float) -> None:
+        """Wait until the observer has handled all events, at most until a time of `time.monotonic`."""
+        self.join(max(0.0, deadline - time.monotonic()))
+        if self.is_alive():
+            self._is_abandoned = True
+            waiting = pluralize(self._events.qsize(), "event")
+            self._fail(f"it was still busy {seconds:g} s after the end of the run, with {waiting} waiting")
+
+    def _fail(self, reason: str) -> None:
+        self.problem = self.problem or (
+            f"observer {self._spec.use} failed at {self._place}: {reason}. It is not called again; the results of the "
+            "run do not depend on it. Correct its options or its plugin, or remove it from `observers` in the spec"
+        )
+
+
+def _describe(error: BaseException) -> str:
+    message = " ".join(str(error).split()).rstrip(".")
+    return message if isinstance(error, PeekbenchError) else f"{type(error).__name__}: {message}"
+
+
+class Observers:
+    """The observers of one run, as a context in which the run and its report take place.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    store
+        Path of its store.
+    warn
+        Receives one sentence on each observer that fails.
+
+    Examples
+    --------
+    >>> with Observers(spec, path, warn=print) as observers:  # doctest: +SKIP
+    ...     summary = run(spec, store=path, progress=observers.watch())
+    ...     for analysis in analyze(path):
+    ...         observers.analysis_finished(analysis)
+    """
+
+    def __init__(self, spec: ExperimentSpec, store: Path, warn: Callable[[str], None]) -> None:
+        self._spec = spec
+        self._store = store
+        self._warn = warn
+        self._threads: list[_Thread] = []
+        self._planned = self._stored = self._finished = self._failed = 0
+        self._report: Path | None = None
+
+    def watch(self, progress: Progress | None = None) -> Progress:
+        """Return a progress that tells the observers, too, what a run reports to it.
+
+        Parameters
+        ----------
+        progress
+            Progress that receives everything as before; by default one that shows nothing.
+        """
+        progress = progress or NullProgress()
+        return ObservedProgress(progress, self) if self._spec.observers else progress
+
+    def start(self, planned: int, stored: int) -> None:
+        """Start the observers. The store must exist.
+
+        Parameters
+        ----------
+        planned
+            Trials of the spec.
+        stored
+            Trials that the store already has.
+        """
+        self._planned, self._stored = planned, stored
+        with Store.open(self._store, verified=False) as store:
+            identifier = store.identifier()
+        event = RunStarted(identifier, self._spec.name, canonical(self._spec), self._store.absolute(), planned, stored)
+        self._threads = [_Thread(observer, self._spec.folders()) for observer in self._spec.observers]
+        for thread in self._threads:
+            thread.start()
+        self._send("run_started", event)
+
+    def trial_finished(self, outcome: Outcome) -> None:
+        """Tell the observers of a stored trial."""
+        self._failed += isinstance(outcome, TrialFailure)
+        self._finished += not isinstance(outcome, TrialFailure)
+        if self._threads:
+            number = self._stored + self._finished + self._failed
+            self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+
+    def analysis_finished(self, analysis: Analysis) -> None:
+        """Tell the observers of an analysis."""
+        self._send("analysis_finished", analysis)
+
+    def report_written(self, folder: Path) -> None:
+        """Remember the folder with the report's files, if there are any."""
+        self._report = folder.absolute() if folder.is_dir() else None
+
+    def _send(self, event: str, argument: object) -> None:
+        for thread in self._threads:
+            thread.send(event, argument)
+        self.warn_of_failures()
+
+    def warn_of_failures(self) -> None:
+        """Warn of observers that have failed since the last call, and forget them."""
+        failed = [thread for thread in self._threads if thread.problem]
+        self._threads = [thread for thread in self._threads if thread not in failed]
+        for thread in failed:
+            self._warn(thread.problem)
+
+    def __enter__(self) -> Self:
+        """Return the observers."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Tell the observers that the run has ended, and wait for them, for a limited time.
+
+        An interrupt while it waits ends the waiting, and nothing else.
+        """
+        is_interrupted = isinstance(error, KeyboardInterrupt)
+        status: RunStatus = "interrupted" if is_interrupted else "failed" if error or self._failed else "finished"
+        reason = "" if error is None or is_interrupted else _describe(error)
+        counts = (self._planned, self._stored, self._finished, self._failed)
+        self._send("run_finished", RunFinished(status, *counts, self._report, reason))
+        for thread in self._threads:
+            thread.end()
+        seconds = INTERRUPT_SECONDS if is_interrupted else END_SECONDS
+        deadline = time.monotonic() + seconds
+        with suppress(KeyboardInterrupt):
+            for thread in self._threads:
+                thread.wait(deadline, seconds)
+        self.warn_of_failures()
+
+
+def _trial_finished(outcome: Outcome, number: int, planned: int) -> TrialFinished:
+    if isinstance(outcome, TrialFailure):
+        return TrialFinished(outcome.trial, number, planned, {}, outcome.error or "unknown error")
+    arms = {
+        arm.arm: ArmScores(dict(arm.scores), dict(arm.metrics), arm.fit_seconds, arm.predict_seconds)
+        for arm in outcome.arms
+    }
+    return TrialFinished(outcome.trial, number, planned, arms)
+
+
+class ObservedProgress:
+    """Progress that passes everything on to another one, and tells observers of the start and of trials.
+
+    Parameters
+    ----------
+    progress
+        Receives everything.
+    observers
+        The observers.
+    """
+
+    def __init__(self, progress: Progress, observers: Observers) -> None:
+        self._progress = progress
+        self._observers = observers
+
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start the observers."""
+        self._progress.start(spec, pending, done)
+        self._observers.start(len(pending) + done, done)
+
+    def prepare(self, method: str) -> None:
+        """Pass on that a method is being prepared."""
+        self._progress.prepare(method)
+
+    def warn(self, message: str) -> None:
+        """Pass on a warning about data."""
+        self._progress.warn(message)
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Pass on the machines and workers."""
+        self._progress.show_capacity(capacity)
+
+    def advance(self, outcome: Outcome) -> None:
+        """Tell the observers of a trial."""
+        self._progress.advance(outcome)
+        self._observers.trial_finished(outcome)
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Pass on that the other trials of a method are not tried."""
+        self._progress.stop(method, num_trials)
+
+    def wait(self) -> None:
+        """Warn of observers that have failed."""
+        self._progress.wait()
+        self._observers.warn_of_failures()

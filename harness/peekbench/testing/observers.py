@@ -1,0 +1,206 @@
+"""Contract checks of observers, which must take the events of every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from math import inf, nan
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from peekbench.errors import ContractError
+from peekbench.execution.observers import EVENTS, make_observer
+from peekbench.records.analysis import Analysis, Column, Table, Verdict
+from peekbench.records.data import Folders
+from peekbench.records.events import ArmScores, RunFinished, RunStarted, TrialFinished
+from peekbench.records.trials import Draw, Trial
+from peekbench.spec.components import ObserverSpec, make_component
+from peekbench.testing.declaration_checks import check_light_import
+from peekbench.testing.outcomes import CheckOutcome, run_checks
+from peekbench.testing.random_state import SEEDS, call_with_seed
+
+RUN = "0123456789abcdef0123456789abcdef"
+NUM_TRIALS = 6
+METHODS = ("lsa", "größe: 50% [a/b]")  # the second has characters that trackers may not allow in names
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverCase:
+    """An observer with a folder in which it is checked."""
+
+    use: str
+    """Name of the observer in specs."""
+    spec: ObserverSpec
+    """Component that names it, with its options."""
+    folder: Path
+    """Folder of the spec, of the run and of its report, which is the current folder during checks."""
+
+    def observe(self) -> object:
+        """Return an observer."""
+        return make_observer(self.spec, Folders(spec=self.folder, cache=self.folder / "cache"))
+
+    def send(self, events: list[tuple[str, Any]]) -> None:
+        """Send events to a new observer."""
+        observer = self.observe()
+        for event, argument in events:
+            if method := getattr(observer, event, None):
+                try:
+                    method(argument)
+                except Exception as error:
+                    raise ContractError(f"{event} raised {type(error).__name__}: {error}; take {argument!r}") from error
+
+
+def sample_events(folder: Path, *, stored: int = 0, status: str = "finished") -> list[tuple[str, Any]]:
+    """Return the events of a small run, each with the name of the observer's method that takes it.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run. The report's files are written into it.
+    stored
+        Number of trials that were stored before the run was resumed.
+    status
+        How the run ends. An interrupted run has half of the trials, and no report.
+
+    Returns
+    -------
+    list of tuple
+        Name of a method, and its argument.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     events = sample_events(Path(folder), status="interrupted")
+    >>> [name for name, _ in events]
+    ['run_started', 'trial_finished', 'trial_finished', 'trial_finished', 'run_finished']
+    """
+    is_interrupted = status == "interrupted"
+    spec = {"name": "sample", "seed": 1, "tasks": [{"name": "some words"}], "methods": list(METHODS), "timeout": None}
+    store = folder / "runs" / "sample.sqlite"
+    last = NUM_TRIALS // 2 if is_interrupted else NUM_TRIALS
+    events: list[tuple[str, Any]] = [("run_started", RunStarted(RUN, "sample", spec, store, NUM_TRIALS, stored))]
+    events += [("trial_finished", _trial(number)) for number in range(stored + 1, last + 1)]
+    finished = RunFinished("finished", NUM_TRIALS, stored, last - stored, 0)
+    if is_interrupted:
+        return [*events, ("run_finished", replace(finished, status="interrupted"))]
+    report = folder / "reports" / "sample"
+    report.mkdir(parents=True, exist_ok=True)
+    (report / "report.html").write_text("<p>a report</p>", encoding="utf-8")
+    (report / "report.json").write_text("{}", encoding="utf-8")
+    return [*events, ("analysis_finished", _analysis()), ("run_finished", replace(finished, report=report))]
+
+
+def _trial(number: int) -> TrialFinished:
+    trial = Trial(Draw("some words", 50, 200, number), METHODS[number % 2])
+    if number == 2:
+        return TrialFinished(trial, number, NUM_TRIALS, {}, "ValueError: no texts")
+    scores = {"score": 0.5 + number / 100, "num_correct": 100 + 2 * number, "macro_f1": None}
+    arms = ("base", "extra", "test") if number % 2 else ("extra", "test")
+    metrics = {"loss": nan, "final loss (nats)": inf}
+    return TrialFinished(trial, number, NUM_TRIALS, {arm: ArmScores(scores, metrics, 0.1, 0.01) for arm in arms})
+
+
+def _analysis() -> Analysis:
+    names = ("method", "num_train", "bias", "bias, low", "bias, high", "controls")
+    rows = (("lsa", 50, 0.01, -0.002, 0.022, None), (METHODS[1], 50, nan, None, None, True))
+    columns = tuple(Column(name, "difference" if name.startswith("bias") else "text") for name in names)
+    verdicts = (
+        Verdict("lsa", "bias", "inconclusive", "lsa: +1.00 points.", 0.01, -0.002, 0.022, 0.95, 0.01),
+        Verdict(METHODS[1], "bias", "passed", "No bias.", control="negative"),
+    )
+    return Analysis("summary", (Table("Mean bias", columns, rows),), verdicts=verdicts, warnings=("Few trials.",))
+
+
+def check_observer(use: str, options: Mapping[str, Any] | None = None) -> list[CheckOutcome]:
+    """Do all contract checks of an observer.
+
+    The observer is called as in a run, in a temporary folder. A tracker that keeps its data elsewhere, such as on a
+    server, is sent the runs of the checks, which are named 'sample'.
+
+    Parameters
+    ----------
+    use
+        Name of the observer in specs, `plugin.observer`.
+    options
+        Options as in a spec. Relative paths start at the temporary folder.
+
+    Returns
+    -------
+    list of CheckOutcome
+        Outcomes in the order of `OBSERVER_CHECKS`.
+
+    Raises
+    ------
+    SpecError
+        If no plugin has the observer, or the options are invalid.
+
+    Examples
+    --------
+    >>> from peekbench.testing import OBSERVER_CHECKS, check_observer
+    >>> next(iter(OBSERVER_CHECKS))
+    'returns an object with methods for events'
+    >>> outcomes = check_observer("logbook")  # doctest: +SKIP
+    >>> all(outcome.passed for outcome in outcomes)  # doctest: +SKIP
+    True
+    """
+    return list(iterate_observer_checks(use, options))
+
+
+def iterate_observer_checks(use: str, options: Mapping[str, Any] | None = None) -> Iterator[CheckOutcome]:
+    """Do the checks of `check_observer` one after the other.
+
+    Parameters
+    ----------
+    use, options
+        As for `check_observer`.
+
+    Yields
+    ------
+    CheckOutcome
+        Outcomes in the order of `OBSERVER_CHECKS`.
+    """
+    spec = make_component(ObserverSpec, use, options)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chdir(folder):
+        yield from run_checks(OBSERVER_CHECKS, ObserverCase(use, spec, Path(folder).resolve()))
+
+
+def check_methods(case: ObserverCase) -> None:
+    """Check that an observer has methods for events, and none with a misspelled name."""
+    case.observe()
+
+
+def check_finished_run(case: ObserverCase) -> None:
+    """Check that an observer takes a run, and changes neither the spec nor the global random generators."""
+    events = sample_events(case.folder)
+    spec = deepcopy(events[0][1].spec)
+    call_with_seed(SEEDS[0], lambda: case.send(events))
+    if events[0][1].spec != spec:
+        raise ContractError(f"{EVENTS[0]} changes the spec; work on a copy")
+
+
+def check_resumed_run(case: ObserverCase) -> None:
+    """Check that an observer takes a run that is interrupted, and resumed under the same identifier."""
+    case.send(sample_events(case.folder, status="interrupted"))
+    case.send(sample_events(case.folder, stored=NUM_TRIALS // 2))
+
+
+def check_complete_run(case: ObserverCase) -> None:
+    """Check that an observer takes a run without a new trial, and one that failed before its first trial."""
+    case.send(sample_events(case.folder, stored=NUM_TRIALS))
+    start, *_ = sample_events(case.folder)
+    failed = RunFinished("failed", NUM_TRIALS, 0, 0, 0, error="StoreError: the disk is full")
+    case.send([start, ("run_finished", failed)])
+
+
+OBSERVER_CHECKS: Mapping[str, Callable[[ObserverCase], None]] = {
+    "returns an object with methods for events": check_methods,
+    "takes a run, and leaves spec and random state unchanged": check_finished_run,
+    "takes a run that is interrupted and resumed": check_resumed_run,
+    "takes a run without trials": check_complete_run,
+    "importing the plugin is fast": check_light_import,
+}
+"""Checks of an observer by name."""
