@@ -68,11 +68,11 @@ class StoredMethod:
 class Reader(Database):
     """Queries of an open store."""
 
-    def identifier(self) -> str:
-        """Return the random identifier that the store was given when it was created, 32 hexadecimal digits."""
+    def store_id(self) -> str:
+        """Return the random id that the store was given when it was created, 32 hexadecimal digits."""
         with translate_errors(self.path):
-            ((identifier,),) = self._connection.execute("SELECT store FROM seal")
-        return str(identifier)
+            ((store_id,),) = self._connection.execute("SELECT store FROM seal")
+        return str(store_id)
 
     def spec(self) -> dict[str, Any]:
         """Return the spec as plain JSON values with every default filled in."""

@@ -54,7 +54,7 @@ def test_observers_are_told_of_a_run_that_is_interrupted_and_resumed(make_spec: 
     with pytest.raises(KeyboardInterrupt):
         observe(make_spec(methods=methods, design=DESIGN, observers=["toy.diary"]), Interrupting())
     with Store.open(STORE) as store:
-        identifier, num_stored = store.identifier(), len(store.done())
+        identifier, num_stored = store.store_id(), len(store.done())
     lines = Path("diary").read_text().splitlines()
     assert lines[0] == f"run_started {identifier} 4 0"
     assert [line.split()[:2] for line in lines[1:3]] == [["trial_finished", "1"], ["trial_finished", "2"]]
