@@ -117,6 +117,6 @@ def peekbench_audits() -> list[AuditEntry]:
             name="codec",
             options=Codec,
             audit="peekbench_prompting.codec:codec",
-            summary="test whether examples make a language model less certain of the texts than of unseen texts",
+            summary="test whether examples make a model less certain of texts than of unseen ones; may miss exposure",
         ),
     ]
