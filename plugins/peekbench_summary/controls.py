@@ -15,6 +15,10 @@ NOTE = (
     "Methods whose bias is known in advance: a negative control has none, a positive control has a planted one. They "
     "test the run and appear in no ranking."
 )
+EXTENDED_NOTE = (
+    " The interval of a verdict that ends at 0 is extended to it, because sign flips of the trials do not exclude 0; "
+    "the other tables and the figures show it without this extension."
+)
 SENTENCES = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
     ("negative", "undecided"): "A negative control cannot have a bias.",
@@ -41,6 +45,11 @@ def judge_control(verdict: Verdict, control: Control) -> Verdict:
     outcome = control_outcome(replace(verdict, control=control))
     sentence = f"{verdict.sentence} {SENTENCES[control, outcome]}"
     return replace(verdict, control=control, decision=outcome, sentence=sentence)
+
+
+def extension_note(verdicts: Sequence[Verdict]) -> str:
+    """Return a note on intervals that were extended to zero, with a space before it; empty if there are none."""
+    return EXTENDED_NOTE * any(0 in (verdict.low, verdict.high) and verdict.estimate for verdict in verdicts)
 
 
 def find_unexpected(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -78,4 +87,4 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         Column("outcome"),
         *effect_columns(controls.effects, difference_unit(controls.is_accuracy)),
     )
-    return Table(controls.title(f"Controls, {level:.0%} intervals"), columns, rows, NOTE)
+    return Table(controls.title(f"Controls, {level:.0%} intervals"), columns, rows, NOTE + extension_note(verdicts))

@@ -116,9 +116,10 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
     bias, alpha = finding.evidence.bias, finding.conclusion.alpha
     needed = bias.needed_subsamples(alpha)
     if 2.0 ** (1 - bias.num_trials) > bias.nominal_alpha(alpha):
+        extended = ", so the interval is extended to 0" * finding.conclusion.needs_flips
         return (
             f"{pluralize(bias.num_trials, 'trial')} cannot support a verdict at this level, which takes at least "
-            f"{pluralize(needed, 'subsample')} per task"
+            f"{pluralize(needed, 'subsample')} per task{extended}"
         )
     if bias.is_zero:
         trials = pluralize(bias.num_trials, "trial")
@@ -126,7 +127,7 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
     reason = ""
     if finding.conclusion.needs_flips:
         p = format_cell(finding.evidence.flips.two_sided, "p_value")
-        reason = f"the interval includes 0 because sign flips of the trials do not exclude it (p = {p}); "
+        reason = f"the interval is extended to 0 because sign flips of the trials do not exclude it (p = {p}); "
     if min(map(len, bias.tasks)) < MIN_SUBSAMPLES:
         return f"{reason}draw more subsamples"
     return reason + advise(bias.tasks, finding.effective_level, bias.region.half_width, words)

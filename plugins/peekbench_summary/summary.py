@@ -16,7 +16,7 @@ from peekbench_stats import level_at, sign_flip_test, t_test
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
 from peekbench_summary.columns import effect_columns, interval_columns
-from peekbench_summary.controls import controls_table, find_unexpected
+from peekbench_summary.controls import controls_table, extension_note, find_unexpected
 from peekbench_summary.estimates import (
     Estimate,
     estimate_effect,
@@ -149,7 +149,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
-    note += LOOKS_NOTE * bool(looks.method)
+    note += LOOKS_NOTE * bool(looks.method) + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
 

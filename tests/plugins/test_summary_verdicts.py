@@ -167,6 +167,7 @@ def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
         assert verdict.low < verdict.high
         needed = "cannot support a verdict at this level, which takes at least 6 subsamples per task"
         assert f"{count} trials {needed}" in verdict.sentence
+        assert ("so the interval is extended to 0" in verdict.sentence) == (verdict.low == 0)
 
 
 def test_sign_flips_can_stand_against_a_bias() -> None:
