@@ -16,9 +16,9 @@ import pandas as pd
 from atlas_records import BITS, POINTS, Atlas, Cell, Effect, Line, Method, Run, Section, Series
 from pages import rows
 
-from peekbench import Verdict, analyze, load_results, load_spec
+from peekbench import Verdict, load_results, load_spec
 from peekbench.results import Configuration, configurations
-from peekbench.results.analyze import planned_trials
+from peekbench.results.analyze import analyze, planned_trials
 from peekbench.spec.experiment import canonical
 from peekbench.store.writer import Store
 

@@ -27,9 +27,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))
 
 from ray_nodes import RayNodes
 
-from peekbench import run
 from peekbench.execution.merging import merge
 from peekbench.execution.shards import run_shard
+from peekbench.results.sequential import run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.fragments import Shard
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
-from peekbench import run
+from peekbench.results.sequential import run
 from peekbench.spec.experiment import parse_spec
 
 ROOT = Path(__file__).parent.parent

@@ -20,11 +20,12 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from peekbench import ExperimentSpec, load_dataset, load_spec, run
+from peekbench import ExperimentSpec, load_dataset, load_spec
 from peekbench.data.sampling import Sampler
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.execution.planning import make_trials
 from peekbench.records.trials import Trial
+from peekbench.results.sequential import run
 from peekbench.store.writer import Store
 
 ROOT = Path(__file__).parent.parent

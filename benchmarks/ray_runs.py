@@ -213,7 +213,8 @@ import pickle, sys
 from peekbench.execution.hosts import expect
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
-from peekbench import load_spec, run
+from peekbench import load_spec
+from peekbench.results.sequential import run
 import psutil
 spec = load_spec(sys.argv[1])
 peak = 0

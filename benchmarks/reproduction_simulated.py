@@ -14,7 +14,8 @@ from pages import markdown, picture, points, rows
 from reproduction_tables import run
 from study_numbers import PCA, PCA_SIZES, RAFT_ODDS_RATIO, RANKS, SAMPLED_COVERAGE, SHARES
 
-from peekbench import Analysis, analyze, load_results
+from peekbench import Analysis, load_results
+from peekbench.results.analyze import analyze
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import Store
 from peekbench_bayes.arrays import PairedArms, split_results

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from peekbench import Analysis, analyze
+from peekbench import Analysis
+from peekbench.results.analyze import analyze
 from peekbench.spec.analysis_only import load_analysis_only
 
 SPECS = Path(__file__).parents[1] / "specs" / "paper"

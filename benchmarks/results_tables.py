@@ -18,9 +18,9 @@ from pathlib import Path
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from peekbench import analyze
 from peekbench.errors import ResultsError
 from peekbench.results import tidy
+from peekbench.results.analyze import analyze
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))
 from user_tables import UserTable, user_tables

@@ -6,10 +6,10 @@ plugin authors need. The namespaces `peekbench.figures`, `peekbench.plugins`, `p
 
 Examples
 --------
->>> import peekbench
->>> spec = peekbench.load_spec("specs/quickstart.yaml")  # doctest: +SKIP
->>> summary = peekbench.run(spec)  # doctest: +SKIP
->>> peekbench.analyze(summary.store)  # doctest: +SKIP
+>>> import peekbench as pb
+>>> run = pb.run("specs/quickstart.yaml")  # doctest: +SKIP
+>>> report = run.report()  # doctest: +SKIP
+>>> [verdict.decision for verdict in report.verdicts]  # doctest: +SKIP
 """
 
 import lazy_loader

@@ -2,6 +2,11 @@ from . import figures as figures
 from . import plugins as plugins
 from . import records as records
 from . import testing as testing
+from .api.report_view import ReportView as ReportView
+from .api.run import Run as Run
+from .api.running import load_run as load_run
+from .api.running import run as run
+from .api.scores import analyze as analyze
 from .data.loading import load_dataset as load_dataset
 from .errors import DataError as DataError
 from .errors import MissingDataError as MissingDataError
@@ -22,8 +27,6 @@ from .records.data import Labeled as Labeled
 from .records.data import Task as Task
 from .records.trials import Context as Context
 from .records.trials import Predictor as Predictor
-from .results.analyze import analyze as analyze
-from .results.sequential import run as run
 from .results.table import load_results as load_results
 from .spec.experiment import ExperimentSpec as ExperimentSpec
 from .spec.experiment import load_spec as load_spec

@@ -15,6 +15,7 @@ of peekbench or of a plugin and keeps its traceback.
     └── ContractError
 
     PluginWarning
+    RunWarning
 """
 
 from __future__ import annotations
@@ -133,3 +134,7 @@ class ContractError(PeekbenchError):
 
 class PluginWarning(UserWarning):
     """A broken plugin that was skipped."""
+
+
+class RunWarning(UserWarning):
+    """Failed trials, or other trouble of a run, after which `peekbench.run` returns the trials that succeeded."""

@@ -48,10 +48,10 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     import numpy as np
     import pandas as pd
 
-    from peekbench import analyze
     from peekbench.records.analysis import Column, Table
     from peekbench.records.trials import Draw, Trial, TrialFailure
     from peekbench.report import MethodFacts, report_of_table
+    from peekbench.results.analyze import analyze
     from peekbench.results.table import tidy
 
     rng = np.random.default_rng(0)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from peekbench import ExperimentSpec, load_spec, run
+from peekbench import ExperimentSpec, load_spec
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.registry import DISTRIBUTION, installed, join_name, load
 from peekbench.results import paired_scores
+from peekbench.results.sequential import run
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs" / "atlas"

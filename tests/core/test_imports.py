@@ -73,7 +73,7 @@ def test_all_public_names_exist() -> None:
     for name in peekbench.__all__:
         assert getattr(peekbench, name) is not None
     assert set(dir(peekbench)) == set(peekbench.__all__)
-    assert len(peekbench.__all__) <= 30
+    assert len(peekbench.__all__) <= 36
     with pytest.raises(AttributeError, match="nonsense"):
         _ = peekbench.nonsense
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-NAMESPACES = ("peekbench", "peekbench.data", "peekbench.figures", "peekbench.formatting", "peekbench.plugins",
-              "peekbench.records", "peekbench.report", "peekbench.results", "peekbench.testing")  # fmt: skip
+NAMESPACES = ("peekbench", "peekbench.api", "peekbench.data", "peekbench.figures", "peekbench.formatting",
+              "peekbench.plugins", "peekbench.records", "peekbench.report", "peekbench.results",
+              "peekbench.testing")  # fmt: skip
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:

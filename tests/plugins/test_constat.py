@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from analysis_tables import table_rows
 
-from peekbench import Analysis, PeekbenchError, analyze
+from peekbench import Analysis, PeekbenchError
 from peekbench.figures import Curves
 from peekbench.records.table_options import TableOptions
+from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_analyzer

@@ -17,8 +17,9 @@ from safetensors.torch import load_file, save_file
 from small_models import SENTENCES, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from peekbench import Dataset, Folders, PeekbenchError, load_results, run
+from peekbench import Dataset, Folders, PeekbenchError, load_results
 from peekbench.errors import SpecError
+from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
 from peekbench.testing import check_method, make_case

@@ -24,8 +24,9 @@ import pytest
 import yaml
 from ray_nodes import RayNodes
 
-from peekbench import PeekbenchError, run
+from peekbench import PeekbenchError
 from peekbench.records import Resources
+from peekbench.results.sequential import run
 from peekbench.store.writer import Store
 from peekbench.testing import check_executor
 from peekbench_ray.address import find_address

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from peekbench import analyze, load_results
+from peekbench import load_results
 from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import Sampler
 from peekbench.errors import StoreError
 from peekbench.execution.runner import run
 from peekbench.records import Draw
+from peekbench.results.analyze import analyze
 from peekbench.results.predictions import StoredPredictions
 
 if TYPE_CHECKING:

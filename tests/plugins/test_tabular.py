@@ -15,12 +15,14 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from peekbench import analyze, load_dataset, load_spec, run
+from peekbench import load_dataset, load_spec
 from peekbench.data.sampling import Sampler
 from peekbench.errors import DataError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
+from peekbench.results.analyze import analyze
+from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store

@@ -20,6 +20,7 @@ from peekbench.plugins.protocols import (
     Observe,
     Options,
     Pin,
+    Plot,
     Prefetch,
     Renderer,
     ResourcesOf,
@@ -254,6 +255,8 @@ class RendererEntry:
     """Function that draws one figure, or a reference to it."""
     summary: str
     """One line for lists."""
+    plot: CallableField[Plot | None] = CallableField(None)
+    """Function that draws one figure on axes of matplotlib, for `FigureView.plot`."""
 
 
 Entry: TypeAlias = (

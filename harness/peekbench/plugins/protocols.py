@@ -334,3 +334,29 @@ class Renderer(Protocol):
     def __call__(self, figure: Figure, form: Form) -> bytes:
         """Draw the figure."""
         ...
+
+
+class Plot(Protocol):
+    """Function that draws a figure on axes of matplotlib.
+
+    Parameters
+    ----------
+    figure
+        Figure to draw.
+    ax
+        Axes to draw on; None for those of a new figure of pyplot.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    PeekbenchError
+        If matplotlib is not installed.
+    """
+
+    def __call__(self, figure: Figure, ax: Any = None) -> Any:
+        """Draw the figure."""
+        ...

@@ -48,7 +48,7 @@ class LiveProgress:
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
         """Start to show a run with its pending trials and the number of trials that are already done."""
-        self._tally = _new_tally(spec, pending, done)
+        self._tally = new_tally(spec, pending, done)
         name = Text(spec.name)
         name.truncate(MAX_NAME, overflow="ellipsis")
         self._bar.add_task(escape(name.plain), total=self._tally.planned, completed=done)
@@ -64,7 +64,7 @@ class LiveProgress:
 
     def show_capacity(self, capacity: Capacity) -> None:
         """Show the number of machines and workers."""
-        self._capacity = _describe_capacity(capacity)
+        self._capacity = describe_capacity(capacity)
 
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""
@@ -76,7 +76,7 @@ class LiveProgress:
         """Show that the other trials of a method are not tried."""
         assert self._tally is not None
         self._tally.stop(method, num_trials)
-        self._live.console.print(_describe_stop(method, num_trials), markup=False, highlight=False)
+        self._live.console.print(describe_stop(method, num_trials), markup=False, highlight=False)
         self._bar.update(self._bar.task_ids[0], total=self._tally.planned)
 
     def wait(self) -> None:
@@ -118,7 +118,7 @@ class LineProgress:
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
         """Start to show a run with its pending trials and the number of trials that are already done."""
-        self._tally = _new_tally(spec, pending, done)
+        self._tally = new_tally(spec, pending, done)
         self._last_advance = time.monotonic()
         self._write(f"{spec.name}: {pluralize(self._tally.planned, 'trial')}, {done:,} already done")
 
@@ -132,7 +132,7 @@ class LineProgress:
 
     def show_capacity(self, capacity: Capacity) -> None:
         """Show the number of machines and workers."""
-        self._write(f"now working: {_describe_capacity(capacity)}")
+        self._write(f"now working: {describe_capacity(capacity)}")
 
     def advance(self, outcome: Outcome) -> None:
         """Show the outcome of a trial."""
@@ -153,7 +153,7 @@ class LineProgress:
         """Show that the other trials of a method are not tried."""
         assert self._tally is not None
         self._tally.stop(method, num_trials)
-        self._write(_describe_stop(method, num_trials))
+        self._write(describe_stop(method, num_trials))
 
     def wait(self) -> None:
         """Show every two minutes that the run continues while no trial finishes."""
@@ -176,16 +176,19 @@ class LineProgress:
         """Do nothing."""
 
 
-def _describe_capacity(capacity: Capacity) -> str:
+def describe_capacity(capacity: Capacity) -> str:
+    """Return the numbers of workers and machines in words."""
     return f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
 
 
-def _describe_stop(method: str, num_trials: int) -> str:
+def describe_stop(method: str, num_trials: int) -> str:
+    """Return that the other trials of a method are not tried."""
     trials = pluralize(num_trials, "other trial is", "other trials are")
     return f"{method}: its first trials all failed in the same way; its {trials} not tried"
 
 
-def _new_tally(spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> Tally:
+def new_tally(spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> Tally:
+    """Return the tally of a run with its pending trials and the number of trials that are already done."""
     methods = tuple(method.name for method in spec.methods)
     return Tally(methods, tuple(arm.name for arm in spec.arms), pending, done)
 

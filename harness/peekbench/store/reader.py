@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.records.data import FloatArray
+from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.looks import PlannedLook
 from peekbench.records.predictions import Answers
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
@@ -281,6 +281,17 @@ class Reader(Database):
             rows=numbers.astype(np.int64),
             is_correct={arm: each.argmax(axis=2) == labels for arm, each in zip(arms, probabilities, strict=True)},
         )
+
+    def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
+        """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_test,) each."""
+        with translate_errors(self.path):
+            labels, rows = self._connection.execute(
+                "SELECT test_labels, test_rows FROM draws "
+                "WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?",
+                (draw.task, draw.num_train, draw.num_test, draw.subsample),
+            ).fetchone()
+        dtype = "<f8" if len(labels) == 8 * draw.num_test else "<i4"
+        return np.frombuffer(labels, dtype), np.frombuffer(rows, "<i4").astype(np.int64)
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a finished trial by arm.

@@ -11,12 +11,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from peekbench import run
 from peekbench.errors import ResultsError
 from peekbench.records.analysis import Table
 from peekbench.report import Report, report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.json_schema import ReportDocument, report_schema
+from peekbench.results.sequential import run
 
 Run = Callable[..., Path]
 DOCS = Path(__file__).parents[3] / "docs"

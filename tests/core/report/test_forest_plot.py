@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from peekbench import analyze
 from peekbench.formatting import format_cell, format_signed
 from peekbench.records.figures import Forest, Interval
 from peekbench.report.render.forest_plot import ESTIMATE, ZERO, draw_forest
+from peekbench.results.analyze import analyze
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0, 4e-5, -4e-5])

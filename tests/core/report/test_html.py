@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from peekbench import analyze
 from peekbench.errors import PluginError
 from peekbench.formatting import format_cell, visible
 from peekbench.plugins.protocols import Renderer
@@ -29,6 +28,7 @@ from peekbench.report.render import renderers
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import TEMPLATES, render_html
 from peekbench.report.render.ticks import Scale
+from peekbench.results.analyze import analyze
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from peekbench import analyze, run
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
 from peekbench.plugins import registry
 from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
+from peekbench.results.analyze import analyze
+from peekbench.results.sequential import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
 

@@ -16,7 +16,6 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from peekbench import analyze
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records.analysis import Analysis, Column, Table, Verdict
@@ -29,6 +28,7 @@ from peekbench.report.render.cells import fold_intervals
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown
 from peekbench.report.render.wrapping import wrap
+from peekbench.results.analyze import analyze
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 

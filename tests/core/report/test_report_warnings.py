@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from commands import run_command
 
-from peekbench import analyze
 from peekbench.report import report_of_table
 from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results import tidy
+from peekbench.results.analyze import analyze
 from peekbench.spec.design import Design
 
 SPEC = """

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from peekbench import analyze
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import run
-from peekbench.results.analyze import find_gaps, only_complete
+from peekbench.results.analyze import analyze, find_gaps, only_complete
 from peekbench.results.table import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import Store

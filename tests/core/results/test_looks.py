@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from commands import run_command
 
-from peekbench import ExperimentSpec, PeekbenchError, analyze, run
+from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.progress import NullProgress
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks
@@ -19,7 +19,9 @@ from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run
 from peekbench.report.build.planned_looks import look_tables
 from peekbench.results import load_results
+from peekbench.results.analyze import analyze
 from peekbench.results.looks import look_at
+from peekbench.results.sequential import run
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 

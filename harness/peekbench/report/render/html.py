@@ -90,16 +90,14 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     topics = {
         topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
     }
-    by_question = dict(verdict_sections(report.verdicts))
-    controls = by_question.pop(CONTROLS, [])
-    by_question = by_question or {ask_about("bias"): []}
-    return _environment().get_template("report.html.j2").render(
+    sections, controls = describe_verdicts(report.verdicts)
+    return make_environment().get_template("report.html.j2").render(
         report=report,
         renderer=renderer or LazyRenderer(report.renderer),
         style=style,
         script=script,
         policy=_policy(script),
-        sections=[_section(question, judged, controls) for question, judged in by_question.items()],
+        sections=sections,
         topics=topics,
         methods=list(parts_by_method(report)),
         controls=controls,
@@ -107,6 +105,14 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
         failures=report.failures[:MAX_FAILURES],
         spec=_as_yaml(report.details.get("spec")),
     )  # fmt: skip
+
+
+def describe_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[dict[str, Any]], list[Verdict]]:
+    """Return what templates need of the verdicts, by the question that they answer, and those of controls."""
+    by_question = dict(verdict_sections(verdicts))
+    controls = by_question.pop(CONTROLS, [])
+    by_question = by_question or {ask_about("bias"): []}
+    return [_section(question, judged, controls) for question, judged in by_question.items()], controls
 
 
 def _section(question: str, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> dict[str, Any]:
@@ -123,7 +129,8 @@ def _section(question: str, judged: Sequence[Verdict], controls: Sequence[Verdic
     }
 
 
-def _environment() -> Environment:
+def make_environment() -> Environment:
+    """Return the template engine, which escapes all text from data."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

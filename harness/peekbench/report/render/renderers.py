@@ -17,8 +17,8 @@ PICTURES: tuple[Form, ...] = ("svg", "png")
 MAX_NAME_LENGTH = 60  # characters of a file name, without number and suffix
 
 
-def find_renderer(use: str = "") -> Renderer:
-    """Return the function that draws figures.
+def find_renderer_entry(use: str = "") -> RendererEntry:
+    """Return the renderer that draws figures.
 
     Parameters
     ----------
@@ -32,7 +32,12 @@ def find_renderer(use: str = "") -> Renderer:
     """
     remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
     use = use or registry.find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
-    return registry.find(use, RendererEntry).render
+    return registry.find(use, RendererEntry)
+
+
+def find_renderer(use: str = "") -> Renderer:
+    """Return the function that draws figures; see `find_renderer_entry`."""
+    return find_renderer_entry(use).render
 
 
 class LazyRenderer:
@@ -41,7 +46,7 @@ class LazyRenderer:
     Parameters
     ----------
     use
-        Name of the renderer, see `find_renderer`.
+        Name of the renderer, see `find_renderer_entry`.
     """
 
     def __init__(self, use: str) -> None:
@@ -54,7 +59,7 @@ class LazyRenderer:
         Raises
         ------
         PluginError
-            If the renderer cannot be found; see `find_renderer`.
+            If the renderer cannot be found; see `find_renderer_entry`.
         """
         if self._found is None:
             try:

@@ -1,0 +1,285 @@
+"""Reports in Python: verdicts, tables as data frames, figures on axes of matplotlib, and their display in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import pandas as pd
+
+from peekbench.errors import PeekbenchError, PluginError
+from peekbench.formatting import pluralize
+from peekbench.records.analysis import Table, Verdict
+from peekbench.records.figures import Figure
+from peekbench.records.report_formats import ReportFormat
+from peekbench.report.document import Report
+from peekbench.report.render.alt_text import alt_text
+from peekbench.report.render.files import write_report
+from peekbench.report.render.notebook import render_notebook, render_notebook_table
+from peekbench.report.render.renderers import find_renderer_entry
+
+
+class TableView:
+    """A table of a report.
+
+    Parameters
+    ----------
+    table
+        The table.
+
+    Examples
+    --------
+    >>> from peekbench import Column, Table
+    >>> table = TableView(Table("Mean bias", (Column("task"), Column("bias", "difference")), (("tickets", 0.012),)))
+    >>> table.to_pandas()
+          task   bias
+    0  tickets  0.012
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.record = table
+        """The table as a record, with the units of its columns."""
+
+    @property
+    def title(self) -> str:
+        """Title of the table."""
+        return self.record.title
+
+    @property
+    def note(self) -> str:
+        """What readers need to interpret the table; can be empty."""
+        return self.record.note
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a data frame, with numbers in full precision; scores and differences are fractions."""
+        return pd.DataFrame(list(self.record.rows), columns=[column.name for column in self.record.columns])
+
+    def __repr__(self) -> str:
+        """Return the title and the size."""
+        return f"<table {self.title!r}: {len(self.record.rows)} rows, {len(self.record.columns)} columns>"
+
+    def _repr_html_(self) -> str:
+        return render_notebook_table(self.record)
+
+
+class Tables(Sequence[TableView]):
+    """The tables of a report, by position or by words of their titles.
+
+    Parameters
+    ----------
+    tables
+        Tables in the order of the report.
+
+    Examples
+    --------
+    >>> from peekbench import Table
+    >>> tables = Tables([Table("Mean bias by task", (), ()), Table("Methods", (), ())])
+    >>> tables["bias"].title
+    'Mean bias by task'
+    >>> tables.titles
+    ['Mean bias by task', 'Methods']
+    """
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._tables = [TableView(table) for table in tables]
+
+    @property
+    def titles(self) -> list[str]:
+        """Titles of all tables."""
+        return [table.title for table in self._tables]
+
+    @overload
+    def __getitem__(self, key: int | str) -> TableView: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[TableView]: ...
+
+    def __getitem__(self, key: int | str | slice) -> TableView | list[TableView]:
+        """Return a table by its position, or the first one whose title is or contains the words.
+
+        Raises
+        ------
+        PeekbenchError
+            If no title contains all words.
+        IndexError
+            If there are fewer tables.
+        """
+        if not isinstance(key, str):
+            return self._tables[key]
+        wanted = key.lower()
+        for table in self._tables:
+            if table.title.lower() == wanted:
+                return table
+        for table in self._tables:
+            if all(word in table.title.lower() for word in wanted.split()):
+                return table
+        raise PeekbenchError(f"no table has the title {key!r}; the titles are: {'; '.join(self.titles) or 'none'}")
+
+    def __len__(self) -> int:
+        """Return the number of tables."""
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        """Return the titles, one a line."""
+        return "\n".join(f"{number}: {title}" for number, title in enumerate(self.titles))
+
+
+class FigureView:
+    """A figure of a report.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    renderer
+        Renderer that draws it, as `plugin.thing`; empty for the default one.
+
+    Examples
+    --------
+    >>> from peekbench.figures import Forest, Interval
+    >>> figure = FigureView(Forest("Bias by task", (("lsa", (Interval("tickets", 0.012, -0.004, 0.028),)),)))
+    >>> figure.title
+    'Bias by task'
+    """
+
+    def __init__(self, figure: Figure, renderer: str = "") -> None:
+        self.record = figure
+        """The figure as a record with all numbers; see `peekbench.figures`."""
+        self._renderer = renderer
+
+    @property
+    def title(self) -> str:
+        """Title of the figure."""
+        return self.record.title
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the figure on axes of matplotlib.
+
+        Parameters
+        ----------
+        ax
+            `matplotlib.axes.Axes` to draw on; by default those of a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, for changes of titles, limits and labels.
+
+        Raises
+        ------
+        PeekbenchError
+            If matplotlib is not installed, or if the renderer cannot draw on axes.
+        """
+        entry = find_renderer_entry(self._renderer)
+        if entry.plot is None:
+            raise PluginError(
+                f"the renderer {entry.name} cannot draw on axes; choose another one in the spec, as in "
+                "`report: {renderer: figures}`"
+            )
+        return entry.plot(self.record, ax)
+
+    def __repr__(self) -> str:
+        """Return the kind and the title."""
+        return f"<figure {self.title!r}: {self.record.kind}>"
+
+    def _repr_html_(self) -> str | None:
+        try:
+            picture = find_renderer_entry(self._renderer).render(self.record, "svg").decode()
+            return picture[picture.index("<svg") :]  # without the declaration of an XML file
+        except PeekbenchError:  # the text names the figure, and `plot` tells what is missing
+            return None
+
+    def __str__(self) -> str:
+        """Return the content of the figure in a sentence."""
+        return alt_text(self.record)
+
+
+class ReportView:
+    """A report in Python. In a notebook, it shows its verdicts and figures.
+
+    `peekbench.analyze` and `Run.report` return it.
+
+    Parameters
+    ----------
+    report
+        The content of the report.
+
+    Examples
+    --------
+    >>> import pandas as pd, peekbench as pb
+    >>> extra, test = [0.70, 0.71, 0.69, 0.70, 0.72, 0.71, 0.70], [0.75, 0.77, 0.74, 0.75, 0.77, 0.75, 0.76]
+    >>> scores = pd.DataFrame({"task": "news", "extra": extra, "test": test})
+    >>> report = pb.analyze(scores)
+    >>> report.verdicts[0].decision
+    'biased up'
+    >>> report.tables["by task"].to_pandas()["bias"].round(3).tolist()
+    [0.051]
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.document = report
+        """The whole content as a record."""
+
+    @property
+    def name(self) -> str:
+        """Name of the report."""
+        return self.document.name
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts in the order of the report, controls included."""
+        return self.document.verdicts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Facts that weaken the conclusions."""
+        return self.document.warnings
+
+    @property
+    def tables(self) -> Tables:
+        """Tables, by position or by words of their titles: `report.tables["bias"].to_pandas()`."""
+        return Tables(self.document.tables)
+
+    @property
+    def figures(self) -> tuple[FigureView, ...]:
+        """Figures: `report.figures[0].plot()` draws the first one."""
+        return tuple(FigureView(figure, self.document.renderer) for figure in self.document.figures)
+
+    def save(self, folder: str | Path, formats: Sequence[ReportFormat] | None = None) -> list[Path]:
+        """Write the files of the report, such as `report.html`, into a folder, and return their paths.
+
+        Parameters
+        ----------
+        folder
+            Folder of the files; it is created. Files of an earlier report are replaced.
+        formats
+            'html', 'text', 'markdown', 'json', 'cards', 'svg' and 'png'; by default those that the spec names, or
+            else `report.html`, `report.txt` and `report.json`.
+
+        Raises
+        ------
+        PeekbenchError
+            If the folder cannot be written.
+        """
+        return write_report(self.document, folder, formats)
+
+    def __repr__(self) -> str:
+        """Return the name and the number of parts."""
+        parts = [(len(self.verdicts), "verdict"), (len(self.tables), "table"), (len(self.figures), "figure")]
+        return f"<report {self.name}: {', '.join(pluralize(*part) for part in parts)}>"
+
+    def __str__(self) -> str:
+        """Return the headline, the warnings and the verdicts as plain text."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.name}: {self.document.headline}"
+        yield from (f"warning: {warning}" for warning in self.warnings)
+        yield from (f"{verdict.decision}: {verdict.sentence}" for verdict in self.verdicts)
+
+    def _repr_html_(self) -> str:
+        return render_notebook(self.document)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}

@@ -1,0 +1,232 @@
+"""Runs experiments from Python, and finds finished ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from peekbench.api.run import Run
+from peekbench.errors import PeekbenchError, RunWarning, SpecError
+from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import RunSummary, store_path
+from peekbench.formatting import pluralize, shorten
+from peekbench.progress.choice import make_python_progress
+from peekbench.results.sequential import run as run_spec
+from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
+from peekbench.store.files import RUNS, is_store
+from peekbench.store.writer import Store
+
+MAX_ERROR = 500  # characters of the first error in a warning
+MAX_NAME = 100  # characters of a misspelled name that are compared
+SUFFIX = ".sqlite"
+SPEC_SUFFIXES = (".yaml", ".yml")
+
+
+def run(
+    spec: ExperimentSpec | Mapping[str, Any] | str | Path,
+    *,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+    keep_going: bool = False,
+    allow_changed_code: bool = False,
+) -> Run:
+    r"""Run an experiment, or resume its run. Trials that the store has are not repeated.
+
+    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled. If
+    trials fail, the others are run, and a `RunWarning` has the first error.
+
+    Parameters
+    ----------
+    spec
+        Path of a YAML file, a dictionary with the same content, or an `ExperimentSpec`. Relative paths in a dictionary
+        start at the current folder.
+    store
+        The SQLite file; `runs/<name>.sqlite` by default.
+    workers
+        Number of worker processes, instead of that of the spec. It changes no number.
+    progress
+        Whether to show the progress: a bar in a notebook and in a terminal, lines elsewhere, all on standard error.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
+    allow_changed_code
+        Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
+        separates old and new trials.
+
+    Returns
+    -------
+    Run
+        Results, predictions, failures and reports.
+
+    Raises
+    ------
+    SpecError
+        If the spec is invalid.
+    DataError
+        Before any trial, if data are unavailable or too small. Also if data change during the run.
+    PluginError
+        Before any trial, if a method does not support a task.
+    StoreError
+        Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
+        Also if the store cannot be written later.
+    KeyboardInterrupt
+        On Ctrl-C, or if the notebook's cell is interrupted. Finished trials are stored; the same call resumes the run.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
+    >>> with TemporaryDirectory() as folder:
+    ...     tickets = Path(folder, "tickets.csv")
+    ...     _ = tickets.write_text("\n".join(["text,label", *rows]))
+    ...     run = pb.run(
+    ...         {
+    ...             "name": "tickets",
+    ...             "tasks": [{"use": "files", "options": {"path": str(tickets)}}],
+    ...             "methods": ["controls.null"],
+    ...             "design": {"num_train": 4, "num_test": 10, "num_subsamples": 2},
+    ...         },
+    ...         store=Path(folder, "tickets.sqlite"),
+    ...         workers=1,
+    ...         progress=False,
+    ...     )
+    ...     print(run.arms[["subsample", "bias"]])
+       subsample  bias
+    0          0   0.0
+    1          1   0.0
+    """
+    experiment = read_experiment(spec)
+    if workers is not None:
+        experiment = experiment.with_executor_options(workers=workers)
+    with make_python_progress() if progress else nullcontext() as shown:
+        summary = run_spec(
+            experiment, store=store, progress=shown, keep_going=keep_going, allow_changed_code=allow_changed_code
+        )
+    finished = Run(experiment, summary)
+    if summary.failed:
+        _warn_of_failures(finished)
+    for plugin in summary.changed_code:
+        warnings.warn(
+            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}; the report "
+            "separates them",
+            RunWarning,
+            stacklevel=2,
+        )
+    return finished
+
+
+def read_experiment(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> ExperimentSpec:
+    """Return the experiment of a path, a dictionary, or a spec.
+
+    Raises
+    ------
+    SpecError
+        If it is none of them, or invalid.
+    """
+    if isinstance(spec, ExperimentSpec):
+        return spec
+    if isinstance(spec, Mapping):
+        return make_spec(spec, folder=Path.cwd())
+    if not isinstance(spec, str | Path):
+        raise SpecError(
+            f"a spec is the path of a YAML file, a dictionary, or an ExperimentSpec, not a {type(spec).__name__}"
+        )
+    if "\n" in str(spec):
+        raise SpecError(
+            "this is the text of a spec; give the path of a YAML file, or a dictionary, such as "
+            "`yaml.safe_load(text)` returns"
+        )
+    if _store_by_name(str(spec)).is_file() and not Path(spec).exists():
+        raise SpecError(f"{spec} is the name of a run, not a spec; `peekbench.load_run({str(spec)!r})` loads it")
+    return load_spec(spec)
+
+
+def _warn_of_failures(finished: Run) -> None:
+    first = finished.failures.iloc[0]
+    stopped = "".join(
+        f"; the first trials of {method} failed in the same way, and its other {number:,} were not tried"
+        for method, number in finished.summary.stopped.items()
+    )
+    error = " ".join(shorten(first["error"], MAX_ERROR).split())
+    warnings.warn(
+        f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
+        f"{error}{stopped}. `run.failures` has all errors; running the spec again retries them",
+        RunWarning,
+        stacklevel=3,
+    )
+
+
+def load_run(run: str | Path | ExperimentSpec) -> Run:
+    """Load a run, finished or not, without running anything.
+
+    Parameters
+    ----------
+    run
+        Name of a run in the folder `runs`, path of its store, or its spec.
+
+    Returns
+    -------
+    Run
+        Results, predictions, failures and reports. Its spec is the one in the store.
+
+    Raises
+    ------
+    PeekbenchError
+        If there is no such run. The message names the nearest one.
+    StoreError
+        If the store is damaged or has another version.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> pb.load_run("no-such-run")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    peekbench.errors.PeekbenchError: no-such-run: no run of this name, as runs/no-such-run.sqlite does not exist; ...
+    """
+    path = _find_store(run)
+    with Store.open(path) as store:
+        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}", stored=True)
+        num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
+    planned = sum(1 for _ in make_trials(spec))
+    return Run(spec, RunSummary(path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
+
+
+def is_run(source: str | Path) -> bool:
+    """Return whether a path or a name means a run: its store, its spec, or the name of a store in the folder `runs`."""
+    path = Path(source)
+    if path.exists():
+        return path.suffix in SPEC_SUFFIXES or (path.is_file() and is_store(path))
+    return _store_by_name(str(source)).is_file()
+
+
+def _find_store(run: str | Path | ExperimentSpec) -> Path:
+    if isinstance(run, ExperimentSpec):
+        path = store_path(run)
+        if path.is_file():
+            return path
+        raise PeekbenchError(f"{path} does not exist; `peekbench.run` creates the run of a spec")
+    path = Path(run)
+    if not path.is_file() and _store_by_name(str(run)).is_file():
+        path = _store_by_name(str(run))
+    if path.suffix in SPEC_SUFFIXES and path.is_file():
+        return _find_store(load_spec(path))
+    if path.is_file() and is_store(path):
+        return path
+    if path.is_file():
+        raise PeekbenchError(f"{path} is not the store of a run; `peekbench.analyze` reads tables of scores")
+    names = sorted(file.stem for file in RUNS.glob(f"*{SUFFIX}"))
+    near = get_close_matches(path.stem[:MAX_NAME], names, n=1)
+    known = f"there are {', '.join(names[:10])}" if names else f"the folder {RUNS} has none"
+    raise PeekbenchError(
+        f"{run}: no run of this name, as {_store_by_name(str(run)) if path.suffix != SUFFIX else path} does not exist; "
+        + (f"did you mean {near[0]}?" if near else known)
+    )
+
+
+def _store_by_name(name: str) -> Path:
+    return RUNS / f"{name}{SUFFIX}"

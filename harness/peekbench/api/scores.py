@@ -1,0 +1,162 @@
+"""Analyzes scores of other tools from Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import pandas as pd
+
+from peekbench.api.report_view import ReportView
+from peekbench.api.run import Run
+from peekbench.api.running import is_run, load_run
+from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
+from peekbench.report.build.run_report import report_of_table
+from peekbench.report.document import Report
+from peekbench.results.analyze import analyze as run_analyses
+from peekbench.results.analyze import choose_analyses, needed_arms
+from peekbench.results.column_use import ColumnUse
+from peekbench.results.table import is_results_table, load_table
+from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.spec.components import AnalysisSpec
+
+FRAME = "the data frame"
+WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
+ARGUMENTS = (
+    (re.compile(r" --map \(columns= in Python\)"), " columns={...}"),
+    (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
+    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
+    (re.compile(r"--percent"), "percent=True"),
+    (re.compile(r"--pair-by-order"), "pair_by_order=True"),
+    (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
+)
+"""Options of the command line that messages name, and the arguments that mean the same."""
+
+
+def _quote(word: str) -> str:
+    """Return the word of a shell command, with or without quotation marks, as a string of Python."""
+    return repr("".join(shlex.split(word)))
+
+
+class TableKeywords(TypedDict, total=False):
+    """How to read a table whose columns have names of their own; see `peekbench.load_results`."""
+
+    columns: Mapping[str, str]
+    ignore: Collection[str]
+    pair_by_order: bool
+    percent: bool
+
+
+def analyze(
+    scores: pd.DataFrame | str | Path | Run | Any,
+    analyses: Sequence[str] | None = None,
+    *,
+    name: str = "",
+    allow_incomplete: bool = False,
+    **table: Unpack[TableKeywords],
+) -> ReportView:
+    """Analyze scores of any tool.
+
+    Parameters
+    ----------
+    scores
+        A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
+        each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
+        and the scores are required. Also a run, its name, its spec or its store.
+    analyses
+        Names of the analyses; `summary` and `permutation` by default, or those of the run's spec.
+    name
+        Name of the report.
+    allow_incomplete
+        Analyze the complete trials if trials are missing. The report then has a warning.
+    **table
+        What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
+        ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
+        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+
+    Returns
+    -------
+    ReportView
+        Verdicts, tables and figures. A notebook shows them.
+
+    Raises
+    ------
+    ResultsError
+        If the table is malformed, a column that is neither known nor ignored distinguishes rows, or trials are
+        missing.
+    SpecError
+        If an analysis does not exist, or cannot analyze these scores.
+
+    Examples
+    --------
+    >>> import pandas as pd, peekbench as pb
+    >>> extra, test = [0.70, 0.71, 0.69, 0.70, 0.72, 0.71, 0.70], [0.75, 0.77, 0.74, 0.75, 0.77, 0.75, 0.76]
+    >>> scores = pd.DataFrame({"dataset": "news", "seed": range(7), "extra": extra, "test": test})
+    >>> report = pb.analyze(scores, ["summary"])
+    >>> report.verdicts[0].decision
+    'biased up'
+    """
+    if unknown := table.keys() - TableKeywords.__annotations__.keys():
+        near = get_close_matches(min(unknown), TableKeywords.__annotations__, n=1)
+        raise TypeError(
+            f"analyze() has no argument {min(unknown)!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        )
+    if isinstance(scores, Run):
+        return scores.report(analyses, allow_incomplete=allow_incomplete)
+    if isinstance(scores, str | Path):
+        if is_run(scores):
+            return load_run(scores).report(analyses, allow_incomplete=allow_incomplete)
+    elif not isinstance(scores, pd.DataFrame):
+        scores = _to_pandas(scores)
+    chosen = choose_analyses(analyses)
+    options = TableOptions(**table, arms=needed_arms(chosen))
+    try:
+        return ReportView(_analyze(scores, chosen, options, name, allow_incomplete=allow_incomplete))
+    except ResultsError as error:
+        raise ResultsError(_in_python(str(error))) from error
+
+
+def _analyze(
+    scores: pd.DataFrame | str | Path,
+    analyses: Sequence[AnalysisSpec],
+    options: TableOptions,
+    name: str,
+    *,
+    allow_incomplete: bool,
+) -> Report:
+    tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
+    effects = run_analyses(tidied.results, analyses, allow_incomplete=allow_incomplete)
+    if isinstance(scores, pd.DataFrame):
+        report = report_of_table(Path(FRAME), tidied.results, effects, name=name or "scores", columns=tidied.columns)
+        return replace(report, command="")
+    return report_of_table(Path(scores), tidied.results, effects, name=name, columns=tidied.columns)
+
+
+def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:
+    if is_results_table(scores) and options.is_default:
+        return TidyTable(scores, ColumnUse())
+    return tidy_table(scores, FRAME, options)
+
+
+def _to_pandas(scores: Any) -> pd.DataFrame:
+    """Return the data frame of another library, such as polars, as one of pandas."""
+    table = scores.to_pandas() if hasattr(scores, "to_pandas") else None
+    if not isinstance(table, pd.DataFrame):
+        raise ResultsError(
+            f"scores are a data frame, a path, or a run, not a {type(scores).__name__}; make one with "
+            "pandas.DataFrame(scores), with the names of the columns"
+        )
+    return table
+
+
+def _in_python(message: str) -> str:
+    """Return a message about a table with arguments of `analyze` instead of options of the command line."""
+    for option, argument in ARGUMENTS:
+        message = option.sub(argument, message)
+    return message

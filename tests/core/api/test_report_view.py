@@ -1,0 +1,117 @@
+"""Reports in Python: tables by name, figures on axes, and what a notebook shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import peekbench as pb
+from peekbench.api.report_view import FigureView
+from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
+from peekbench.report.document import Report
+from peekbench.results.analyze import analyze as run_analyses
+
+SAMPLES = (("a", (Sample("tickets", (0.01, 0.03, -0.02), mark=0.0),)), ("b", (Sample("news", (0.0, 0.1)),)))
+CURVE = Curve("lsa", (50.0, 200.0), (0.61, 0.68), (0.6, 0.6), (0.7, 0.7))
+FIGURES: tuple[Figure, ...] = (
+    Forest("forest", (("lsa", (Interval("tickets", 0.012, -0.004, 0.028),)),), region=0.01),
+    Violins("violins", Axis("bias"), SAMPLES),
+    Densities("densities", Axis("bias"), SAMPLES, level=0.89),
+    Curves(
+        "curves", Axis("size", "count", is_log=True), Axis("accuracy", "fraction"), (("x", (CURVE,)), ("y", (CURVE,)))
+    ),
+)
+
+
+@pytest.fixture
+def scores(simulate: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    return simulate(0.03, tasks=2, subsamples=20, method="<script>alert(1)</script>")
+
+
+def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.DataFrame, tmp_path: Path) -> None:
+    report = pb.analyze(scores, ["summary"])
+    (expected,) = run_analyses(scores, ["summary"])
+    assert report.verdicts == expected.verdicts
+    table = report.tables["bias by task"]
+    frame = table.to_pandas()
+    assert list(frame.columns) == [column.name for column in table.record.columns]
+    assert frame.to_numpy().tolist() == [list(row) for row in table.record.rows]
+    assert report.tables[0].title == report.tables.titles[0]
+    assert {path.name for path in report.save(tmp_path / "folder", ["html", "json"])} == {"report.html", "report.json"}
+    assert report.verdicts[0].sentence in str(report)
+    with pytest.raises(pb.PeekbenchError, match="no table has the title 'nonsense'; the titles are: "):
+        report.tables["nonsense"]
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page, and checks that each is closed."""
+
+    VOID = ("wbr", "br", "img")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.names.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.names.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_a_notebook_shows_verdicts_and_figures_without_scripts(scores: pd.DataFrame) -> None:
+    report = pb.analyze(scores)
+    page = report._repr_html_()
+    shown = Elements(page)
+    assert not {"script", "link", "iframe", "html", "body"} & set(shown.names)
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+    assert "biased up" in page
+    assert shown.names.count("figure") == len(report.figures) > 0
+
+
+def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:
+    style = re.search(r"<style>(.*)</style>", pb.ReportView(Report("a", "b"))._repr_html_(), flags=re.DOTALL)
+    assert style
+    assert style[1].startswith("@scope (.peekbench-report) {")
+    assert style[1].count("{") == style[1].count("}")
+    assert not re.search(r":root|^ *(html|body) \{", style[1], flags=re.MULTILINE)
+    assert 'data-jp-theme-light="false"]' in style[1]
+
+
+def test_a_table_is_shown_with_its_units() -> None:
+    table = pb.Table("Bias <b>", (pb.Column("task"), pb.Column("bias", "difference")), (("tickets", 0.0123),))
+    page = pb.ReportView(Report("a", "b", tables=(table,))).tables[0]._repr_html_()
+    Elements(page)
+    assert "+1.23" in page
+    assert "<b>" not in page
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.kind)
+def test_each_kind_of_figure_is_drawn_on_axes(figure: Figure) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("arviz_stats")
+    view = FigureView(figure)
+    _, ax = plt.subplots()
+    assert view.plot(ax) is ax
+    assert ax.get_xlabel()
+    ax.figure.canvas.draw()
+    own = view.plot()
+    assert own.figure is not ax.figure
+    plt.close("all")
+    assert (view._repr_html_() or "").startswith("<svg")
+    assert figure.title in repr(view)

@@ -1,0 +1,110 @@
+"""`peekbench.run` and `load_run`: results, predictions, failures and reports of a run from Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import peekbench as pb
+from peekbench.errors import RunWarning
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> pb.Run:
+    """A small run, whose store is in the folder `runs` of a folder of its own."""
+    folder, before = tmp_path_factory.mktemp("run"), Path.cwd()
+    spec = {
+        "name": "small",
+        "seed": 7,
+        "tasks": ["toy.words"],
+        "methods": ["toy.vote", "toy.constant"],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3},
+        "executor": {"use": "local", "options": {"in_process": True}},
+    }
+    os.chdir(folder)
+    try:
+        return pb.run(spec, progress=False)
+    finally:
+        os.chdir(before)
+
+
+def test_a_dictionary_runs(run: pb.Run) -> None:
+    assert (run.planned, run.resumed, run.finished, run.failed) == (6, 0, 6, 0)
+    assert run.spec.name == run.name == "small"
+    assert repr(run) == "<run small: 6 of 6 trials done, in runs/small.sqlite>"
+
+
+def test_results_and_arms_are_frames(run: pb.Run) -> None:
+    pd.testing.assert_frame_equal(run.results, pb.load_results(run.store))
+    assert len(run.arms) == 6
+    assert {"method", "task", "subsample", "base", "extra", "test", "boost", "bias"} <= set(run.arms)
+    assert (run.arms["bias"] == run.arms["test"] - run.arms["extra"]).all()
+    assert run.failures.empty
+
+
+def test_predictions_are_read_on_demand(run: pb.Run) -> None:
+    table = run.predictions.to_pandas(method="toy.vote", subsample=[0, 2])
+    assert len(run.predictions) == 6
+    assert len(table) == 2 * 3 * 30
+    scores = run.results.query("method == 'toy.vote' and subsample in (0, 2)").set_index(["subsample", "arm"])["score"]
+    found = table.groupby(["subsample", "arm"])["correct"].mean()
+    pd.testing.assert_series_equal(found.sort_index(), scores.sort_index(), check_names=False, check_index_type=False)
+    trial = next(iter(run.predictions))
+    assert run.predictions[trial]["extra"].shape == (30, 3)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [({"method": "toy.vot"}, "toy.vot.*did you mean toy.vote"), ({"metod": "a"}, "metod.*use one of method")],
+)
+def test_unknown_predictions_are_refused(run: pb.Run, where: dict[str, str], message: str) -> None:
+    with pytest.raises(pb.PeekbenchError, match=message):
+        run.predictions.to_pandas(**where)
+
+
+@pytest.mark.parametrize("by", ["name", "store", "spec"])
+def test_a_run_is_loaded_without_running(run: pb.Run, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.store.parents[1])
+    loaded = pb.load_run("small" if by == "name" else run.store if by == "store" else run.spec)
+    assert (loaded.resumed, loaded.finished, loaded.planned) == (6, 0, 6)
+    pd.testing.assert_frame_equal(loaded.results, run.results)
+
+
+def test_a_missing_run_is_named(run: pb.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.store.parents[1])
+    with pytest.raises(pb.PeekbenchError, match="smal: no run of this name.*did you mean small"):
+        pb.load_run("smal")
+    with pytest.raises(pb.PeekbenchError, match=r"small is the name of a run.*load_run\('small'\)"):
+        pb.run("small")
+
+
+def test_the_text_of_a_spec_is_refused() -> None:
+    with pytest.raises(pb.PeekbenchError, match="text of a spec"):
+        pb.run("name: small\ntasks: [toy.words]")
+
+
+def test_a_path_resumes_and_failures_warn(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    spec = make_raw(methods=["toy.vote", "toy.faulty"], design={"num_train": 12, "num_test": 30, "num_subsamples": 2})
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(spec))
+    for finished in (4, 0):
+        with pytest.warns(RunWarning, match=r"4 trials failed; the first error, of toy.faulty on a: .*run\.failures"):
+            run = pb.run("small.yaml", progress=False)
+        assert (run.finished, run.failed) == (finished, 4)
+    assert set(run.failures["method"]) == {"toy.faulty"}
+    assert "Traceback" in run.failures["traceback"].iloc[0]
+    assert "4 trials failed" in run.report(["summary"])._repr_html_()
+
+
+def test_progress_goes_to_standard_error(make_spec: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+    pb.run(make_spec(name="first", methods=["toy.constant"]))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "6 of 6 trials" in shown.err
+    pb.run(make_spec(name="second", methods=["toy.constant"]), progress=False)
+    assert capsys.readouterr() == ("", "")

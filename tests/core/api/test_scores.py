@@ -1,0 +1,75 @@
+"""`peekbench.analyze` on data frames as people have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import peekbench as pb
+
+
+@pytest.fixture(scope="module")
+def wide() -> pd.DataFrame:
+    """Two tasks, two methods, ten seeds; a bias of 0.05."""
+    rng = np.random.default_rng(0)
+    keys = pd.MultiIndex.from_product([["news", "trec"], ["lsa", "tapt"], range(10)], names=["task", "method", "seed"])
+    scores = 0.6 + rng.normal(0, 0.01, (len(keys), 3)) + np.array([0, 0.03, 0.08])
+    return pd.DataFrame(scores, index=keys, columns=["base", "extra", "test"]).reset_index()
+
+
+def melt(wide: pd.DataFrame) -> pd.DataFrame:
+    return wide.melt(id_vars=["task", "method", "seed"], var_name="arm", value_name="accuracy")
+
+
+def percentages(wide: pd.DataFrame) -> pd.DataFrame:
+    return wide.assign(**{arm: wide[arm] * 100 for arm in ("base", "extra", "test")})
+
+
+FORMS: dict[str, tuple[Callable[[pd.DataFrame], Any], Mapping[str, Any]]] = {
+    "wide": (lambda wide: wide, {}),
+    "long": (melt, {}),
+    "indexed": (lambda wide: wide.set_index(["task", "method", "seed"]), {}),
+    "pivoted": (
+        lambda wide: melt(wide).pivot_table(index=["task", "method", "seed"], columns="arm", values="accuracy"), {},
+    ),
+    "filtered": (lambda wide: wide[wide["seed"] > 1], {}),
+    "named otherwise": (lambda wide: wide.rename(columns={"seed": "draw no"}), {"columns": {"draw no": "subsample"}}),
+    "percentages": (percentages, {"percent": True}),
+    "categories": (lambda wide: wide.astype({"task": "category", "method": "category"}), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_as_people_have_them(wide: pd.DataFrame, form: str) -> None:
+    change, options = FORMS[form]
+    report = pb.analyze(change(wide), ["summary"], **options)
+    assert [verdict.method for verdict in report.verdicts] == ["lsa", "tapt"]
+    assert {verdict.decision for verdict in report.verdicts} == {"biased up"}
+    assert report.name == "scores"
+    assert "the data frame" in report.document.headline
+    assert not report.document.command
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda wide: pd.concat([wide.assign(lr=1), wide.assign(lr=2)]), r"columns=\{'lr': 'method'\}, or ignore="),
+        (lambda wide: wide.drop(columns="task"), r"columns=\{'seed': 'task'\}"),
+        (percentages, "percent=True"),
+        (lambda wide: melt(wide).drop(index=3), "allow_incomplete=True"),
+        (lambda wide: wide.to_numpy(), "a run, not a ndarray"),
+    ],
+)  # fmt: skip
+def test_errors_name_arguments_of_python(wide: pd.DataFrame, change: Callable[..., Any], message: str) -> None:
+    with pytest.raises(pb.PeekbenchError, match=message) as caught:
+        pb.analyze(change(wide), ["summary"])
+    assert "--" not in str(caught.value)
+
+
+def test_an_unknown_argument_has_a_suggestion(wide: pd.DataFrame) -> None:
+    with pytest.raises(TypeError, match="'colums'; did you mean 'columns'"):
+        pb.analyze(wide, colums={})  # type: ignore[call-arg]
