@@ -279,6 +279,24 @@ def _shorten(names: Sequence[str]) -> str:
     return (", ".join(names[:MAX_LISTED]) or "none") + others
 
 
+def names_with(entry_type: type[EntryT], has_role: Callable[[EntryT], bool]) -> list[str]:
+    """Return the names of the installed entries of a type that have a role; broken plugins are left out.
+
+    Parameters
+    ----------
+    entry_type
+        Class of the entries.
+    has_role
+        Function that returns whether an entry has the role.
+    """
+    names = []
+    for plugin in installed():
+        with suppress(PluginError):
+            entries = load(plugin).entries(entry_type)
+            names += [join_name(plugin, name) for name, entry in entries.items() if has_role(entry)]
+    return names
+
+
 def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
     """Find the entry with a role that is used if neither the spec nor the command names one.
 

@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.plugins import registry
+from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import has_whole, quoted, short, to_floats
 from peekbench.results.column_names import (
@@ -26,6 +28,7 @@ from peekbench.results.column_names import (
 from peekbench.results.columns import ARM_MEASURES
 
 BY_REQUEST = "by request"
+BASE = "base"  # the arm of a table without arms
 NO_ARM = "it does not say which arm it belongs to"
 ARM, SUBSAMPLE, TASK = Role("arm"), Role("subsample"), Role("task")
 METHOD, MODEL = Role("method"), Role("model")
@@ -178,12 +181,18 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
                 f"{origin}: no column has the {'scores of the arm ' + repr(arm) if arms else 'arms'}; the columns are "
                 f"{quoted(names)}. Add a column {'' if arms else repr('arm') + ', or one for each arm: '}"
                 f"{repr(arm) if arms else 'base, extra, test'}; or name yours, such as {remedy}"
+                f"{'' if arms else _analyses_without_arms()}"
             )
     if (name := roles.source("score")) is not None:
         raise ResultsError(
             f"{origin}: the column {short(name)!r} does not say which arm its scores belong to, beside the columns of "
             f"{quoted(arms)}; use {ignore_option(name)}, or {map_option(name, 'base')} if it is that arm"
         )
+
+
+def _analyses_without_arms() -> str:
+    names = registry.names_with(AnalyzerEntry, lambda entry: entry.arms == (BASE,))
+    return f". Scores of models without arms can be analyzed by {', '.join(names)}" if names else ""
 
 
 def _without_unknown_arms(roles: ColumnRoles) -> ColumnRoles:
