@@ -182,8 +182,8 @@ class Observers:
         """
         self._planned, self._stored = planned, stored
         with Store.open(self._store, verified=False) as store:
-            identifier = store.store_id()
-        event = RunStarted(identifier, self._spec.name, canonical(self._spec), self._store.absolute(), planned, stored)
+            store_id = store.store_id()
+        event = RunStarted(store_id, self._spec.name, canonical(self._spec), self._store.absolute(), planned, stored)
         self._threads = [_Thread(observer, self._spec.folders()) for observer in self._spec.observers]
         for thread in self._threads:
             thread.start()

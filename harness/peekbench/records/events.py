@@ -24,8 +24,8 @@ class RunStarted:
     False
     """
 
-    run: str
-    """Identifier of the run, 32 hexadecimal digits. It is that of the store, so a run that is resumed keeps it."""
+    store_id: str
+    """Random id of the run's store, 32 hexadecimal digits, which a run keeps when it is resumed."""
     name: str
     """Name of the run, from its spec."""
     spec: Mapping[str, Any]

@@ -22,7 +22,7 @@ from peekbench.testing.declaration_checks import check_light_import
 from peekbench.testing.outcomes import CheckOutcome, run_checks
 from peekbench.testing.random_state import SEEDS, call_with_seed
 
-RUN = "0123456789abcdef0123456789abcdef"
+STORE_ID = "0123456789abcdef0123456789abcdef"
 NUM_TRIALS = 6
 METHODS = ("lsa", "größe: 50% [a/b]")  # the second has characters that trackers may not allow in names
 
@@ -79,10 +79,13 @@ def sample_events(folder: Path, *, stored: int = 0, status: str = "finished") ->
     ['run_started', 'trial_finished', 'trial_finished', 'trial_finished', 'run_finished']
     """
     is_interrupted = status == "interrupted"
-    spec = {"name": "sample", "seed": 1, "tasks": [{"name": "some words"}], "methods": list(METHODS), "timeout": None}
+    tasks = [{"use": "files", "name": "some words", "options": {"path": "words.csv"}}]
+    methods = [{"use": "classic.lsa", "name": name, "options": {"num_components": 10}} for name in METHODS]
+    design = {"num_train": [50], "num_test": [200], "num_subsamples": 3, "stop": None}
+    spec = {"name": "sample", "seed": 1, "tasks": tasks, "methods": methods, "design": design, "arms": ["base"]}
     store = folder / "runs" / "sample.sqlite"
     last = NUM_TRIALS // 2 if is_interrupted else NUM_TRIALS
-    events: list[tuple[str, Any]] = [("run_started", RunStarted(RUN, "sample", spec, store, NUM_TRIALS, stored))]
+    events: list[tuple[str, Any]] = [("run_started", RunStarted(STORE_ID, "sample", spec, store, NUM_TRIALS, stored))]
     events += [("trial_finished", _trial(number)) for number in range(stored + 1, last + 1)]
     finished = RunFinished("finished", NUM_TRIALS, stored, last - stored, 0)
     if is_interrupted:
@@ -183,7 +186,7 @@ def check_finished_run(case: ObserverCase) -> None:
 
 
 def check_resumed_run(case: ObserverCase) -> None:
-    """Check that an observer takes a run that is interrupted, and resumed under the same identifier."""
+    """Check that an observer takes a run that is interrupted, and resumed with the same store."""
     case.send(sample_events(case.folder, status="interrupted"))
     case.send(sample_events(case.folder, stored=NUM_TRIALS // 2))
 
