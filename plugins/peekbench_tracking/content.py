@@ -79,9 +79,9 @@ class TrialNumbers:
             score, other = scores.get(arm), scores.get(reference)
             if score is not None and other is not None:
                 numbers[join_names(*of_trial, effect)] = score - other
-        for name, arm in event.arms.items():
-            numbers[join_names(*of_trial, "seconds", name)] = arm.fit_seconds + arm.predict_seconds
-            numbers |= {join_names(*of_trial, metric, name): value for metric, value in arm.metrics.items()}
+        for name, result in event.arms.items():
+            numbers[join_names(*of_trial, "seconds", name)] = result.fit_seconds + result.predict_seconds
+            numbers |= {join_names(*of_trial, metric, name): value for metric, value in result.metrics.items()}
         return _finite(numbers)
 
 

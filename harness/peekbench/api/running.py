@@ -11,10 +11,12 @@ from typing import Any
 
 from peekbench.api.run import Run
 from peekbench.errors import PeekbenchError, RunWarning, SpecError
+from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.formatting import pluralize, shorten
 from peekbench.progress.choice import make_python_progress
+from peekbench.report.build.run_report import report_of_run
 from peekbench.results.sequential import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
@@ -103,10 +105,19 @@ def run(
     experiment = read_experiment(spec)
     if workers is not None:
         experiment = experiment.with_executor_options(workers=workers)
-    with make_python_progress() if progress else nullcontext() as shown:
-        summary = run_spec(
-            experiment, store=store, progress=shown, keep_going=keep_going, allow_changed_code=allow_changed_code
-        )
+    path = Path(store) if store is not None else store_path(experiment)
+    with Observers(experiment, path, _warn_of_observer) as observers:
+        with make_python_progress() if progress else nullcontext() as shown:
+            summary = run_spec(
+                experiment,
+                store=path,
+                progress=observers.watch(shown),
+                keep_going=keep_going,
+                allow_changed_code=allow_changed_code,
+            )
+        if experiment.observers:
+            allow_incomplete = summary.failed > 0 or experiment.report.allow_incomplete
+            report_of_run(path, allow_incomplete=allow_incomplete, on_analysis=observers.analysis_finished)
     finished = Run(experiment, summary)
     if summary.failed:
         _warn_of_failures(finished)
@@ -144,6 +155,10 @@ def read_experiment(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Ex
     if _store_by_name(str(spec)).is_file() and not Path(spec).exists():
         raise SpecError(f"{spec} is the name of a run, not a spec; `peekbench.load_run({str(spec)!r})` loads it")
     return load_spec(spec)
+
+
+def _warn_of_observer(message: str) -> None:
+    warnings.warn(message, RunWarning, stacklevel=2)
 
 
 def _warn_of_failures(finished: Run) -> None:
