@@ -92,7 +92,7 @@ def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "logbook", "outlines"):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
     shown = installed.peekbench("show", "centroid.tfidf")
-    assert "max_words: int, default 1" in shown
+    assert "max_words: whole number, default 1" in shown
     assert "Longest run of words that counts as a term." in shown
 
 
