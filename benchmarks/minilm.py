@@ -1,8 +1,9 @@
-"""Masked-token loss of `builtin:minilm-mlm` on held-out training texts and on the texts of tasks.
+"""Masked-token loss and embeddings of `builtin:minilm-mlm` on held-out training texts and on the texts of tasks.
 
     [PEEKBENCH_HUB_MIRROR=FOLDER] python benchmarks/minilm.py [--texts 200]
 
-The table has the mean loss in nats per masked token, on texts cut at 128 tokens with the same masks for all models, of
+The first table has the mean loss in nats per masked token, on texts cut at 128 tokens with the same masks for all
+models, of
 
 - the model;
 - a model of the same architecture with random weights;
@@ -10,7 +11,11 @@ The table has the mean loss in nats per masked token, on texts cut at 128 tokens
   random masks.
 
 The first row has held-out paragraphs. The others have a random sample of each docstrings task, and, if a mirror of the
-Hub is given, of each task in it. The script builds the model if it is not in the cache.
+Hub is given, of each task in it.
+
+The second table shows what the training leaves of the encoder's knowledge: the accuracy, on these tasks, of logistic
+regression on the mean embeddings of the tokens, before and after the training, with 50 train texts and the mean over 20
+draws. The script builds the models if they are not in the cache.
 """
 
 from __future__ import annotations
@@ -24,9 +29,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForMaskedLM
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
-from peekbench import DataError, Folders, load_dataset
+from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.cache import cache_folder
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_hf.tasks import TASKS
@@ -38,6 +46,8 @@ from peekbench_lm.sources.model_files import find_model
 from peekbench_lm.training.pretraining import mean_loss
 
 CPU = torch.device("cpu")
+NUM_PROBED = 700  # texts of a task that are embedded
+NUM_TRAIN, NUM_DRAWS = 50, 20  # of linear classifiers
 
 
 def main() -> None:
@@ -45,19 +55,44 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=200)
     num_texts = parser.parse_args().texts
     torch.set_num_threads(1)
-    folder = find_model("builtin:minilm-mlm", "", Folders(Path(), cache_folder())).path
+    encoder, folder = (
+        find_model(f"builtin:{name}", "", Folders(Path(), cache_folder())).path for name in ("minilm", "minilm-mlm")
+    )
     with quiet_transformers():
         model = LanguageModel(folder, CPU)
         random_model = _random_model(folder)
     held_out, training = minilm_mlm.split_paragraphs(corpus.load_paragraphs())
     frequencies = minilm_mlm.unigram_log_probabilities(_encode(model, training), model.tokenizer)
+    tasks = list(_tasks())
     print("| texts | `builtin:minilm-mlm` | random weights | token frequencies |\n|---|---|---|---|")
-    for name, texts in [("held-out paragraphs", held_out), *_task_texts()]:
+    for name, texts in [("held-out paragraphs", held_out), *((name, dataset.inputs) for name, dataset in tasks)]:
         rows = np.random.default_rng(0).permutation(len(texts))[:num_texts]
-        encoded = _encode(model, [texts[row] for row in rows])
+        encoded = _encode(model, [str(texts[row]) for row in rows])
         losses = [mean_loss(each, encoded, minilm_mlm.MASK_PROBABILITY, seed=0) for each in (model, random_model)]
         losses.append(-float(np.mean([frequencies[token] for ids in encoded for token in ids[1:-1]])))
         print(f"| {name} | {' | '.join(f'{loss:.2f}' for loss in losses)} |", flush=True)
+    print("\n| task | `builtin:minilm` | `builtin:minilm-mlm` |\n|---|---|---|")
+    with quiet_transformers():
+        networks = [AutoModel.from_pretrained(path).eval() for path in (encoder, folder)]
+    for name, dataset in tasks:
+        accuracies = [_probe(network, model, dataset) for network in networks]
+        print(f"| {name} | {' | '.join(f'{accuracy:.1%}' for accuracy in accuracies)} |", flush=True)
+
+
+def _probe(network: Any, model: LanguageModel, dataset: Dataset) -> float:
+    """Return the accuracy of linear classifiers of mean embeddings."""
+    rows = np.random.default_rng(0).permutation(len(dataset.inputs))[:NUM_PROBED]
+    encoded = _encode(model, [str(dataset.inputs[row]) for row in rows])
+    with torch.no_grad():
+        means = [network(torch.tensor([ids])).last_hidden_state[0].mean(0).numpy() for ids in encoded]
+    embeddings, labels = np.stack(means), np.asarray(dataset.labels)[rows]
+    accuracies = []
+    for draw in range(NUM_DRAWS):
+        order = np.random.default_rng(draw).permutation(len(rows))
+        train, test = order[:NUM_TRAIN], order[NUM_TRAIN:]
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, C=0.01))
+        accuracies.append(classifier.fit(embeddings[train], labels[train]).score(embeddings[test], labels[test]))
+    return float(np.mean(accuracies))
 
 
 def _random_model(folder: Path) -> LanguageModel:
@@ -75,25 +110,21 @@ def _encode(model: LanguageModel, texts: Sequence[str]) -> list[list[int]]:
     return encode(model.tokenizer, texts, minilm_mlm.CONTEXT_LENGTH)
 
 
-def _task_texts() -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the names and texts of the docstrings tasks, and of the tasks in a mirror of the Hub."""
+def _tasks() -> Iterator[tuple[str, Dataset]]:
+    """Yield the names and rows of the docstrings tasks, and of the tasks in a mirror of the Hub."""
     for recipe in RECIPES:
-        yield f"`docstrings.{recipe.task}`", _texts(f"docstrings.{recipe.task}")
+        yield f"`docstrings.{recipe.task}`", load_dataset(f"docstrings.{recipe.task}")
     if not os.environ.get("PEEKBENCH_HUB_MIRROR"):
         return
     missing = []
     for task in TASKS:
         try:
-            texts = _texts(f"hf.{task.name}")
+            dataset = load_dataset(f"hf.{task.name}")
         except DataError:
             missing.append(task.name)
         else:
-            yield f"`hf.{task.name}`", texts
-    print(f"\nnot in the mirror: {', '.join(missing) or 'none'}")
-
-
-def _texts(task: str) -> list[str]:
-    return [str(text) for text in load_dataset(task).inputs]
+            yield f"`hf.{task.name}`", dataset
+    print(f"not in the mirror: {', '.join(missing) or 'none'}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 The head is that of BERT. Its decoder is the word embedding of the encoder, and its bias starts at the logarithms of the
 word frequencies, so that training starts from the loss of these frequencies. First only the head is trained, then
-everything: an encoder behind an untrained head would lose what it has learned.
+everything: an encoder behind an untrained head would lose what it has learned. For the same reason, the learning rate
+is low and the paragraphs are few: with five times this rate and all paragraphs, the loss is lower by a third, but linear
+classifiers of the embeddings lose a quarter of their accuracy.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from peekbench_lm.sources.progress import training_progress
 from peekbench_lm.training.pretraining import mean_loss, pretrain
 
 NUM_HELD_OUT = 1000  # paragraphs for evaluation
-NUM_FOR_HEAD = 2000  # paragraphs that first train the head alone; then all paragraphs train everything
+NUM_FOR_HEAD = 8000  # paragraphs that first train the head alone
+NUM_FOR_ALL = 8000  # paragraphs that then train all weights
 CONTEXT_LENGTH = 128  # tokens per paragraph; 1% of the paragraphs are longer
 MASK_PROBABILITY = 0.15
 HEAD_RECIPE = Recipe(1, 32, 2e-3, "linear", 0.01, 1.0, warmup=0.1)
-RECIPE = Recipe(1, 16, 5e-4, "linear", 0.01, 1.0, warmup=0.1)
+RECIPE = Recipe(1, 16, 1e-4, "linear", 0.01, 1.0, warmup=0.1)
 THREADS = 2  # fixed, because the number of threads affects rounding
 
 
@@ -57,7 +60,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
     tokenizer = load_tokenizer(source)
     held_out, training = split_paragraphs(corpus.load_paragraphs())
     held_out_texts, texts = (encode(tokenizer, part, CONTEXT_LENGTH) for part in (held_out, training))
-    stages = [(HEAD_RECIPE, texts[:NUM_FOR_HEAD]), (RECIPE, texts)]
+    stages = [(HEAD_RECIPE, texts[:NUM_FOR_HEAD]), (RECIPE, texts[:NUM_FOR_ALL])]
     num_steps = sum(recipe.epochs * -(-len(part) // recipe.batch_size) for recipe, part in stages)
     device = torch.device("cpu")
     with deterministic(device, THREADS), quiet_transformers(), training_progress(name, num_steps) as advance:
@@ -77,7 +80,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
         "original": "sentence-transformers/all-MiniLM-L6-v2",
         "license": "Apache-2.0",
         "corpus": {distribution: corpus.version(distribution) for distribution in sorted(corpus.PACKAGES)},
-        "paragraphs": len(texts),
+        "paragraphs": len(texts[:NUM_FOR_ALL]),
         "tokens": result.num_tokens // RECIPE.epochs,
         "epochs": RECIPE.epochs,
         "held_out_loss": round(loss, 3),
