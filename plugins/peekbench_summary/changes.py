@@ -79,7 +79,8 @@ def _change_table(before: Configurations, after: Configurations, varying: list[i
         *interval_columns("change", difference_unit(before.is_accuracy)),
         Column("paired", "count"),
     )
-    return Table(title, columns, rows, NOTE.format(level=level))
+    overview = tuple(column.name for column in columns if not column.name.endswith((", low", ", high")))
+    return Table(title, columns, rows, NOTE.format(level=level), overview=overview)
 
 
 def _cells(change: Change) -> tuple[Cell, ...]:
@@ -105,7 +106,8 @@ def _verdict_table(before: Configurations, after: Configurations, varying: list[
         Column("after"),
         Column("changed"),
     )
-    return Table("Verdicts before and after", columns, tuple(rows))
+    overview = tuple(column.name for column in columns)
+    return Table("Verdicts before and after", columns, tuple(rows), overview=overview)
 
 
 def _describe_change(old: str | None, new: str | None) -> str:

@@ -126,7 +126,9 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results))
     if is_adjusted:
         note += FAMILY_NOTE.format(size=max(verdict.family for verdict in verdicts), rate=f"{1 - level:.0%}")
-    return Table(title, columns, tuple(rows), note)
+    keys = (column.name for column in results.columns)
+    overview = (*keys, "extra", "tie", *(effect for effect in effects if effect != "bias"), *arms, "verdict", "bias")
+    return Table(title, columns, tuple(rows), note, overview=overview)
 
 
 def _describe_basis(results: Configurations) -> str:

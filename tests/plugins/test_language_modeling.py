@@ -103,5 +103,5 @@ def test_a_run_on_texts_without_labels(results: subprocess.CompletedProcess[str]
     assert "Classes" not in tables
     assert run_command("check-store", "runs/notes.sqlite").returncode == 0
     table.drop(columns=["score", "num_correct"]).to_csv("mine.csv", index=False)
-    analyzed = run_command("analyze", "mine.csv")
+    analyzed = run_command("analyze", "mine.csv", "--full")
     assert "raised the log-likelihood in bits per byte by" in " ".join(analyzed.stdout.split()), analyzed.stdout

@@ -75,7 +75,7 @@ def _plain_plugin_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *place: object) -> None:
         if issubclass(category, PluginWarning):
-            output.echo(f"peekbench: warning: {message}", err=True)
+            output.note(f"peekbench: warning: {message}")
         else:
             show_other(message, category, *place)  # type: ignore[arg-type]
 
@@ -88,6 +88,7 @@ def _plain_plugin_warnings() -> Iterator[None]:
 
 def run_command() -> int:
     """Run the command of `sys.argv` and return its exit status."""
+    output.be_quiet(False)
     try:
         with _plain_plugin_warnings():
             app.app()

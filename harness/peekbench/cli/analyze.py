@@ -12,17 +12,16 @@ import typer
 from peekbench.cli.app import (
     IncompleteOption,
     ReportsOption,
+    RunArgument,
     SpecArgument,
     app,
+    complete_runs,
     fail,
     load,
-    report_run,
     run_path,
     scores_path,
-    show_report,
-    write_and_print,
 )
-from peekbench.cli.output import make_console
+from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
 from peekbench.cli.table_options import (
     IgnoreOption,
     MapOption,
@@ -37,8 +36,9 @@ def analyze(
     path: Annotated[
         Path,
         typer.Argument(
+            autocompletion=complete_runs,
             help="Name, spec or store of a run; table of scores; - for standard input; or folder of tables "
-            "mM/nN/MODEL/TASK/."
+            "mM/nN/MODEL/TASK/.",
         ),
     ],
     analyses: Annotated[
@@ -62,6 +62,9 @@ def analyze(
         typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
     ] = None,
     allow_incomplete: IncompleteOption = False,
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
 
@@ -82,6 +85,7 @@ def analyze(
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import is_store  # noqa: PLC0415 - for a fast --help
 
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
@@ -113,11 +117,17 @@ def analyze(
     if analysis_spec is not None:
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
-    show_report(report, reports)
+    show_report(report, reports, printer)
 
 
 @app.command()
-def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
+def audit(
+    spec: SpecArgument,
+    reports: ReportsOption = Path("reports"),
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Audit the tasks' data with the audits of SPEC, without a run.
 
     Example: peekbench audit specs/audit_small.yaml
@@ -126,15 +136,16 @@ def audit(spec: SpecArgument, reports: ReportsOption = Path("reports")) -> None:
     from peekbench.execution.audits import prepare  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_audits  # noqa: PLC0415 - for a fast --help
 
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     experiment = load(spec)
     prepared = prepare(experiment)
     report = report_of_audits(experiment, run_audits(experiment), prepared)
-    write_and_print(report, reports / report.name / "audits", make_console())
+    printer.write_and_print(report, reports / report.name / "audits")
 
 
 @app.command()
 def report(
-    run_: Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, its spec, or its store.")],
+    run_: RunArgument,
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
     analyses: Annotated[
@@ -147,16 +158,25 @@ def report(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the report of a run again, from its store.
 
     Example: peekbench report quickstart
     """
-    path, console = run_path(run_), make_console()
-    report_run(path, reports, console, allow_incomplete=allow_incomplete, analyses=analyses or (), pictures=pictures)
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    path = run_path(run_)
+    report_run(path, reports, printer, allow_incomplete=allow_incomplete, analyses=analyses or (), pictures=pictures)
 
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run, or a table of scores.")]
+ScoresArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
+    ),
+]
 FilesOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
@@ -169,8 +189,8 @@ AnalysisOption = Annotated[
 
 @app.command()
 def compare(
-    before: RunArgument,
-    after: RunArgument,
+    before: ScoresArgument,
+    after: ScoresArgument,
     columns: MapOption = None,
     ignore: IgnoreOption = None,
     pair_by_order: PairOption = False,
@@ -178,6 +198,9 @@ def compare(
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
@@ -185,17 +208,20 @@ def compare(
     """
     from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
 
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     paths = scores_path(before), scores_path(after)
     table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
     report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
-    show_report(report, reports)
+    show_report(report, reports, printer)
 
 
 @app.command()
 def leaderboard(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Names, specs or stores of runs, or tables of scores."),
+        typer.Argument(
+            metavar="RUN...", autocompletion=complete_runs, help="Names, specs or stores of runs, or tables of scores."
+        ),
     ],
     columns: MapOption = None,
     ignore: IgnoreOption = None,
@@ -204,6 +230,9 @@ def leaderboard(
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 
@@ -211,7 +240,8 @@ def leaderboard(
     """
     from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
 
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     paths = [scores_path(run) for run in runs]
     table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
     report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
-    show_report(report, reports)
+    show_report(report, reports, printer)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
 
-from peekbench.cli.output import echo, make_console
-from peekbench.errors import PeekbenchError
+from peekbench.cli.output import echo
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from peekbench.report import Report
     from peekbench.spec.experiment import ExperimentSpec
 
 app = typer.Typer(
     name="peekbench",
     help="Measure whether adapting to the unlabeled test texts inflates a method's score.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
+
+def complete_runs(incomplete: str) -> list[str]:
+    """Return the names of the stored runs that complete the beginning of an argument; if none does, files do."""
+    names = (path.stem for path in Path("runs").glob("*.sqlite"))
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run.")
+]
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
 StoreOption = Annotated[
     Optional[Path],  # noqa: UP045 - typer evaluates the annotation
@@ -50,6 +54,23 @@ ChangedCodeOption = Annotated[
 IncompleteOption = Annotated[
     bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - for a fast --help
+
+        echo(version("peekbench"))
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that precede a command."""
 
 
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:
@@ -83,54 +104,6 @@ def scores_path(source: str | Path) -> Path:
     from peekbench.cli.inputs import find_scores  # noqa: PLC0415 - for a fast --help
 
     return find_scores(str(source))
-
-
-def show_report(report: Report, folder: Path | None) -> None:
-    """Print a report. If a folder is given, write the report's files into a folder of it that has the report's name."""
-    from peekbench.report import render_summary  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.render.files import folder_name  # noqa: PLC0415 - for a fast --help
-
-    console = make_console()
-    write_and_print(report, None if folder is None else folder / folder_name(report.name), console)
-    render_summary(report, console)
-
-
-def report_run(
-    path: Path,
-    reports: Path,
-    console: Console,
-    *,
-    allow_incomplete: bool,
-    analyses: Sequence[str] = (),
-    pictures: Path | None = None,
-) -> None:
-    """Write the files of a run's report and print it."""
-    from peekbench.report import render_summary, report_of_run  # noqa: PLC0415 - for a fast --help
-
-    report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses)
-    write_and_print(report, reports / report.name, console, pictures)
-    render_summary(report, console)
-
-
-def write_and_print(report: Report, folder: Path | None, console: Console, pictures: Path | None = None) -> None:
-    """Write the files of a report, then print it, so that the files do not depend on the terminal."""
-    from peekbench.report import render_text, write_pictures, write_report  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.render.files import check_same_report  # noqa: PLC0415 - for a fast --help
-
-    if folder is None:
-        report = replace(report, formats=())
-    try:
-        if folder is not None:
-            check_same_report(report, folder)
-        written = [] if folder is None else write_report(report, folder)
-        if pictures is not None:
-            written += write_pictures(report, pictures)
-    except PeekbenchError:
-        render_text(report, console)
-        raise
-    render_text(report, console)
-    for path in written:
-        console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str, status: int) -> NoReturn:

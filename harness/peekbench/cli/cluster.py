@@ -19,8 +19,8 @@ from peekbench.cli.app import (
     fail,
     load,
 )
-from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
-from peekbench.cli.run import describe_stopped
+from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
+from peekbench.cli.run_specs import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
@@ -50,12 +50,11 @@ def worker(
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.store.fragments import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
 
-    console = make_console()
     part = AnyShard.parse(shard)
     experiment = load(spec, workers)
     command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
     try:
-        with make_progress(console) as progress:
+        with make_progress(make_console(err=True)) as progress:
             summary = run_shard(
                 experiment,
                 part,
@@ -103,7 +102,7 @@ def merge(
         experiment, folders, store=store, allow_changed_code=allow_changed_code, report=_Reporter().report
     )
     for change in summary.changes:
-        echo(f"warning: {change}", err=True)
+        warn(change)
     counts = summary.counts
     fragments = pluralize(summary.fragments, "fragment")
     were = "was" if counts.repeated == 1 else "were"

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from peekbench.cli.file_kinds import STREAM, FileKind, identify
-from peekbench.cli.output import echo
+from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.spec.base import NAME
 from peekbench.spec.compatibility import incompatible_changes
@@ -216,10 +216,9 @@ def _warn_of_changes(path: Path, store: Path) -> None:
         remedy = (
             "To run it, give the spec another name" if other else f"To apply them: peekbench run {quote(str(path))}"
         )
-        echo(
-            f"warning: {path} has changes since its run ({', '.join(changed)}), which this command does not show; it "
-            f"uses the spec that is stored in {store}. {remedy}",
-            err=True,
+        warn(
+            f"{path} has changes since its run ({', '.join(changed)}), which this command does not show; it "
+            f"uses the spec that is stored in {store}. {remedy}"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from peekbench.formatting import shorten, visible
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 10_000  # characters of an error message or a warning
 SUCCESS, ERROR, FAILED, INTERRUPTED = 0, 2, 3, 130
 """Exit statuses: success, an error that the user can fix, failed trials, interrupted."""
+_is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
 
 
 def exit_status(status: int) -> int:
@@ -63,8 +65,24 @@ def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
     stream.flush()
 
 
-def make_console() -> Console:
-    """Return a console that prints to the standard output and escapes control characters."""
+def be_quiet(quiet: bool = True) -> None:
+    """Let `note` and `warn` print nothing from now on, or again if `quiet` is False."""
+    _is_quiet.set(quiet)
+
+
+def note(text: str) -> None:
+    """Print what is neither a result nor an error to the standard error, unless `--quiet` is given."""
+    if not _is_quiet.get():
+        echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning to the standard error, unless `--quiet` is given."""
+    note(f"warning: {text}")
+
+
+def make_console(*, err: bool = False) -> Console:
+    """Return a console that prints to the standard output, or error, and escapes control characters."""
     from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
 
-    return PrintableConsole()
+    return PrintableConsole(stderr=err)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,20 +17,16 @@ from peekbench.cli.app import (
     StoreOption,
     WorkersOption,
     app,
-    fail,
     load,
     load_any,
-    write_and_print,
 )
-from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console
+from peekbench.cli.output import FAILED, echo, make_console, warn
+from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from peekbench.execution.pilot import Timing
-    from peekbench.execution.runner import RunSummary
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
@@ -41,91 +36,25 @@ SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YA
 
 @app.command()
 def run(
-    spec: SpecArgument,
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs, run one after the other.")],
     store: StoreOption = None,
     reports: ReportsOption = Path("reports"),
     workers: WorkersOption = None,
     allow_incomplete: IncompleteOption = False,
     keep_going: KeepGoingOption = False,
     allow_changed_code: ChangedCodeOption = False,
+    full: FullOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Run a spec, or resume its run, and write the report.
+    """Run specs, or resume their runs, and write the reports.
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
-    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import render_summary, report_of_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
+    from peekbench.cli.run_specs import RunOptions, run_specs  # noqa: PLC0415 - for a fast --help
 
-    console = make_console()
-    experiment = load(spec, workers)
-    if store is not None:
-        check_new_store(store)
-    path = store or store_path(experiment)
-    flags = [*(["--store", str(store)] if store else []), *(["--allow-changed-code"] if allow_changed_code else [])]
-    command = shlex.join(["peekbench", "run", str(spec), *flags])
-    try:
-        with Observers(experiment, path, lambda message: echo(f"warning: {message}", err=True)) as observers:
-            with make_progress(console) as progress:
-                summary = execute(
-                    experiment,
-                    store=path,
-                    progress=observers.watch(progress),
-                    keep_going=keep_going,
-                    allow_changed_code=allow_changed_code,
-                )
-            _describe_summary(summary, console)
-            allow_incomplete = allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
-            report = report_of_run(path, allow_incomplete=allow_incomplete, on_analysis=observers.analysis_finished)
-            write_and_print(report, reports / report.name, console)
-            observers.report_written(reports / report.name)
-            render_summary(report, console)
-    except KeyboardInterrupt:
-        fail(f"interrupted; finished trials are in {path}. To resume the run: {command}", INTERRUPTED)
-    if summary.failed:
-        fail(_describe_failures(summary, command), FAILED)
-
-
-def _describe_summary(summary: RunSummary, console: Console) -> None:
-    if not summary.finished and not summary.failed:
-        kept = (
-            "the trials up to the look at which it stopped" if summary.is_settled else f"all {summary.planned:,} trials"
-        )
-        console.print(f"nothing to do: {kept} are in {summary.store}", highlight=False, markup=False)
-    for plugin in summary.changed_code:
-        echo(
-            f"warning: the code of the plugin {plugin} differs from the code that made trials in {summary.store}, "
-            "which are not computed again. To measure the present code alone, give the run another name in the spec, "
-            "or move the store",
-            err=True,
-        )
-
-
-def _describe_failures(summary: RunSummary, command: str) -> str:
-    lines = [
-        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks",
-        *describe_stopped(summary.stopped),
-    ]
-    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
-    return "\n".join(lines)
-
-
-def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line on each method whose first trials all failed.
-
-    Parameters
-    ----------
-    stopped
-        Number of trials that were not tried, by method.
-    """
-    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
-
-    for method, num_trials in stopped.items():
-        trials = pluralize(num_trials, "trial was", "trials were")
-        yield f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
+    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    run_specs(specs, RunOptions(reports, store, workers, allow_incomplete, keep_going, allow_changed_code, printer))
 
 
 @app.command()
@@ -169,7 +98,7 @@ def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:
-            echo(f"warning: {warning}", err=True)
+            warn(warning)
         render_tables(analysis.tables, console)
 
 
@@ -179,7 +108,7 @@ def _time_pilot(experiment: ExperimentSpec) -> Timing:
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
 
-    with make_progress(make_console()) as progress:
+    with make_progress(make_console(err=True)) as progress:
         timing = time_pilot(experiment, progress)
     failed = {failure.trial.method: failure for failure in reversed(timing.failures)}
     for failure in failed.values():
@@ -219,7 +148,7 @@ def validate(
             for line in lines:
                 echo(line)
             for warning in warnings:
-                echo(f"warning: {path}: {warning}", err=True)
+                warn(f"{path}: {warning}")
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)

@@ -105,14 +105,3 @@ def schema(
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another path") from error
-
-
-@app.command()
-def version() -> None:
-    """Print the version of peekbench.
-
-    Example: peekbench version
-    """
-    from importlib.metadata import version as version_of  # noqa: PLC0415 - for a fast --help
-
-    echo(version_of("peekbench"))

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.app import app, fail, run_path
+from peekbench.cli.app import RunArgument, app, fail, run_path
 from peekbench.cli.output import echo
-
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name, spec or store of a run.")]
 
 
 @app.command()

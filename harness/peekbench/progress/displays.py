@@ -44,7 +44,8 @@ class LiveProgress:
         )
         self._tally: Tally | None = None
         self._capacity = ""
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
+        self._started = time.monotonic()
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
         """Start to show a run with its pending trials and the number of trials that are already done."""
@@ -103,8 +104,13 @@ class LiveProgress:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the display."""
+        """Replace the display by a line on what was done."""
         self._live.stop()
+        if self._tally is not None:
+            line = f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}"
+            failed = f", {self._tally.failed:,} failed" if self._tally.failed else ""
+            elapsed = duration(time.monotonic() - self._started)
+            self._live.console.print(f"{line}{failed}, in {elapsed}", markup=False, highlight=False)
 
 
 class LineProgress:

@@ -69,6 +69,9 @@ class Table:
     """One paragraph that readers need to interpret the table."""
     topic: Topic = "results"
     """Part of the report that shows the table."""
+    overview: tuple[str, ...] = ()
+    """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
+    a table that it leaves out."""
 
 
 @dataclass(frozen=True, slots=True)

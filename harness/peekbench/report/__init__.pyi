@@ -9,6 +9,7 @@ from .document import Report as Report
 from .render.alt_text import alt_text as alt_text
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
+from .render.screen import render_screen as render_screen
 from .render.terminal import render_summary as render_summary
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

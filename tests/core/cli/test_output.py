@@ -158,8 +158,8 @@ def test_protected_streams_accept_all_text() -> None:
 
 
 def test_output_that_only_prints_has_status_2_if_it_is_lost() -> None:
-    assert shell("peekbench version > /dev/full").returncode == 2
-    assert shell("peekbench version | true; exit ${PIPESTATUS[0]}").returncode == 0
+    assert shell("peekbench --version > /dev/full").returncode == 2
+    assert shell("peekbench --version | true; exit ${PIPESTATUS[0]}").returncode == 0
 
 
 @pytest.mark.slow

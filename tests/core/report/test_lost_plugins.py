@@ -87,7 +87,7 @@ def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plu
     lose_plugins()
     with pytest.raises(SpecError, match=r"analyses\[1\]\.use: plugin 'toy'.*\n.*peekbench report .* --analysis"):
         report_of_run(store)
-    done = CliRunner().invoke(app, ["report", "small", "--analysis", "permutation"])
+    done = CliRunner().invoke(app, ["report", "small", "--full", "--analysis", "permutation"])
     assert "analyses: permutation; chosen for this report, instead of those of the spec" in done.stdout
     content = json.loads(Path("reports/small/report.json").read_text())
     assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]

@@ -205,7 +205,7 @@ def test_commands_for_several_tables_take_the_same_options(arguments: list[str])
     table = LONG.rename(columns={"subsample": "no"}).assign(notes=list("abcdefgh"))
     for name in ("scores.csv", "again.csv"):
         table.to_csv(name, index=False)
-    ran = CliRunner().invoke(app, [*arguments, "--map", "no=subsample", "--ignore", "notes"])
+    ran = CliRunner().invoke(app, [*arguments, "--map", "no=subsample", "--ignore", "notes", "--full"])
     assert ran.exit_code == 0, ran.output
     assert "columns of scores: used task, method, num_test, arm, score; mapped" in " ".join(ran.output.split())
 

@@ -25,7 +25,8 @@ from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.renderers import FOLDER, PICTURES, LazyRenderer, name_figures
-from peekbench.report.render.terminal import render_text, render_top
+from peekbench.report.render.screen import render_screen
+from peekbench.report.render.terminal import render_text
 
 TEXT_WIDTH = 120
 PICTURE_WIDTH = 110
@@ -157,7 +158,7 @@ def _mentions(file: Path, command: str) -> bool:
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
-    """Write the top of the terminal report and each figure as SVG files.
+    """Write the screen of `render_screen` and each figure as SVG files.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ def _terminal_svg(report: Report) -> str:
         color_system="truecolor",
         legacy_windows=False,
     )
-    render_top(report, console)
+    render_screen(report, console)
     return console.export_svg(
         title=f"peekbench report {report.name}", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="report"
     )

@@ -29,15 +29,16 @@ from peekbench.report.render.verdict_texts import (
     verdict_sections,
 )
 
-STYLES = {
+DECISION_STYLES = {
     "biased up": "bold red",
     "biased down": "bold magenta",
     "equivalent": "bold green",
-    "inconclusive": "bold yellow",
+    "inconclusive": "bold",
     "passed": "bold green",
-    "undecided": "bold yellow",
+    "undecided": "bold",
     "failed": "bold red",
 }
+"""Style of each decision: colors that are legible on dark and on light backgrounds, which yellow and cyan are not."""
 DECISION_WIDTH = 12
 MAX_ROWS = 30  # of a table in a terminal; the report files have all rows
 MAX_FAILURES = 10
@@ -126,7 +127,7 @@ def render_top(report: Report, console: Console) -> None:
             console.print()
             _print_heading(figure.title, console)
             for line in draw_forest(figure, console.width):
-                console.print(_style_line(line, console.width), no_wrap=True)
+                console.print(style_line(line, console.width), no_wrap=True)
             console.print(Text(figure.note, "dim"))
 
 
@@ -171,12 +172,12 @@ def render_summary(report: Report, console: Console) -> None:
 
 def _print_warnings(report: Report, console: Console) -> None:
     for warning in report.warnings:
-        console.print(Text(f"Warning: {warning}", "bold yellow"))
+        console.print(Text(f"Warning: {warning}", "bold"))
 
 
 def _decision(verdict: Verdict) -> Text:
     """Return the styled decision on a method, or the outcome of a control."""
-    return Text(verdict.decision, STYLES[verdict.decision])
+    return Text(verdict.decision, DECISION_STYLES[verdict.decision])
 
 
 def _print_heading(text: str, console: Console) -> None:
@@ -188,14 +189,15 @@ def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2))
 
 
-def _style_line(line: Line, width: int) -> Text:
+def style_line(line: Line, width: int) -> Text:
+    """Return a line of a forest plot with its colors, cropped to a width."""
     if line.kind == "heading":
         return Text(line.label, "bold")
     text = Text(no_wrap=True, overflow="crop")
     text.append(line.label, "bold" if line.kind == "average" else "")
-    default = "dim" if line.kind == "axis" else "cyan"
+    default = "dim" if line.kind == "axis" else ""
     for character in line.plot:
-        text.append(character, {ZERO: "dim", ESTIMATE: "bold cyan"}.get(character, default))
+        text.append(character, {ZERO: "dim", ESTIMATE: "bold"}.get(character, default))
     text.append(" " + line.numbers, "dim" if line.kind == "axis" else "")
     return text[:width]
 

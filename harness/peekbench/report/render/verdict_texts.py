@@ -99,11 +99,15 @@ def scope_in_words(verdict: Verdict) -> str:
     if verdict.control:
         return ""
     scope = " on these tasks" if verdict.other_tasks else ""
-    if verdict.size == "open":
-        scope += ", size open"
-    elif verdict.size == "beyond":
-        scope += f", by more than {ScoreWords(verdict.unit == 'difference').size(verdict.region or 0.0)}"
+    scope += f", {size}" if (size := size_in_words(verdict)) else ""
     return scope + (f"; bias in other tasks: {verdict.other_tasks}" if verdict.other_tasks else "")
+
+
+def size_in_words(verdict: Verdict) -> str:
+    """Return what is known about the size of a bias: 'size open', or 'by more than 0.50 points'; empty if nothing."""
+    if verdict.size == "beyond":
+        return f"by more than {ScoreWords(verdict.unit == 'difference').size(verdict.region or 0.0)}"
+    return "size open" if verdict.size == "open" else ""
 
 
 def sentence_without_method(verdict: Verdict) -> str:

@@ -1,0 +1,211 @@
+"""Prints verdicts in one line or two each, with their intervals on a common axis, for the short view of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from peekbench.formatting import ScoreWords
+from peekbench.records.analysis import Verdict
+from peekbench.records.figures import Forest, Interval
+from peekbench.report.document import Report
+from peekbench.report.render.forest_plot import draw_forest
+from peekbench.report.render.printable import make_printable
+from peekbench.report.render.terminal import DECISION_STYLES, style_line
+from peekbench.report.render.verdict_texts import (
+    ask_about,
+    format_estimate,
+    sentence_without_method,
+    size_in_words,
+    split_verdicts,
+)
+
+DECISION_WIDTH = 14  # characters of the column of decisions
+MAX_PLOT = 110  # characters of a line with an interval
+MAX_LABEL = 48  # characters of a method's name
+MAX_VERDICTS = 12
+SIZE = re.compile(r"(\w+)=(?=\d)")  # of a configuration, in the label of its verdict
+
+
+def render_verdicts(
+    verdicts: Sequence[Verdict], console: Console, *, max_verdicts: int = MAX_VERDICTS, has_details: bool = False
+) -> None:
+    """Print verdicts on methods by question, then those on controls.
+
+    Parameters
+    ----------
+    verdicts
+        Verdicts; of several on one method, the first leads.
+    console
+        Console of rich.
+    max_verdicts
+        Verdicts to print of each question, and of controls; the others are counted.
+    has_details
+        Add a line on what each decision leaves open.
+    """
+    (verdicts, sizes) = _shorten_labels(make_printable(Report("", "", tuple(verdicts))).verdicts)
+    judged, controls = split_verdicts(verdicts)
+    by_question: dict[str, list[Verdict]] = {}
+    for verdict in judged:
+        by_question.setdefault(ask_about(verdict.effect), []).append(verdict)
+    for question, answers in by_question.items():
+        console.print()
+        console.print(Text(question, "bold"))
+        groups = list(_by_method(answers))
+        shown = groups[:max_verdicts]
+        _print_judged(shown, console, has_details=has_details)
+        if others := groups[max_verdicts:]:
+            print_note(f"... and {_count_decisions([lead for lead, *_ in others])}", console)
+        print_note(" ".join(filter(None, (sizes, _explain([lead for lead, *_ in groups])))), console)
+    if controls:
+        console.print()
+        console.print(Text("Controls, whose bias is known", "bold"))
+        leads = [lead for lead, *_ in _by_method(controls)]
+        # A control that did not pass is never left out before one that did.
+        leads.sort(key=lambda verdict: verdict.decision == "passed")
+        estimates = max(len(format_estimate(verdict)) for verdict in leads[:max_verdicts])
+        longest = max(8, min(MAX_LABEL, console.width - DECISION_WIDTH - estimates - 2))
+        labels = [_shorten(verdict.method, longest) for verdict in leads[:max_verdicts]]
+        for verdict, name in zip(leads, labels, strict=False):
+            label = f"{name.ljust(max(map(len, labels)))}  "
+            console.print(Text.assemble(_decision(verdict), label, format_estimate(verdict)), soft_wrap=True)
+        if left_out := leads[max_verdicts:]:
+            print_note(f"... and {_count_decisions(left_out)}", console)
+
+
+def _shorten_labels(verdicts: Sequence[Verdict]) -> tuple[tuple[Verdict, ...], str]:
+    """Return verdicts with 'lsa (50, 200)' for 'lsa (num_train=50, num_test=200)', and a sentence on the sizes.
+
+    Labels are kept if they do not all have the same sizes.
+    """
+    names = {tuple(SIZE.findall(verdict.method)) for verdict in verdicts}
+    if len(names) != 1 or not (sizes := names.pop()):
+        return tuple(verdicts), ""
+    shortened = (
+        replace(verdict, method=SIZE.sub("", verdict.method), sentence=sentence_without_method(verdict))
+        for verdict in verdicts
+    )
+    return tuple(shortened), f"In parentheses: {', '.join(sizes)}."
+
+
+def _by_method(verdicts: Sequence[Verdict]) -> Iterator[list[Verdict]]:
+    """Yield the verdicts on each method, with that of the first analysis first."""
+    by_subject: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
+    yield from by_subject.values()
+
+
+def _print_judged(groups: Sequence[Sequence[Verdict]], console: Console, *, has_details: bool) -> None:
+    """Print the verdicts on methods; those with an interval in the same unit share an axis."""
+    by_unit: dict[str, list[Sequence[Verdict]]] = {}
+    for group in groups:
+        lead = group[0]
+        is_drawn = lead.estimate is not None and lead.low is not None and lead.high is not None
+        by_unit.setdefault(lead.unit if is_drawn else "", []).append(group)
+    for unit, members in by_unit.items():
+        if not unit:
+            _print_undrawn(members, console)
+            continue
+        drawn = [
+            Interval(_shorten(lead.method), lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0)
+            for lead, *_ in members
+        ]
+        forest = Forest("", (("", tuple(drawn)),), unit=members[0][0].unit)
+        lines = draw_forest(forest, min(MAX_PLOT, console.width) - DECISION_WIDTH + 2)
+        number = -1
+        for line in lines:
+            if line.kind == "heading":
+                continue
+            if line.numbers.strip() and line.kind == "row":
+                if number >= 0 and has_details:
+                    _print_details(members[number], console)
+                number += 1
+                start = _decision(members[number][0])
+            else:
+                if line.kind == "axis" and has_details:
+                    _print_details(members[number], console)
+                start = Text(" " * DECISION_WIDTH)
+            styled = style_line(replace(line, label=line.label[2:]), console.width)
+            console.print(Text.assemble(start, styled), no_wrap=True, crop=True)
+
+
+def _shorten(label: str, limit: int = MAX_LABEL) -> str:
+    return label if len(label) <= limit else f"{label[: limit - 1]}…"
+
+
+def _print_undrawn(groups: Sequence[Sequence[Verdict]], console: Console) -> None:
+    for verdict, *_ in groups:
+        sentence = f"{verdict.method}: {sentence_without_method(verdict)}"
+        print_lines(Text(sentence), console, 2, start=_decision(verdict), indent=DECISION_WIDTH)
+
+
+def _print_details(group: Sequence[Verdict], console: Console) -> None:
+    """Print in one line or two what the decision on a method leaves open."""
+    lead, *others = group
+    parts = [size_in_words(lead)]
+    if lead.unadjusted not in (None, lead.decision):
+        parts.append(f"unadjusted: {lead.unadjusted}")
+    if lead.other_tasks:
+        parts.append(f"bias in other tasks: {lead.other_tasks}")
+    if lead.valid_low is not None and lead.valid_high is not None:
+        valid = replace(lead, low=lead.valid_low, high=lead.valid_high)
+        parts.append(f"valid after the earlier reports: {format_estimate(valid)}")
+    parts += [
+        f"{other.analysis or 'another analysis'}: {other.decision} {format_estimate(other)}".rstrip()
+        for other in others
+        if other.decision != lead.decision
+    ]
+    if text := "; ".join(filter(None, parts)):
+        print_lines(Text(text, "dim"), console, 2, indent=DECISION_WIDTH)
+
+
+def _explain(verdicts: Sequence[Verdict]) -> str:
+    """Say what intervals and decisions refer to, as far as it is the same for all verdicts."""
+    parts = []
+    levels, families = {verdict.level for verdict in verdicts}, {verdict.family for verdict in verdicts}
+    bases, regions = {verdict.basis for verdict in verdicts}, {(verdict.region, verdict.unit) for verdict in verdicts}
+    if len(levels) == 1 and (level := levels.pop()) is not None:
+        adjusted = f" adjusted for {family} configurations" if (family := max(families)) > 1 else ""
+        basis = f", from {bases.pop()}" if len(bases) == 1 and "" not in bases else ""
+        parts.append(f"{level:.0%} intervals{adjusted}{basis}.")
+    if len(regions) == 1:
+        region, unit = regions.pop()
+        if region:
+            parts.append(f"Biases within ±{ScoreWords(unit == 'difference').size(region)} count as equivalent to none.")
+    return " ".join(parts)
+
+
+def _count_decisions(verdicts: Sequence[Verdict]) -> str:
+    """Return the number of verdicts by decision: '3 more: 2 equivalent, 1 biased up'."""
+    decisions = [verdict.decision for verdict in verdicts]
+    counts = ", ".join(f"{decisions.count(decision):,} {decision}" for decision in dict.fromkeys(decisions))
+    return f"{len(verdicts):,} more: {counts}"
+
+
+def _decision(verdict: Verdict) -> Text:
+    text = Text(verdict.decision, DECISION_STYLES[verdict.decision])
+    return Text.assemble(text, " " * (DECISION_WIDTH - len(text)))
+
+
+def print_note(text: str, console: Console) -> None:
+    """Print a remark in at most three lines."""
+    if text:
+        print_lines(Text(text, "dim"), console, 3)
+
+
+def print_lines(text: Text, console: Console, max_lines: int, *, start: Text | None = None, indent: int = 0) -> None:
+    """Print the first lines of a text; an ellipsis marks what is left out."""
+    lines = text.wrap(console, max(20, console.width - indent))
+    if len(lines) > max_lines:
+        last = lines[max_lines - 1]
+        last.rstrip()
+        last.truncate(max(20, console.width - indent) - 4)
+        last.append(" ...")
+    for number, line in enumerate(lines[:max_lines]):
+        line.rstrip()
+        console.print(Text.assemble(start if start and not number else " " * indent, line), soft_wrap=True)

@@ -1,0 +1,114 @@
+"""What commands print where: one screen, everything, JSON or errors only; several specs; completion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from commands import run_command
+
+from peekbench import load_spec, run
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the spec and the store of a run."""
+    folder = tmp_path_factory.mktemp("stored")
+    raw: dict[str, Any] = {
+        "name": "small",
+        "seed": 7,
+        "tasks": ["toy.words"],
+        "methods": ["toy.vote"],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 3},
+        "executor": {"use": "local", "options": {"in_process": True}},
+        "report": {"formats": ["json"]},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump(raw))
+    broken = {**raw, "name": "broken", "methods": ["toy.faulty"], "report": {"formats": []}}
+    (folder / "broken.yaml").write_text(yaml.safe_dump(broken))
+    (folder / "invalid.yaml").write_text("name: [")
+    (folder / "runs").mkdir()
+    run(load_spec(folder / "small.yaml"), store=folder / "runs" / "small.sqlite")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(stored: Path, _own_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stored)
+
+
+@pytest.mark.slow
+def test_json_is_the_only_output_and_equals_the_file() -> None:
+    done = run_command("run", "small.yaml", "--json")
+    assert done.stdout == Path("reports/small/report.json").read_text()
+    assert json.loads(done.stdout)["name"] == "small"
+    assert "nothing to do" in done.stderr
+    for source in ("small", "small.yaml", "runs/small.sqlite"):
+        for command in (["report"], ["analyze"], ["leaderboard"]):
+            printed = run_command(*command, source, "--json")
+            assert printed.returncode == 0, printed.stderr
+            assert json.loads(printed.stdout)["schema_version"]
+            assert printed.stderr == ""
+
+
+@pytest.mark.slow
+def test_quiet_prints_errors_only() -> None:
+    done = run_command("run", "small.yaml", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    changed = Path("small.yaml").read_text().replace("num_subsamples: 3", "num_subsamples: 4")
+    Path("changed.yaml").write_text(changed)
+    assert "warning: changed.yaml has changes" in run_command("report", "changed.yaml").stderr
+    assert run_command("report", "changed.yaml", "-q").stderr == ""
+    failed = run_command("report", "gone", "-q")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert "gone: no run of this name" in failed.stderr
+    assert "--full and --json exclude each other" in run_command("report", "small", "--full", "--json").stderr
+
+
+@pytest.mark.slow
+def test_an_error_of_one_of_several_specs_does_not_stop_the_others() -> None:
+    done = run_command("run", "gone.yaml", "broken.yaml", "invalid.yaml", "small.yaml")
+    assert done.returncode == 2
+    lines = done.stdout.splitlines()[-5:]
+    assert lines[0] == "1 of 4 specs done"
+    assert lines[1].startswith("  error          gone.yaml: cannot read the spec gone.yaml")
+    assert lines[2].startswith("  failed trials  broken.yaml: 3 trials failed")
+    assert lines[3].startswith("  error          invalid.yaml: ")
+    assert lines[4].startswith("  done           small.yaml: 1 ")
+    assert lines[4].endswith("; reports/small/report.json")
+    for message in (
+        "peekbench: cannot read the spec gone.yaml",
+        "[4/4] small.yaml",
+        "To retry them: peekbench run brok",
+    ):
+        assert message in done.stderr
+    for option in (["--store", "x"], ["--json"]):
+        assert f"{option[0]} is for one spec" in run_command("run", "small.yaml", "small.yaml", *option).stderr
+
+
+@pytest.mark.slow
+def test_full_prints_every_table() -> None:
+    screen, full = run_command("report", "small"), run_command("report", "small", "--full")
+    assert len(screen.stdout.splitlines()) <= 45 < len(full.stdout.splitlines())
+    assert "All tables: peekbench report small --full" in screen.stdout
+    for part in ("Provenance", "Text length in characters", "written: reports/small/report.json", "Summary"):
+        assert part in full.stdout
+        assert part not in screen.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_options_and_runs(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, expected in (("peekbench lead", "leaderboard"), ("peekbench report --qu", "--quiet"), (
+        "peekbench report sm", "small",
+    )):  # fmt: skip
+        monkeypatch.setenv("_PEEKBENCH_COMPLETE", f"complete_{shell}")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", words)
+        monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+        assert expected in run_command().stdout
+    monkeypatch.setenv("_PEEKBENCH_COMPLETE", f"source_{shell}")
+    assert "_PEEKBENCH_COMPLETE=complete_" in run_command().stdout

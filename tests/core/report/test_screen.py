@@ -1,0 +1,131 @@
+"""The short view of a report: it fits one screen, and leaves out nothing without a word."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from peekbench import analyze
+from peekbench.formatting import visible
+from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.report import Report, render_screen, report_of_table
+from peekbench.report.render.screen import MAX_LINES
+
+HOSTILE = "[bold]x[/] \x1b[31m " + "long " * 99
+
+
+def on_screen(report: Report, width: int = 80, closing: Sequence[str] = (), **options: Any) -> str:
+    console = Console(file=io.StringIO(), width=width, **options)
+    render_screen(report, console, closing)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def verdict(method: str, decision: Any = "equivalent", **parts: Any) -> Verdict:
+    return Verdict(method, "bias", decision, f"{method}: it is {decision}.", 0.001, -0.002, 0.004, 0.95, 0.005, **parts)
+
+
+@pytest.fixture
+def readme(simulate: Callable[..., Any]) -> Report:
+    """A report of the size of the experiment in the README: 7 tasks, 2 methods and a control, 4 design points."""
+    names = {"lsa-10": 0.02, "finetune.tapt": 0.0, "controls.null": 0.0}
+    parts = [
+        simulate(bias, tasks=7, subsamples=6, num_test=num_test, method=name).assign(
+            num_train=num_train, control="negative" if name == "controls.null" else ""
+        )
+        for name, bias in names.items()
+        for num_train in (50, 100)
+        for num_test in (200, 500)
+    ]
+    results = pd.concat(parts, ignore_index=True).astype(parts[0].dtypes.to_dict())
+    null = results["method"] == "controls.null"
+    results.loc[null, "score"] = 0.5
+    results.loc[null, "num_correct"] = results.loc[null, "num_test"] // 2
+    report = report_of_table(Path("my_experiment.yaml"), results, analyze(results, ["summary"]))
+    return replace(report, warnings=("Some texts of a task are in several sets. " * 5,) * 4)
+
+
+@pytest.mark.slow
+def test_the_experiment_of_the_readme_fits_one_screen(readme: Report) -> None:
+    closing = ["Report: reports/my_experiment/report.html", "        and report.txt", "All tables: peekbench report x"]
+    for width in (80, 120):
+        lines = on_screen(readme, width, closing).splitlines()
+        assert len(lines) <= MAX_LINES == 45
+        assert max(map(len, lines)) <= width
+        shown = "\n".join(lines)
+        for judged in readme.verdicts:
+            label = judged.method.replace("num_train=", "").replace("num_test=", "")
+            (line,) = [line for line in lines if label in line and "[" in line]
+            assert line.startswith(judged.decision)
+            assert f"{(judged.estimate or 0) * 100:+.2f}".replace("+0.00", "0.00") in line
+        assert "In parentheses: num_train, num_test. 95% intervals" in shown
+        assert "Leaderboard, by accuracy of extra" in shown
+        assert shown.count("Warning: Some texts") + shown.count("more warning") >= 2
+        assert lines[-3:] == closing
+
+
+def test_what_is_left_out_is_counted() -> None:
+    decisions = ["equivalent"] * 30 + ["biased up"] * 10
+    verdicts = [verdict(f"method-{number}", decision) for number, decision in enumerate(decisions)]
+    controls = [verdict(f"null-{number}", "passed", control="negative") for number in range(9)]
+    controls.append(verdict("last", "failed", control="negative"))
+    rows = tuple((f"method-{number}", 0.5) for number in range(40))
+    table = Table("Leaderboard", (Column("method"), Column("extra", "fraction")), rows, overview=("method", "extra"))
+    report = Report("many", "headline", (*verdicts, *controls), ("careful",) * 20, tables=(table,))
+    shown = on_screen(report)
+    assert len(shown.splitlines()) <= MAX_LINES
+    listed = shown.count("equivalent    method-")
+    assert f"... and {40 - listed} more: {30 - listed} equivalent, 10 biased up" in shown
+    assert shown.index("failed        last") < shown.index("passed        null-0"), "a failure is not left out"
+    assert "more rows" in shown
+    assert f"... and {20 - shown.count('Warning: careful')} more warnings" in shown
+
+
+def test_details_follow_a_verdict_unless_space_is_short() -> None:
+    lead = verdict(
+        "lsa", "biased up", size="open", other_tasks="none found", unadjusted="inconclusive", family=3, basis="2 tasks"
+    )
+    report = Report("r", "h", (replace(lead, analysis="summary"), replace(verdict("lsa"), analysis="bayes")))
+    shown = on_screen(report)
+    assert "size open; unadjusted: inconclusive; bias in other tasks: none found; bayes:" in " ".join(shown.split())
+    assert "95% intervals adjusted for 3 configurations, from 2 tasks." in shown
+    agreeing = replace(report, verdicts=(lead, replace(lead, analysis="bayes")))
+    assert "bayes" not in on_screen(agreeing)
+
+
+def test_reports_without_verdicts_show_their_first_tables() -> None:
+    tables = tuple(Table(f"Table {number}", (Column("n", "count"),), ((7,),)) for number in range(3))
+    shown = on_screen(Report("r", "h", tables=(replace(tables[0], topic="data"), *tables[1:])))
+    assert "Table 1" in shown and "Table 2" in shown and "Table 0" not in shown
+    undrawn = Report("r", "h", (replace(verdict("lsa"), estimate=None, low=None, high=None),))
+    assert "equivalent    lsa: It is equivalent." in on_screen(undrawn)
+
+
+def test_text_from_data_is_escaped_and_bounded() -> None:
+    failure = TrialFailure(Trial(Draw(HOSTILE, 5, 5, 0), HOSTILE), HOSTILE, HOSTILE)
+    verdicts = (verdict(HOSTILE), verdict(HOSTILE, "passed", control="negative"))
+    shown = on_screen(Report(HOSTILE, HOSTILE, verdicts, (HOSTILE,), failures=(failure,)))
+    assert visible(shown) == shown
+    assert r"[bold]x[/] \x1b[31m" in shown
+    assert "1 trial failed" in shown
+    assert len(shown.splitlines()) <= MAX_LINES
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_colors_follow_the_terminal_and_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = Report("r", "h", (verdict("lsa", "biased up"),))
+    terminal = {"force_terminal": True, "color_system": "standard"}
+    assert "\x1b[1;31mbiased up" in on_screen(report, **terminal)
+    assert "\x1b" not in on_screen(report), "a file"
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = on_screen(report, **terminal)
+    assert "\x1b[1mbiased up" in plain
+    assert "31m" not in plain
