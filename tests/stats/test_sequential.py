@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
+from peekbench.results.interim import MIN_SUBSAMPLES
 from peekbench_stats import confidence_sequence_level, group_sequential_levels, sign_symmetry_e_values
 from peekbench_stats.alpha_spending import MIN_LEVEL
 
@@ -42,6 +43,20 @@ def test_repeated_looks_keep_the_level() -> None:
     assert crossed == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 20_000))
     open_ended = np.array([confidence_sequence_level(fraction, 0.05) for fraction in fractions])
     assert 0.005 < (p_values <= open_ended).any(axis=1).mean() < 0.05
+
+
+@pytest.mark.parametrize("score", ["continuous", "coarse"])
+def test_intervals_of_a_watched_run_cover_at_every_subsample(score: str) -> None:
+    """With estimated variances and a look after each subsample, at least 95% of 2,000 runs never miss the bias of 0."""
+    rng = np.random.default_rng(3)
+    biases = rng.normal(size=(2000, 100)) if score == "continuous" else rng.binomial(20, 0.5, size=(2000, 100)) - 10.0
+    sizes = np.arange(MIN_SUBSAMPLES, 101)
+    sums, squares = (values.cumsum(axis=1)[:, sizes - 1] for values in (biases, biases**2))
+    errors = np.sqrt((squares - sums**2 / sizes) / (sizes - 1) / sizes)
+    levels = np.array([confidence_sequence_level(size / 100, 0.05) for size in sizes])
+    misses = [(np.abs(sums / sizes) > t.isf(level / 2, sizes - 1) * errors).any(axis=1) for level in (levels, 0.05)]
+    assert 0.005 < misses[0].mean() < 0.03
+    assert misses[1].mean() > 0.25, "without the adjustment"
 
 
 def test_intervals_of_very_early_looks_are_finite() -> None:

@@ -149,9 +149,7 @@ def report_run(
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
-    report = report_of_run(
-        path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis
-    )
+    report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     again = shlex.join(["peekbench", "report", run, *options])

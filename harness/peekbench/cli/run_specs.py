@@ -128,9 +128,8 @@ def _count_verdicts(report: Report) -> str:
 def _run(spec: Path, options: RunOptions) -> tuple[RunSummary, Report, list[Path]]:
     """Run one spec and report it."""
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-
     from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec, options.workers)
     if options.store is not None:

@@ -127,8 +127,13 @@ def _load_tree(root: Path, options: TableOptions) -> TidyTable:
 
 def _read_store(path: Path) -> pd.DataFrame:
     with Store.open(path) as store:
-        table = pd.DataFrame(store.result_columns())
-        majorities = store.majorities()
+        return read_store(store)
+
+
+def read_store(store: Store) -> pd.DataFrame:
+    """Return the results table of an open store."""
+    table = pd.DataFrame(store.result_columns())
+    majorities = store.majorities()
     draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
     table[MAJORITY] = [majorities.get(draw) for draw in draws]
     return table.astype(TYPES)[list(COLUMN_NAMES)]

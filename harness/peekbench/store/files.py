@@ -15,6 +15,11 @@ from pathlib import Path
 
 from peekbench.errors import StoreError
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 RUNS = Path("runs")
 """Default folder of stores."""
 
@@ -61,6 +66,27 @@ def is_store(path: Path) -> bool:
             return file.read(len(HEADER)) == HEADER
     except (OSError, ValueError):
         return False
+
+
+def is_in_use(path: Path) -> bool:
+    """Return whether a run has a store open for writing.
+
+    A shared lock, held for microseconds, tells. A run that starts at this moment waits for it (`Store.for_run`).
+    Without such locks, as on Windows, the answer is whether a write-ahead log has content.
+    """
+    if fcntl is None:
+        return has_log(path)
+    try:
+        file = os.open(f"{resolve(path)}.lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)  # which releases the lock
+    return False
 
 
 def log_path(path: Path) -> Path:

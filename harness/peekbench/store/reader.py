@@ -65,6 +65,19 @@ class StoredMethod:
     """Descriptions, by name, of the metrics that the method's fits record."""
 
 
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """Trials of one method at one design point that were made in the last session, or before it."""
+
+    kind: tuple[str, int, int]
+    """Method, num_train and num_test."""
+    is_last_session: bool
+    is_failed: bool
+    trials: int
+    seconds: float
+    """Total time of their fits and predictions, without base arms, which methods may share."""
+
+
 class Reader(Database):
     """Queries of an open store."""
 
@@ -195,6 +208,26 @@ class Reader(Database):
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy everything that is saved into an empty database, with SQLite's errors about either of the two files."""
         self._connection.backup(target)
+
+    def progress(self) -> list[TrialGroup]:
+        """Return the numbers of trials so far, by method, design point, session and outcome."""
+        with translate_errors(self.path):
+            rows = self._connection.execute(
+                "SELECT trials.method, num_train, num_test, trials.session = (SELECT max(id) FROM sessions), "
+                "error IS NOT NULL, count(*), coalesce(sum((SELECT sum(fit_seconds + predict_seconds) FROM arms "
+                "WHERE arms.draw = trials.draw AND arms.owner = trials.method)), 0) "
+                "FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
+            ).fetchall()
+        return [TrialGroup((row[0], row[1], row[2]), bool(row[3]), bool(row[4]), row[5], row[6]) for row in rows]
+
+    def first_failure(self) -> TrialFailure | None:
+        """Return the first trial of the last session that failed; None if none did."""
+        with translate_errors(self.path):
+            row = self._connection.execute(
+                f"{SELECT_DRAW}, method, error, traceback FROM trials JOIN draws ON draws.id = trials.draw "
+                "WHERE error IS NOT NULL ORDER BY session DESC, draws.id LIMIT 1"
+            ).fetchone()
+        return None if row is None else TrialFailure(Trial(Draw(*row[:4]), row[4]), row[5], row[6])
 
     def failures(self) -> list[TrialFailure]:
         """Return the trials that failed and have not been repeated successfully."""

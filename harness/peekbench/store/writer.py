@@ -41,6 +41,8 @@ from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, damage_error, tra
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
+LOCK_SECONDS = 0.2
+"""Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
 
 _COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({', '.join('?' * len(ARM_COLUMNS))})"  # noqa: S608
@@ -145,7 +147,7 @@ class Store(Reader):
         with translate_errors(path):
             file = resolve(path)
             file.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{file}.lock", timeout=0)
+            lock = FileLock(f"{file}.lock", timeout=LOCK_SECONDS)
             try:
                 lock.acquire()
             except Timeout:

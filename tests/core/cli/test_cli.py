@@ -18,7 +18,7 @@ import peekbench
 COMMANDS = [
     "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
     "backup", "check-store",
-    "list", "show", "check", "schema",
+    "list", "show", "check", "schema", "watch",
 ]  # fmt: skip
 
 

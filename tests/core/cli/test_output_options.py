@@ -10,7 +10,8 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench import load_spec, run
+from peekbench import load_spec
+from peekbench.results.sequential import run
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from peekbench import analyze
 from peekbench.formatting import visible
 from peekbench.records.analysis import Column, Table, Verdict
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.report import Report, render_screen, report_of_table
 from peekbench.report.render.screen import MAX_LINES
+from peekbench.results.analyze import analyze
 
 HOSTILE = "[bold]x[/] \x1b[31m " + "long " * 99
 

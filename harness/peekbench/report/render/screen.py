@@ -61,6 +61,7 @@ def render_screen(report: Report, console: Console, closing: Sequence[str] = ())
     Examples
     --------
     >>> from rich.console import Console
+    >>> from peekbench import Verdict
     >>> verdict = Verdict("lsa", "bias", "equivalent", "lsa: no bias that matters.", 0.001, -0.002, 0.004, 0.95, 0.005)
     >>> render_screen(Report("tickets", "1 method on 1 task", (verdict,)), Console(width=78), ["Report: report.html"])
     tickets  1 method on 1 task

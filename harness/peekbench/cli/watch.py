@@ -1,0 +1,174 @@
+"""The command `watch`: a live view of a run that another process does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from peekbench.cli.app import RunArgument, app, run_path
+from peekbench.cli.output import echo, make_console
+from peekbench.formatting import pluralize, shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from peekbench.results.interim import Estimates, RunState
+
+MAX_SHARE = 0.02
+"""Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
+MAX_ERROR = 300  # characters of the first failure
+MAX_MACHINES = 6
+BAR_WIDTH = 40
+
+
+@app.command()
+def watch(
+    run: RunArgument,
+    once: Annotated[bool, typer.Option("--once", help="Print one view and end.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds between two views.")] = 5.0,
+) -> None:
+    """Watch a run that is going on: progress, pace, failures, and estimates that are valid at every look.
+
+    The view ends with the run, or with Ctrl-C, which does not end the run.
+
+    Example: peekbench watch quickstart
+    """
+    path, console = run_path(run), make_console()
+    if once:
+        _print_view(_View(path), console)
+    elif console.is_terminal:
+        _watch_terminal(_View(path), console, seconds)
+    else:
+        _watch_lines(_View(path), console, seconds)
+
+
+class _View:
+    """The state of a run and its estimates, read no more often than `MAX_SHARE` allows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._estimated = -1  # number of trials at the last estimate
+        self._cost = self._due = 0.0
+        self.state: RunState
+        self.estimates: Estimates | None = None
+
+    def update(self) -> None:
+        """Read the state again, and the estimates if there are new trials and they are not too expensive."""
+        from peekbench.results.interim import estimate, read_state  # noqa: PLC0415 - for a fast --help
+
+        start = time.process_time()
+        self.state = read_state(self._path)
+        is_last = not self.state.is_running
+        if self.state.done != self._estimated and (is_last or time.monotonic() >= self._due):
+            begin = time.process_time()
+            self.estimates, self._estimated = estimate(self._path), self.state.done
+            self._due = time.monotonic() + (time.process_time() - begin) / MAX_SHARE
+        self._cost = time.process_time() - start
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the next view."""
+        time.sleep(min(max(seconds, self._cost / MAX_SHARE), 60.0))
+
+
+def _print_view(view: _View, console: Console) -> None:
+    view.update()
+    _render(view, console)
+
+
+def _watch_terminal(view: _View, console: Console, seconds: float) -> None:
+    from rich.live import Live  # noqa: PLC0415 - for a fast --help
+    from rich.text import Text  # noqa: PLC0415 - for a fast --help
+
+    def draw() -> RenderableType:
+        with console.capture() as captured:
+            _render(view, console)
+        return Text.from_ansi(captured.get().rstrip("\n"))
+
+    view.update()
+    with Live(draw(), console=console, auto_refresh=False) as live:
+        while view.state.is_running:
+            view.wait(seconds)
+            view.update()
+            live.update(draw(), refresh=True)
+
+
+def _watch_lines(view: _View, console: Console, seconds: float) -> None:
+    """Print a line whenever trials are done, and the view at the end."""
+    view.update()
+    last = ""
+    while view.state.is_running:
+        if (line := f"{view.state.name}: {_describe_progress(view.state)}") != last:
+            echo(line)
+            last = line
+        view.wait(seconds)
+        view.update()
+    _render(view, console)
+
+
+def _render(view: _View, console: Console) -> None:
+    from rich.text import Text  # noqa: PLC0415 - for a fast --help
+
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.render.screen_verdicts import render_verdicts  # noqa: PLC0415 - for a fast --help
+
+    state, estimates = view.state, view.estimates
+    status = f"running for {duration(state.seconds)}" if state.is_running else "not running"
+    status = "complete" if state.is_complete and not state.is_running else status
+    console.print(Text.assemble((state.name, "bold"), f"  {status}{_describe_workers(state)}"))
+    filled = round(BAR_WIDTH * state.done / max(1, state.planned))
+    bar = Text.assemble(("━" * filled, "bold"), ("━" * (BAR_WIDTH - filled), "dim"))
+    console.print(Text.assemble(bar, f"  {state.done / max(1, state.planned):.0%}"))
+    console.print(Text(_describe_progress(state)))
+    if state.first_failure is not None:
+        error = shorten(" ".join(state.first_failure.error.split()), MAX_ERROR)
+        console.print(Text(f"First failure: {state.first_failure.trial}: {error}", "red"))
+    if estimates is None:
+        return
+    if estimates.analysis is None:
+        console.print(Text(f"\n{_describe_missing(estimates)}", "dim"))
+        return
+    render_verdicts(estimates.analysis.verdicts, console)
+    console.print()
+    console.print(
+        Text(
+            f"From the first {estimates.subsamples:,} of {pluralize(estimates.maximum, 'subsample')}, which all tasks "
+            "and methods have. The intervals hold at every look at once, so they are wider than those of the report.",
+            "dim",
+        )
+    )
+
+
+def _describe_missing(estimates: Estimates) -> str:
+    from peekbench.results.interim import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
+
+    if estimates.subsamples < MIN_SUBSAMPLES:
+        return f"No estimates yet: they take {MIN_SUBSAMPLES} subsamples of every task and method."
+    return "No estimates: no analysis of the spec accounts for looks, as `summary` does."
+
+
+def _describe_progress(state: RunState) -> str:
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
+
+    parts = [f"{state.done:,} of {pluralize(state.planned, 'trial')}"]
+    if state.failed:
+        parts.append(f"{state.failed:,} failed")
+    if state.trials_per_hour:
+        parts.append(f"{state.trials_per_hour:,.0f} trials/h")
+    if state.seconds_left is not None:
+        parts.append(f"about {duration(state.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _describe_workers(state: RunState) -> str:
+    if not state.is_running:
+        return ""
+    workers = f", {pluralize(state.workers, 'worker')}" if state.workers else ""
+    names = sorted(state.machines, key=lambda name: -state.machines[name])
+    if len(names) < 2:
+        return workers + (f" on {names[0]}" if names else "")
+    listed = ", ".join(f"{name} ({state.machines[name]:,})" for name in names[:MAX_MACHINES])
+    more = f" and {len(names) - MAX_MACHINES:,} more" if len(names) > MAX_MACHINES else ""
+    return f"{workers} on {len(names)} machines (trials): {listed}{more}"
