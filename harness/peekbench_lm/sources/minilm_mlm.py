@@ -3,8 +3,8 @@
 The head is that of BERT. Its decoder is the word embedding of the encoder, and its bias starts at the logarithms of the
 word frequencies, so that training starts from the loss of these frequencies. First only the head is trained, then
 everything: an encoder behind an untrained head would lose what it has learned. For the same reason, the learning rate
-is low and the paragraphs are few: with five times this rate and all paragraphs, the loss is lower by a third, but linear
-classifiers of the embeddings lose a quarter of their accuracy.
+is low and the paragraphs are few: with five times this rate and all paragraphs, the loss is lower by a third, but
+linear classifiers of the embeddings lose a quarter of their accuracy.
 """
 
 from __future__ import annotations

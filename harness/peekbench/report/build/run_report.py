@@ -237,8 +237,9 @@ def report_of_run(
         renderer=spec.report.renderer,
     )
     outcomes = (*outcomes, *check_results(results, outcomes, is_run=True))
-    for analysis in outcomes if on_analysis else ():
-        on_analysis(analysis)
+    if on_analysis is not None:
+        for analysis in outcomes:
+            on_analysis(analysis)
     report = add_analyses(report, outcomes)
     return replace(report, tables=(*code_tables(versions, results), *report.tables))
 
