@@ -78,7 +78,7 @@ class Classifier:
             [self._make_batch(texts, labels, rows) for rows in epoch]
             for epoch in shuffle_batches(len(texts), recipe, seed)
         ]
-        epochs = Epochs(batches, sum(map(len, batches)))
+        epochs = Epochs.of(batches)
         with train_embedding_subset(self.model, texts, recipe, epochs.num_steps):
             modules = [self.model.body, self.head, *filter(None, [self.model.embedding_override])]
             return train(self.model, modules, epochs, recipe, derive_seed(seed, "dropout"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import torch
@@ -42,6 +43,17 @@ class Epochs:
     num_steps: int
     """Number of batches of all epochs."""
 
+    @classmethod
+    def of(cls, batches: Sequence[Sequence[Batch]]) -> Self:
+        """Return epochs whose batches are all in memory.
+
+        Parameters
+        ----------
+        batches
+            Batches of each epoch.
+        """
+        return cls(batches, sum(map(len, batches)))
+
 
 @dataclass(slots=True)
 class TrainingResult:
@@ -69,6 +81,16 @@ class TrainingResult:
             f"{stage}_seconds": self.seconds,
             f"{stage}_tokens_per_second": self.num_tokens / self.seconds,
         }
+
+    def epoch_losses(self, stage: str) -> dict[str, float]:
+        """Return the loss of each epoch of this stage as metrics of a fit.
+
+        Parameters
+        ----------
+        stage
+            Name of the stage, which begins the names of the metrics.
+        """
+        return {f"{stage}_loss_{epoch}": loss for epoch, loss in enumerate(self.losses, start=1)}
 
 
 def shuffle_batches(num_texts: int, recipe: Recipe, seed: int) -> list[list[IntArray]]:

@@ -14,12 +14,16 @@ from torch import Tensor, nn
 
 from peekbench import DataError, Inputs
 from peekbench.records import FloatArray
+from peekbench_embedding.training.options import EncoderTraining
 from peekbench_encoders.encoder import encode_texts, read_encoder
 from peekbench_lm.models.lease import ModelPool
 from peekbench_lm.models.packed_network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
 from peekbench_lm.models.tokens import one_thread
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.seeds import derive_seed
+from peekbench_lm.training.embeddings import train_embedding_subset
+from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
 from peekbench_lm.types import ModelFolder, WeightMode
 
 PREDICTION_BATCH_SIZE = 32  # texts; it affects embeddings only by rounding
@@ -151,6 +155,39 @@ class SentenceEncoder(PackedNetwork):
             with forward_context(part, 0, "fp32"):
                 embeddings.append(self.embed(part))
         return torch.cat(embeddings)
+
+
+def train_encoder(
+    encoder: SentenceEncoder,
+    texts: Sequence[Sequence[int]],
+    batches: Sequence[Sequence[Batch]],
+    options: EncoderTraining,
+    seed: int,
+) -> TrainingResult:
+    """Train an encoder, and only the word embeddings of tokens that the texts contain.
+
+    Parameters
+    ----------
+    encoder
+        Encoder to train.
+    texts
+        Token ids of the texts of all batches.
+    batches
+        Batches of each epoch.
+    options
+        Hyperparameters.
+    seed
+        Seed of the fit, from which that of the dropout masks is derived.
+
+    Raises
+    ------
+    PeekbenchError
+        If a batch does not fit into memory.
+    """
+    recipe, epochs = options.make_recipe(options.epochs), Epochs.of(batches)
+    with train_embedding_subset(encoder, texts, recipe, epochs.num_steps):
+        modules = [encoder.network, encoder.modules, *filter(None, [encoder.embedding_override])]
+        return train(encoder, modules, epochs, recipe, derive_seed(seed, "dropout"))
 
 
 def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> SentenceEncoder:

@@ -13,12 +13,11 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from peekbench.records import FloatArray, IntArray
-from peekbench_embedding.training.encoder import SentenceEncoder
+from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SetfitTraining
 from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_embedding_subset
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+from peekbench_lm.training.loop import Batch, TrainingResult
 
 
 def sample_pairs(labels: IntArray, pairs_per_text: int, generator: np.random.Generator) -> IntArray:
@@ -76,10 +75,7 @@ def train_setfit(
         pairs = sample_pairs(labels, options.pairs_per_text, generator)
         chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
         epochs.append([make_batch(encoder, texts, labels, chunk) for chunk in chunks])
-    recipe, num_steps = options.make_recipe(options.epochs), sum(map(len, epochs))
-    with train_embedding_subset(encoder, texts, recipe, num_steps):
-        modules = [encoder.network, encoder.modules, *filter(None, [encoder.embedding_override])]
-        return train(encoder, modules, Epochs(epochs, num_steps), recipe, derive_seed(seed, "dropout"))
+    return train_encoder(encoder, texts, epochs, options, seed)
 
 
 def make_batch(encoder: SentenceEncoder, texts: Sequence[Sequence[int]], labels: IntArray, pairs: IntArray) -> Batch:

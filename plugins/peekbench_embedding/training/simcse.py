@@ -14,12 +14,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from peekbench.records import IntArray
-from peekbench_embedding.training.encoder import SentenceEncoder
+from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SimcseTraining
 from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_embedding_subset
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+from peekbench_lm.training.loop import Batch, TrainingResult
 
 
 def contrastive_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
@@ -94,13 +93,9 @@ def train_simcse(
     PeekbenchError
         If a batch does not fit into memory.
     """
-    size = options.batch_size
     epochs = []
     for epoch in range(options.epochs):
         order = np.random.default_rng(derive_seed(seed, "order", epoch)).permutation(len(texts))
-        rows = split_order(order, size)
+        rows = split_order(order, options.batch_size)
         epochs.append([make_batch(encoder, [texts[row] for row in batch], options.temperature) for batch in rows])
-    recipe, num_steps = options.make_recipe(options.epochs), sum(map(len, epochs))
-    with train_embedding_subset(encoder, texts, recipe, num_steps):
-        modules = [encoder.network, encoder.modules, *filter(None, [encoder.embedding_override])]
-        return train(encoder, modules, Epochs(epochs, num_steps), recipe, derive_seed(seed, "dropout"))
+    return train_encoder(encoder, texts, epochs, options, seed)

@@ -151,4 +151,4 @@ def train_tsdae(encoder: SentenceEncoder, texts: Sequence[Words], options: Tsdae
     modules = nn.ModuleList([encoder.network, encoder.modules, decoder.network])  # counts shared weights once
     recipe = options.make_recipe(options.epochs)
     with train_tied_embedding(encoder, decoder.head):
-        return train(encoder, [modules], Epochs(epochs, sum(map(len, epochs))), recipe, derive_seed(seed, "dropout"))
+        return train(encoder, [modules], Epochs.of(epochs), recipe, derive_seed(seed, "dropout"))
