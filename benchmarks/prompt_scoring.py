@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from peekbench import Task, load_dataset
@@ -26,7 +27,7 @@ from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.sources.builtin import build_model
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder
-from peekbench_prompting.scoring import Scorer, softmax
+from peekbench_prompting.scoring import Scorer
 
 MAX_TOKENS = 512
 NUM_WARM_UP = 2  # texts
@@ -51,7 +52,8 @@ def score_one_by_one(model: LanguageModel, encoder: PromptEncoder, prompts: Sequ
                 ids = torch.tensor([encoder.with_answer(prompt, label)], device=model.device)
                 table = model.network(ids).logits[0, -answer - 1 : -1].float().log_softmax(-1)
                 scores[row, label] = table.gather(1, ids[0, -answer:, None]).mean().item()
-    return softmax(scores)
+    probabilities: FloatArray = softmax(scores, axis=1)
+    return probabilities
 
 
 def make_model(folder: Path, layers: int, width: int) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import softmax
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_prompting.fit import fit_untrained
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot
-from peekbench_prompting.scoring import softmax
 
 
 def fit_calibrated(
@@ -61,5 +61,6 @@ def calibrate(probabilities: FloatArray, prior: FloatArray, strength: float) -> 
     array of shape `(n, num_classes)`
     """
     smallest = np.finfo(np.float64).tiny  # a probability can be rounded to 0, which has no logarithm
-    scores: FloatArray = np.log(np.maximum(probabilities, smallest)) - strength * np.log(np.maximum(prior, smallest))
-    return softmax(scores)
+    scores = np.log(np.maximum(probabilities, smallest)) - strength * np.log(np.maximum(prior, smallest))
+    calibrated: FloatArray = softmax(scores, axis=1)
+    return calibrated

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import softmax
 
 from peekbench.records import FloatArray
 from peekbench_lm.models.language_model import LanguageModel
@@ -54,9 +55,10 @@ class Scorer:
         """
         scores = self.scores(encoder, prompts)
         if self._scoring.prior_correction == "content_free":
-            prior = softmax(self.scores(encoder, encoder.encode(CONTENT_FREE)))
+            prior = softmax(self.scores(encoder, encoder.encode(CONTENT_FREE)), axis=1)
             scores = scores - np.log(prior.mean(axis=0))
-        return softmax(scores)
+        probabilities: FloatArray = softmax(scores, axis=1)
+        return probabilities
 
     def scores(self, encoder: PromptEncoder, prompts: Sequence[Prompt]) -> FloatArray:
         """Return the mean or summed log probability of each class's answer.
@@ -85,10 +87,3 @@ class Scorer:
             if self._scoring.normalization == "mean":
                 scores[rows] /= [len(tokens) for tokens in answers.tokens]
         return scores
-
-
-def softmax(scores: FloatArray) -> FloatArray:
-    """Return the softmax of each row; shape `(n, num_classes)`."""
-    odds: FloatArray = np.exp(scores - scores.max(axis=1, keepdims=True))
-    odds /= odds.sum(axis=1, keepdims=True)
-    return odds
