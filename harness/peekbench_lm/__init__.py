@@ -15,6 +15,8 @@ Module                Contents
 ``training``          training loop, pretraining and training on completions
 ``scoring``           log-probabilities of sequences and continuations
 ``sources``           model files: folders, the Hub and built-in models
+``checks``            checks that a model exists and is what a method requires
+``fit``               steps that fits share: loading, preparing for training, metrics of memory
 ``provision``         callables that method entries register: pin, prefetch, count tokens
 ====================  ====================================================================
 """

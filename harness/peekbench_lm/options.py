@@ -6,7 +6,7 @@ from pydantic import Field
 
 from peekbench import Options
 from peekbench_lm.recipe import Recipe
-from peekbench_lm.types import Optimizer, Schedule
+from peekbench_lm.types import DeviceName, Optimizer, Precision, Requirement, Schedule, WeightMode
 
 
 class Lora(Options):
@@ -18,6 +18,49 @@ class Lora(Options):
     """The output of each adapter is scaled by alpha / rank."""
     dropout: float = Field(default=0.05, ge=0, lt=1)
     """Dropout probability at the input of each adapter."""
+
+
+class ModelOptions(Options):
+    """A model, the number of tokens that it reads of each text, and where it computes."""
+
+    model: str = Field(min_length=1)
+    """Id of a model on the Hub, or a folder (`./` in front; relative to the spec)."""
+    revision: str = ""
+    """Commit or branch of a model on the Hub; by default the newest commit."""
+    context_length: int = Field(default=256, ge=8)
+    """Maximum number of tokens of each text; less if the model reads fewer."""
+    device: DeviceName = "auto"
+    """Device of the computation; by default a GPU if there is one."""
+    threads: int = Field(default=1, ge=1)
+    """CPU threads. They affect the last digits of results. More workers use the cores better than more threads."""
+
+
+class LanguageModelOptions(ModelOptions):
+    """A language model whose weights stay as they are."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the method requires of the model."""
+        return "any"
+
+    @property
+    def weight_mode(self) -> WeightMode:
+        """Weight mode of the model."""
+        return "frozen"
+
+
+class TrainedModelOptions(LanguageModelOptions):
+    """A language model that is trained."""
+
+    lora: Lora | None = None
+    """Adapters to train instead of all weights."""
+    precision: Precision = "bf16"
+    """Precision of matrix products in training. Weights and predictions are always fp32."""
+
+    @property
+    def weight_mode(self) -> WeightMode:
+        """Weight mode of the model."""
+        return "frozen" if self.lora else "trained"
 
 
 class RecipeOptions(Options):

@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from peekbench import Folders
 from peekbench.records import Resources, TokenCounts
-from peekbench_lm.checks import check_language_model
+from peekbench_lm.checks import check, check_model
 from peekbench_lm.installed import check_installed
 from peekbench_lm.models.config import model_kind
-from peekbench_lm.models.tokens import check_text_model, context_limit, load_tokenizer
+from peekbench_lm.models.tokens import context_limit, load_tokenizer
 from peekbench_lm.models.tokens import count_tokens as count_text_tokens
+from peekbench_lm.options import LanguageModelOptions, ModelOptions
 from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
-from peekbench_lm.types import DeviceName
-
-
-class ModelOptions(Protocol):
-    """Options that name a model and the number of tokens it reads of each text."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model, as for `find_model`."""
-
-    @property
-    def revision(self) -> str:
-        """Commit or branch on the Hub."""
-
-    @property
-    def context_length(self) -> int:
-        """Maximum number of tokens that the method reads of each text."""
 
 
 def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
@@ -55,8 +39,8 @@ def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
     return pin_model(options.model, options.revision, folders)
 
 
-def prefetch(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
-    """Download or build the language model if it is not on this machine yet, and describe it.
+def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str, Any]:
+    """Download or build the language model if it is not on this machine yet, check it, and describe it.
 
     Parameters
     ----------
@@ -71,48 +55,19 @@ def prefetch(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
         If a library for language models is missing.
     DataError
         If the model does not exist or is unavailable, or has no language-model head.
+    SpecError, DataError
+        If the method cannot use it, as for `check_model`.
     """
     check_installed()
-    check_language_model(options=options, folders=folders)
-    return describe_model(options.model, options.revision, folders)
-
-
-def prefetch_text_model(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
-    """Do the same as `prefetch`, and check that the model gives the probability of each text.
-
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for language models is missing.
-    DataError
-        If the model does not exist or is unavailable, is not causal, or its tokenizer loses information.
-    """
-    description = prefetch(options=options, folders=folders)
-    folder = find_model(options.model, options.revision, folders).path
-    check_text_model(options.model, model_kind(folder), load_tokenizer(folder))
+    check(options=options, folders=folders)
+    description = describe_model(options.model, options.revision, folders)
+    if options.requirement != "any":
+        folder = find_model(options.model, options.revision, folders).path
+        check_model(options, model_kind(folder), lambda: load_tokenizer(folder))
     return description
 
 
-class DeviceOptions(Protocol):
-    """Options that choose where a method computes."""
-
-    @property
-    def device(self) -> DeviceName:
-        """Device of the computation."""
-
-    @property
-    def threads(self) -> int:
-        """CPU threads of a fit."""
-
-
-def resources(*, options: DeviceOptions) -> Resources:
+def resources(*, options: ModelOptions) -> Resources:
     """Return what a fit needs: its threads, and a GPU if the options name one.
 
     Parameters

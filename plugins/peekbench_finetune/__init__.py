@@ -14,6 +14,8 @@ def peekbench_methods() -> list[MethodEntry]:
     entry = partial(
         MethodEntry,
         pin="peekbench_lm.provision:pin",
+        check="peekbench_lm.checks:check",
+        prefetch="peekbench_lm.provision:prefetch",
         count_tokens="peekbench_lm.provision:count_tokens",
         resources="peekbench_lm.provision:resources",
     )
@@ -25,8 +27,6 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="task-adaptive pretraining of a language model, linear layer, all weights finetuned",
             unlabeled_options=frozenset({"pretraining"}),
             base="finetuning",
-            check="peekbench_finetune.provision:check_tapt",
-            prefetch="peekbench_finetune.provision:prefetch_tapt",
         ),
         entry(
             name="overtrain",
@@ -35,8 +35,6 @@ def peekbench_methods() -> list[MethodEntry]:
             summary="tapt with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
             base="finetuning",
-            check="peekbench_finetune.provision:check_tapt",
-            prefetch="peekbench_finetune.provision:prefetch_tapt",
         ),
         entry(
             name="pattern_exploiting",
@@ -44,7 +42,5 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_finetune.methods:pattern_exploiting",
             summary="cloze questions: an ensemble labels the unlabeled texts softly for a final classifier",
             unlabeled_options=frozenset({"temperature", "classification"}),
-            check="peekbench_finetune.provision:check_pattern_exploiting",
-            prefetch="peekbench_finetune.provision:prefetch_masked",
         ),
     ]

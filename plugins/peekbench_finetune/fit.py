@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
@@ -12,16 +9,15 @@ from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench_finetune.classification import Classifier
 from peekbench_finetune.options import Finetuning, Overtrain, Tapt
-from peekbench_lm.devices import choose_device, deterministic, peak_memory, reset_peak_memory
+from peekbench_lm.devices import deterministic
+from peekbench_lm.fit import load_for_fit, prepare_training, record_memory
 from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease, acquire
+from peekbench_lm.models.lease import Lease
 from peekbench_lm.models.snapshot import Snapshot
-from peekbench_lm.models.tokens import check_text_model, encode
+from peekbench_lm.models.tokens import encode
 from peekbench_lm.scoring.texts import text_log_likelihoods
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.model_files import find_model
 from peekbench_lm.training.pretraining import pretrain
-from peekbench_lm.types import WeightMode
 
 
 def fit(unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, context: Context) -> Predictor:
@@ -32,10 +28,8 @@ def fit(unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, con
     metrics: dict[str, float] = {}
     with load_for_fit(options, context, metrics) as lease:
         model = lease.model
-        if options.score_texts:
-            check_text_model(options.model, model.kind, model.tokenizer)
         limit = model.context_limit(options.context_length)
-        add_adapters(model, options, context.seed)
+        prepare_training(model, options.lora, options.precision, context.seed)
         if unlabeled is not None:
             metrics |= _pretrain(model, encode(model.tokenizer, unlabeled, limit), options, context.seed)
         pretrained = Snapshot(model) if options.score_texts else None
@@ -49,35 +43,6 @@ def fit(unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, con
             return text_log_likelihoods(model, inputs, limit)
 
     return replace(predictor, log_likelihoods=log_likelihoods)
-
-
-@contextmanager
-def load_for_fit(options: Finetuning, context: Context, metrics: dict[str, float]) -> Iterator[Lease[LanguageModel]]:
-    """Load the model for one fit, and compute deterministically inside the `with` block.
-
-    Parameters
-    ----------
-    options
-        Model, precision and device.
-    context
-        Folders of the spec and the cache.
-    metrics
-        Metrics of the fit; `loading_seconds` is added.
-
-    Yields
-    ------
-    Lease
-        The model, which is reserved until the last reference to the lease is dropped.
-    """
-    device = choose_device(options.device)
-    reset_peak_memory(device)
-    with deterministic(device, options.threads):
-        started = time.perf_counter()
-        weight_mode: WeightMode = "frozen" if options.lora else "trained"
-        lease = acquire(find_model(options.model, options.revision, context.folders), device, weight_mode)
-        metrics["loading_seconds"] = time.perf_counter() - started
-        lease.model.precision = options.precision
-        yield lease
 
 
 def fit_classifier(
@@ -124,38 +89,6 @@ def fit_classifier(
     return Predictor(predict, metrics)
 
 
-def record_memory(model: LanguageModel, metrics: dict[str, float]) -> None:
-    """Add the peak memory to metrics, and the size of micro-batches if memory ran out.
-
-    Parameters
-    ----------
-    model
-        The model of the fit.
-    metrics
-        Metrics of the fit.
-    """
-    metrics["peak_memory_mb"] = peak_memory(model.device)
-    if model.micro_batch.limit is not None:
-        metrics["micro_batch_size"] = model.micro_batch.limit
-
-
-def add_adapters(model: LanguageModel, options: Finetuning, seed: int) -> None:
-    """Add adapters to the model if the options have them.
-
-    Parameters
-    ----------
-    model
-        A model without adapters.
-    options
-        Rank and dropout of the adapters.
-    seed
-        Seed of the fit.
-    """
-    if options.lora is not None:
-        lora = options.lora
-        model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive_seed(seed, "adapters"))
-
-
 def _pretrain(model: LanguageModel, texts: list[list[int]], options: Tapt, fit_seed: int) -> dict[str, float]:
     """Pretrain a model on token ids of texts; return the metrics."""
     metrics: dict[str, float] = {}
@@ -166,10 +99,9 @@ def _pretrain(model: LanguageModel, texts: list[list[int]], options: Tapt, fit_s
         metrics["plain_pretraining_loss"] = pretrain(model, texts, recipe, probability, seed).losses[-1]
         recipe = replace(recipe, epochs=epochs)
         model.restore()
-        add_adapters(model, options, fit_seed)
+        prepare_training(model, options.lora, options.precision, fit_seed)
     result = pretrain(model, texts, recipe, probability, seed)
-    metrics |= result.metrics("pretraining")
-    return metrics | {f"pretraining_loss_{epoch}": loss for epoch, loss in enumerate(result.losses, start=1)}
+    return metrics | result.metrics("pretraining") | result.epoch_losses("pretraining")
 
 
 def _overtraining_epochs(requested: int | None, usual: int) -> int:

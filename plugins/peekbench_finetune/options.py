@@ -7,10 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from peekbench import Options
-from peekbench_lm.options import Lora, RecipeOptions
+from peekbench_lm.options import RecipeOptions, TrainedModelOptions
 from peekbench_lm.recipe import Recipe
-from peekbench_lm.types import DeviceName, Kind, Pooling, Precision
+from peekbench_lm.types import Kind, Pooling, Requirement
 
 
 class Pretraining(RecipeOptions):
@@ -52,27 +51,14 @@ class Classification(RecipeOptions):
         return self.make_recipe(self.epochs)
 
 
-class Finetuning(Options):
+class Finetuning(TrainedModelOptions):
     """Options of every method that finetunes a language model."""
 
     model: str = Field(min_length=1)
     """Id of a model on the Hub, a folder (`./` in front; relative to the spec), builtin:minilm-mlm, builtin:bert-nano
     or builtin:gpt2-nano."""
-    revision: str = ""
-    """Commit or branch of a model on the Hub; by default the newest commit."""
     classification: Classification = Classification()
     """Finetuning on the train set."""
-    context_length: int = Field(default=256, ge=8)
-    """Maximum number of tokens of each text; less if the model reads fewer."""
-    lora: Lora | None = None
-    """Adapters to train instead of all weights."""
-    precision: Precision = "bf16"
-    """Precision of matrix products in training. Weights and predictions are always fp32."""
-    device: DeviceName = "auto"
-    """Device of the computation; by default a GPU if there is one."""
-    threads: int = Field(default=1, ge=1)
-    """CPU threads of a fit. It affects the last digits of results. More workers use the cores better than more
-    threads."""
 
 
 class Tapt(Finetuning):
@@ -83,6 +69,11 @@ class Tapt(Finetuning):
     score_texts: bool = False
     """Whether to score the test texts in bits per byte, too, with the causal model after pretraining and before
     finetuning. It needs memory for two more copies of the trained weights."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the method requires of the model."""
+        return "text probabilities" if self.score_texts else "any"
 
 
 class Overtrain(Tapt):
@@ -137,6 +128,11 @@ class PatternExploiting(Finetuning):
     """Temperature of the soft labels: the scores of the ensemble are divided by it before the softmax."""
     classification: Classification = Classification()
     """Finetuning of the final classifier on the soft labels of the unlabeled texts."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the method requires of the model."""
+        return "masked"
 
     @field_validator("patterns")
     @classmethod

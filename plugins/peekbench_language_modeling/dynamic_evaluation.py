@@ -11,7 +11,8 @@ import numpy as np
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_language_modeling.options import Adaptation, DynamicEvaluation
-from peekbench_language_modeling.trained_model import TrainedModel, computing
+from peekbench_language_modeling.trained_model import TrainedModel
+from peekbench_lm.fit import computing
 from peekbench_lm.models.snapshot import Snapshot
 from peekbench_lm.recipe import Recipe
 from peekbench_lm.scoring.texts import split_for_training

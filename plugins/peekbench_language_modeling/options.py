@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.options import Lora, RecipeOptions
-from peekbench_lm.types import DeviceName, Precision
+from peekbench_lm.options import RecipeOptions, TrainedModelOptions
+from peekbench_lm.types import Requirement
 
 
 class Ngram(Options):
@@ -36,26 +36,20 @@ class Adaptation(Options):
     """Gradients with a larger norm are scaled down to this norm; 0 for no limit."""
 
 
-class Pretraining(Options):
+class Pretraining(TrainedModelOptions):
     """Options of `lm.pretraining`."""
 
     model: str = Field(min_length=1)
     """Id of a causal model on the Hub, a folder (`./` in front; relative to the spec), or builtin:gpt2-nano."""
-    revision: str = ""
-    """Commit or branch of a model on the Hub; by default the newest commit."""
-    pretraining: Training = Training()
-    """Training on the train and unlabeled texts."""
     context_length: int = Field(default=256, ge=8)
     """Number of tokens that the model reads at once; less if it supports fewer. Longer texts are split, not cut."""
-    lora: Lora | None = None
-    """Adapters to train instead of all weights."""
-    precision: Precision = "bf16"
-    """Precision of matrix products in training. Weights and predictions are always fp32."""
-    device: DeviceName = "auto"
-    """Device of the computation; by default a GPU if there is one."""
-    threads: int = Field(default=1, ge=1)
-    """CPU threads of a fit. It affects the last digits of results. More workers use the cores better than more
-    threads."""
+    pretraining: Training = Training()
+    """Training on the train and unlabeled texts."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the method requires of the model."""
+        return "text probabilities"
 
 
 class DynamicEvaluation(Pretraining):

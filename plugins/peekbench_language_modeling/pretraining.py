@@ -5,7 +5,8 @@ from __future__ import annotations
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_language_modeling.options import Pretraining
-from peekbench_language_modeling.trained_model import TrainedModel, computing
+from peekbench_language_modeling.trained_model import TrainedModel
+from peekbench_lm.fit import computing
 
 
 def pretraining(

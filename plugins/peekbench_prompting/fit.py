@@ -1,61 +1,24 @@
-"""The parts that all fits share: a loaded model, its prompts, and a predictor that scores the classes."""
+"""The parts that all fits share: the prompts of a task, and a predictor that scores the classes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
-from peekbench_lm.devices import choose_device, deterministic, peak_memory, reset_peak_memory
+from peekbench_lm.devices import deterministic
+from peekbench_lm.fit import load_for_fit, record_memory
 from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease, acquire
+from peekbench_lm.models.lease import Lease
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.model_files import find_model
 from peekbench_prompting.examples import Example, ExamplePrompts, choose_examples
 from peekbench_prompting.options import FewShot, Prompting
 from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.provision import check_causal
 from peekbench_prompting.scoring import Scorer
-
-
-@contextmanager
-def load_for_fit(options: Prompting, context: Context, metrics: dict[str, float]) -> Iterator[Lease[LanguageModel]]:
-    """Load the model for one fit, and compute deterministically inside the `with` block.
-
-    Parameters
-    ----------
-    options
-        Model and device.
-    context
-        Folders of the spec and the cache.
-    metrics
-        Metrics of the fit; `loading_seconds` is added.
-
-    Yields
-    ------
-    Lease
-        The model, which is reserved until the last reference to the lease is dropped.
-
-    Raises
-    ------
-    SpecError
-        If the device does not exist or the model is not causal.
-    DataError
-        If the model is unavailable.
-    """
-    device = choose_device(options.device)
-    reset_peak_memory(device)
-    with deterministic(device, options.threads):
-        started = time.perf_counter()
-        lease = acquire(find_model(options.model, options.revision, context.folders), device, options.weight_mode)
-        metrics["loading_seconds"] = time.perf_counter() - started
-        check_causal(options.model, lease.model.kind)
-        yield lease
 
 
 def fit_untrained(
@@ -126,9 +89,7 @@ def make_predictor(
         metrics["share_cut"] = num_cut / max(1, len(inputs))
         if prompts.num_examples:
             metrics["mean_examples"] = num_examples / max(1, len(inputs))
-        metrics["peak_memory_mb"] = peak_memory(device)
-        if lease.model.micro_batch.limit is not None:
-            metrics["micro_batch_size"] = lease.model.micro_batch.limit
+        record_memory(lease.model, metrics)
         probabilities = np.empty((len(inputs), prompts.num_classes))
         for rows, part in parts:
             probabilities[rows] = part

@@ -12,6 +12,7 @@ from torch import Tensor
 from peekbench import Context, Inputs, Predictor, Task
 from peekbench.data import PromptFrame
 from peekbench.records import FloatArray
+from peekbench_lm.fit import load_for_fit
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.packing.layout import Part, Step
@@ -20,7 +21,7 @@ from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.embeddings import train_tied_embedding
 from peekbench_lm.training.loop import Batch, Epochs, shuffle_batches, train
 from peekbench_prompting.examples import ExamplePrompts
-from peekbench_prompting.fit import load_for_fit, make_encoder, make_predictor
+from peekbench_prompting.fit import make_encoder, make_predictor
 from peekbench_prompting.training import prepare
 from peekbench_prompting.training_options import InputPerplexity
 

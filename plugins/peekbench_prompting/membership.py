@@ -19,12 +19,12 @@ from peekbench.records import BoolArray, FloatArray
 from peekbench_exposure.comparison import Comparison, Groups, compare_scores
 from peekbench_exposure.text_shift import shift_p_values, text_similarity
 from peekbench_exposure.texts import ComparedTexts, choose_texts
+from peekbench_lm.checks import check_kind
 from peekbench_lm.devices import choose_device, deterministic
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.lease import acquire
 from peekbench_lm.sources.model_files import find_model
 from peekbench_prompting.membership_options import Membership
-from peekbench_prompting.provision import check_causal
 
 MIN_TEXTS = 10  # of each group
 
@@ -137,7 +137,7 @@ def _score_tasks(
     device = choose_device(options.device)
     with deterministic(device, options.threads):
         lease = acquire(find_model(model, revision, folders), device, "frozen")
-        check_causal(model, lease.model.kind)
+        check_kind(model, lease.model.kind, "causal")
         lease.model.precision = options.precision
         limit = lease.model.context_limit(options.context_length)
         results = {}

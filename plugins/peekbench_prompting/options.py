@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.types import DeviceName, Precision, WeightMode
+from peekbench_lm.options import LanguageModelOptions
+from peekbench_lm.types import Precision, Requirement, WeightMode
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
@@ -34,13 +35,11 @@ class Scoring(Options):
     batch."""
 
 
-class Prompting(Options):
+class Prompting(LanguageModelOptions):
     """Options of every method that prompts."""
 
     model: str = Field(min_length=1)
-    """Id of a causal model on the Hub, a folder (starting with `./`; relative to the spec), or builtin:gpt2-nano."""
-    revision: str = ""
-    """Commit or branch of a model on the Hub. Default: the newest commit."""
+    """Id of a causal model on the Hub, a folder (`./` in front; relative to the spec), or builtin:gpt2-nano."""
     context_length: int = Field(default=512, ge=8)
     """Maximum number of tokens of a prompt and its answer, limited by the model's own maximum. Longer texts are cut."""
     chat_template: ChatTemplate = "auto"
@@ -49,10 +48,11 @@ class Prompting(Options):
     """Format of the model's weights: fp32, or nf4 (4-bit NormalFloat, Dettmers et al. 2023, arXiv 2305.14314)."""
     scoring: Scoring = Scoring()
     """How class probabilities are computed."""
-    device: DeviceName = "auto"
-    """Device to compute on. Default: a GPU if one is available."""
-    threads: int = Field(default=1, ge=1)
-    """CPU threads per fit. Changes results in the last digits. More workers use the cores better than more threads."""
+
+    @property
+    def requirement(self) -> Requirement:
+        """What the method requires of the model."""
+        return "causal"
 
     @property
     def weight_mode(self) -> WeightMode:

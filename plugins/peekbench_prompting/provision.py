@@ -10,40 +10,17 @@ from typing import Any
 
 from peekbench import Folders
 from peekbench.data import PromptFrame
-from peekbench.errors import SpecError
 from peekbench.records import TokenCounts
-from peekbench_lm.checks import known_kind
+from peekbench_lm.checks import check_kind, known_kind
 from peekbench_lm.installed import check_four_bits, check_installed
-from peekbench_lm.models.config import model_kind
-from peekbench_lm.models.tokens import count_tokens as count_text_tokens
 from peekbench_lm.models.tokens import load_tokenizer
+from peekbench_lm.provision import count_tokens_without_limit
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
-from peekbench_lm.types import Kind
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.membership_options import Membership
 from peekbench_prompting.options import Prompting
 from peekbench_prompting.training_options import Packed, check_packing
-
-
-def check(*, options: Prompting, folders: Folders) -> None:
-    """Check, without a download, that the model exists and continues texts.
-
-    Parameters
-    ----------
-    options
-        The method's options.
-    folders
-        Folders of the spec and the cache.
-
-    Raises
-    ------
-    SpecError
-        If the model is not causal.
-    DataError
-        If the model does not exist or is not a language model.
-    """
-    check_causal(options.model, known_kind(options.model, folders) or "causal")
 
 
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
@@ -74,26 +51,10 @@ def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     if options.weights == "nf4" or any(stage and stage.optimizer == "adamw_8bit" for stage in stages):
         check_four_bits()
     description = prefetch_model(options=options, folders=folders)
-    folder = find_model(options.model, options.revision, folders).path
-    check_causal(options.model, model_kind(folder))
     if isinstance(options, Packed):
-        check_packing(options.chat_template == "auto" and bool(load_tokenizer(folder).chat_template), options)
+        tokenizer = load_tokenizer(find_model(options.model, options.revision, folders).path)
+        check_packing(options.chat_template == "auto" and bool(tokenizer.chat_template), options)
     return description
-
-
-def check_causal(model: str, kind: Kind) -> None:
-    """Check that a model continues texts.
-
-    Raises
-    ------
-    SpecError
-        If it is not a causal model.
-    """
-    if kind != "causal":
-        raise SpecError(
-            f"model {model}: it fills in masked tokens, but prompts need a model that continues a text; choose a "
-            "causal language model"
-        )
 
 
 def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:
@@ -115,9 +76,8 @@ def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) 
     PeekbenchError
         If an optional library is not installed.
     """
-    check_installed()
-    tokenizer = load_tokenizer(find_model(options.model, options.revision, folders).path)
-    return TokenCounts(count_text_tokens(tokenizer, [PromptFrame.cut(text) for text in texts]))
+    cut = [PromptFrame.cut(text) for text in texts]
+    return count_tokens_without_limit(cut, options=options, folders=folders)
 
 
 def pin_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:
@@ -140,7 +100,8 @@ def check_models(*, options: Exchangeability | Membership, folders: Folders) -> 
         If a model does not exist or is not a language model.
     """
     for model in filter(None, (options.model, options.reference)):
-        check_causal(model, known_kind(model, folders) or "causal")
+        if kind := known_kind(model, folders):
+            check_kind(model, kind, "causal")
 
 
 def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:

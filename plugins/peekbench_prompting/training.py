@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench_lm.fit import load_for_fit, prepare_training
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.completions import Completion, train_completions
 from peekbench_prompting.examples import ExamplePrompts
-from peekbench_prompting.fit import load_for_fit, make_encoder, make_predictor
+from peekbench_prompting.fit import make_encoder, make_predictor
 from peekbench_prompting.prompts import Prompt, PromptEncoder
 from peekbench_prompting.training_options import Adapted, Packed, Pretrain, Supervised, Training, check_packing
 
@@ -78,9 +79,7 @@ def prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
     seed
         Seed of the fit.
     """
-    model.precision = options.precision
-    if options.lora is not None:
-        model.add_adapters(options.lora.rank, options.lora.alpha, options.lora.dropout, derive_seed(seed, "adapters"))
+    prepare_training(model, options.lora, options.precision, seed)
     model.checkpoint_gradients(None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing)
 
 
@@ -93,8 +92,7 @@ def _train(
     metrics: dict[str, float],
 ) -> None:
     trained = train_completions(model, rows, training.recipe(model), derive_seed(seed, stage))
-    metrics.update(trained.metrics(stage))
-    metrics.update({f"{stage}_loss_{epoch}": loss for epoch, loss in enumerate(trained.losses, start=1)})
+    metrics.update(trained.metrics(stage) | trained.epoch_losses(stage))
 
 
 def pack(

@@ -83,9 +83,10 @@ def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) ->
     return LanguageModel(folder.path, device, weight_mode)
 
 
-_language_models = ModelPool(_load)
+language_models = ModelPool(_load)
+"""Language models that this process has loaded."""
 
 
 def acquire(folder: ModelFolder, device: torch.device, weight_mode: WeightMode = "trained") -> Lease[LanguageModel]:
     """Lease a language model. Parameters and errors are those of `ModelPool.acquire`."""
-    return _language_models.acquire(folder, device, weight_mode)
+    return language_models.acquire(folder, device, weight_mode)

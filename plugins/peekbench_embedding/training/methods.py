@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -18,10 +18,10 @@ from peekbench_embedding.training.setfit import choose_pseudo_labels, train_setf
 from peekbench_embedding.training.simcse import train_simcse
 from peekbench_embedding.training.tsdae import split_words, train_tsdae
 from peekbench_encoders.embeddings import Embedder, check_texts
-from peekbench_lm.devices import choose_device, deterministic
+from peekbench_lm.devices import deterministic
+from peekbench_lm.fit import acquire_from, computing
 from peekbench_lm.models.lease import Lease
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.model_files import find_model
 from peekbench_lm.training.loop import TrainingResult
 
 
@@ -37,9 +37,9 @@ def simcse(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Sim
     train
         Labeled texts.
     task
-        Task of the texts.
+        Not used.
     options
-        Options of the method.
+        Encoder, training and regularization.
     context
         Seed and folders of the fit.
 
@@ -63,29 +63,10 @@ def simcse(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Sim
 def tsdae(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tsdae, context: Context) -> Predictor:
     """Train the encoder on the unlabeled texts with TSDAE, then fit a logistic regression on its embeddings.
 
+    The parameters and errors are those of `simcse`. Also a `DataError` is raised if the architecture of the encoder has
+    no decoder in transformers.
+
     Source: Wang et al. (2021), https://arxiv.org/abs/2104.06979
-
-    Parameters
-    ----------
-    unlabeled
-        Texts for training; None for the pretrained encoder, which makes the method `embedding.linear`.
-    train
-        Labeled texts.
-    task
-        Task of the texts.
-    options
-        Options of the method.
-    context
-        Seed and folders of the fit.
-
-    Raises
-    ------
-    SpecError
-        If this machine has no such device.
-    DataError
-        If the model is unavailable, or its architecture has no decoder in transformers.
-    PeekbenchError
-        If a batch does not fit into memory.
     """
 
     def adapt(encoder: SentenceEncoder, texts: Inputs) -> TrainingResult:
@@ -100,43 +81,23 @@ def setfit(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Set
 
     The first encoder and logistic regression label the unlabeled texts of which they are confident. Then the pretrained
     encoder is trained on pairs of the train texts and these texts, and a second logistic regression is fitted on both.
+    Without unlabeled texts, the first ones predict. The parameters and errors are those of `simcse`.
 
     Source: Tunstall et al. (2022), https://arxiv.org/abs/2209.11055; pseudo-labels as in Lee (2013), "Pseudo-Label"
-
-    Parameters
-    ----------
-    unlabeled
-        Texts that may receive a label; None to train on the train texts only.
-    train
-        Labeled texts.
-    task
-        Task of the texts.
-    options
-        Options of the method.
-    context
-        Seed and folders of the fit.
-
-    Raises
-    ------
-    SpecError
-        If this machine has no such device.
-    DataError
-        If the model is unavailable, or has no network of transformers that can be trained.
-    PeekbenchError
-        If a batch does not fit into memory.
     """
     check_texts(train.inputs)
-    lease, metrics = _acquire(options, context)
-    fit = partial(_fit_pairs, lease, options=options, seed=derive_seed(context.seed, "setfit"))
-    predictor = fit(train, metrics)
-    if unlabeled is None:
-        return predictor
-    probabilities = np.asarray(predictor.predict(unlabeled))
-    rows = choose_pseudo_labels(probabilities, options.min_confidence, options.max_pseudo_labels)
-    metrics["pseudo_labels"] = len(rows)
-    labels = np.concatenate([train.labels, probabilities.argmax(1)[rows]])
-    lease.model.restore()
-    return fit(Labeled((*train.inputs, *(unlabeled[row] for row in rows)), labels), metrics)
+    metrics: dict[str, float] = {}
+    with _load(options, context, metrics) as lease:
+        fit = partial(_fit_pairs, lease, options=options, seed=derive_seed(context.seed, "setfit"))
+        predictor = fit(train, metrics)
+        if unlabeled is None:
+            return predictor
+        probabilities = np.asarray(predictor.predict(unlabeled))
+        rows = choose_pseudo_labels(probabilities, options.min_confidence, options.max_pseudo_labels)
+        metrics["pseudo_labels"] = len(rows)
+        labels = np.concatenate([train.labels, probabilities.argmax(1)[rows]])
+        lease.model.restore()
+        return fit(Labeled((*train.inputs, *(unlabeled[row] for row in rows)), labels), metrics)
 
 
 def _fit_pairs(
@@ -144,10 +105,9 @@ def _fit_pairs(
 ) -> Predictor:
     """Train the leased encoder on pairs of texts; return the predictor."""
     encoder, training = lease.model, options.training
-    with deterministic(encoder.device, options.threads):
-        ids = encoder.tokenize(train.inputs, options.prompt, training.context_length)["input_ids"]
-        result = train_setfit(encoder, ids, np.asarray(train.labels, dtype=np.int64), training, seed)
-    return _predictor(lease, train, options, {**metrics, **_metrics(result)})
+    ids = encoder.tokenize(train.inputs, options.prompt, training.context_length)["input_ids"]
+    result = train_setfit(encoder, ids, np.asarray(train.labels, dtype=np.int64), training, seed)
+    return _predictor(lease, train, options, metrics, result)
 
 
 def _fit(
@@ -161,33 +121,30 @@ def _fit(
     if unlabeled is None:
         return linear_predictor(Embedder(options, context.folders), train, options.regularization)
     check_texts(train.inputs)
-    lease, metrics = _acquire(options, context)
-    with deterministic(lease.model.device, options.threads):
-        result = adapt(lease.model, unlabeled)
-    return _predictor(lease, train, options, {**metrics, **_metrics(result)})
+    metrics: dict[str, float] = {}
+    with _load(options, context, metrics) as lease:
+        return _predictor(lease, train, options, metrics, adapt(lease.model, unlabeled))
 
 
-def _acquire(options: Simcse | Tsdae | Setfit, context: Context) -> tuple[Lease[SentenceEncoder], dict[str, float]]:
-    """Lease the pretrained encoder; return it with the time that this takes."""
-    device = choose_device(options.device)
-    started = time.perf_counter()
-    folder = find_model(options.model, options.revision, context.folders)
-    with deterministic(device, options.threads):
-        lease = encoders.acquire(folder, device)
-    lease.model.precision = options.training.precision
-    return lease, {"loading_seconds": time.perf_counter() - started}
+@contextmanager
+def _load(
+    options: Simcse | Tsdae | Setfit, context: Context, metrics: dict[str, float]
+) -> Iterator[Lease[SentenceEncoder]]:
+    """Load the pretrained encoder for one fit, and compute reproducibly inside the `with` block."""
+    with computing(options):
+        lease = acquire_from(encoders, options, context, metrics)
+        lease.model.precision = options.training.precision
+        yield lease
 
 
-def _predictor(lease: Lease[SentenceEncoder], train: Labeled, options: Linear, metrics: dict[str, float]) -> Predictor:
+def _predictor(
+    lease: Lease[SentenceEncoder], train: Labeled, options: Linear, metrics: dict[str, float], result: TrainingResult
+) -> Predictor:
     """Fit a logistic regression on the embeddings of the train texts; return the predictor."""
 
     def embed(inputs: Inputs) -> FloatArray:  # its reference keeps the lease until the predictor is deleted
         with deterministic(lease.model.device, options.threads):
             return lease.model.embed_texts(inputs, options.prompt, options.context_length)
 
+    metrics = metrics | result.metrics("training") | result.epoch_losses("training")
     return linear_predictor(embed, train, options.regularization, metrics)
-
-
-def _metrics(result: TrainingResult) -> dict[str, float]:
-    losses = {f"training_loss_{epoch}": loss for epoch, loss in enumerate(result.losses, start=1)}
-    return result.metrics("training") | losses
