@@ -20,7 +20,7 @@ from straightforward import run_arm
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
-from peekbench_finetune.methods import tapt
+from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Tapt
 from peekbench_lm.sources.builtin import build_model
 

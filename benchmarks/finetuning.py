@@ -24,7 +24,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config,
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
-from peekbench_finetune.methods import tapt
+from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Pretraining, Tapt
 from peekbench_lm.devices import deterministic
 from peekbench_lm.models.language_model import LanguageModel

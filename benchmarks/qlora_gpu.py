@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
 from peekbench import Context, Folders, Labeled
 from peekbench.cache import cache_folder
 from peekbench_lm.sources.builtin import build_model
-from peekbench_prompting.methods import pretrain
+from peekbench_prompting.training import pretrain
 from peekbench_prompting.training_options import Pretrain
 
 NUM_TEST = 100

@@ -18,19 +18,8 @@ from peekbench_lm.sources.model_files import describe_model, find_model, is_path
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     """Download or unpack the encoder if it is not on this machine yet, and describe it.
 
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for sentence encoders is missing.
-    DataError
-        If the model does not exist, is unavailable or has code of its own.
+    The parameters and errors are those of `peekbench_lm.provision.prefetch`. Also a `DataError` is raised if the model
+    has code of its own.
     """
     check_libraries()
     check_modules(find_model(options.model, options.revision, folders).path)
@@ -38,19 +27,9 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
 
 
 def check(*, options: Encoder, folders: Folders) -> None:
-    """Check, without a download, that an encoder that is built in or in a folder exists.
+    """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the encoder does not exist or has code of its own.
+    The parameters are those of `peekbench_lm.checks.check`. A `DataError` is raised otherwise.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
@@ -61,21 +40,7 @@ def check(*, options: Encoder, folders: Folders) -> None:
 def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:
     """Return the number of tokens of each text without the prompt, and the number that the encoder reads.
 
-    Parameters
-    ----------
-    texts
-        Texts to tokenize.
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for sentence encoders is missing.
-    DataError
-        If the model does not exist or is unavailable.
+    The parameters and errors are those of `peekbench_lm.provision.count_tokens`.
     """
     check_libraries()
     counts = provision.count_tokens(texts, options=options, folders=folders)

@@ -44,10 +44,9 @@ def context(
     Raises
     ------
     DataError
-        If there are more clusters than unlabeled texts, the inputs are arrays, or the model does not exist, is
-        unavailable or cannot be loaded.
-    SpecError
-        If this machine has no such device.
+        If there are more clusters than unlabeled texts.
+    SpecError, DataError
+        As for `linear`.
     """
     embed = Embedder(options, context.folders)
     if unlabeled is None:

@@ -8,24 +8,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Inputs, Labeled, Predictor
-from peekbench.records import FloatArray, IntArray
-
-
-def fit_head(rows: FloatArray, labels: IntArray | FloatArray, regularization: float) -> LogisticRegression:
-    """Fit a multinomial logistic regression with an unpenalized intercept.
-
-    Parameters
-    ----------
-    rows
-        Features of the train texts: (n_train, n_features).
-    labels
-        Their classes: (n_train,).
-    regularization
-        Inverse strength C of the L2 penalty.
-    """
-    # Newton's method is as fast as L-BFGS here, and much more precise.
-    model = LogisticRegression(C=regularization, solver="newton-cg", max_iter=1000, tol=1e-6)
-    return model.fit(rows, labels)
+from peekbench.records import FloatArray
 
 
 def linear_predictor(
@@ -34,7 +17,7 @@ def linear_predictor(
     regularization: float,
     metrics: dict[str, float] | None = None,
 ) -> Predictor:
-    """Fit the classifier on train, and return the predictor of a method.
+    """Fit a multinomial logistic regression with unpenalized intercepts, and return the predictor of a method.
 
     Parameters
     ----------
@@ -47,5 +30,7 @@ def linear_predictor(
     metrics
         Numbers to record.
     """
-    head = fit_head(features(train.inputs), train.labels, regularization)
+    # Newton's method is as fast as L-BFGS here, and much more precise.
+    head = LogisticRegression(C=regularization, solver="newton-cg", max_iter=1000, tol=1e-6)
+    head.fit(features(train.inputs), train.labels)
     return Predictor(lambda inputs: np.asarray(head.predict_proba(features(inputs))), metrics or {})

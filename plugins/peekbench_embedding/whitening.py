@@ -44,10 +44,9 @@ def whitening(
     Raises
     ------
     DataError
-        If all unlabeled texts have equal embeddings, the inputs are arrays, or the model does not exist, is unavailable
-        or cannot be loaded.
-    SpecError
-        If this machine has no such device.
+        If all unlabeled texts have equal embeddings.
+    SpecError, DataError
+        As for `linear`.
     """
     embed = Embedder(options, context.folders)
     if unlabeled is None:

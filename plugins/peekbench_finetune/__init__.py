@@ -23,7 +23,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="tapt",
             options=Tapt,
-            method="peekbench_finetune.methods:tapt",
+            method="peekbench_finetune.fit:tapt",
             summary="task-adaptive pretraining of a language model, linear layer, all weights finetuned",
             unlabeled_options=frozenset({"pretraining"}),
             base="finetuning",
@@ -31,7 +31,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="overtrain",
             options=Overtrain,
-            method="peekbench_finetune.methods:overtrain",
+            method="peekbench_finetune.fit:tapt",
             summary="tapt with more epochs of pretraining",
             unlabeled_options=frozenset({"pretraining", "overtraining_epochs"}),
             base="finetuning",
@@ -39,7 +39,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="pattern_exploiting",
             options=PatternExploiting,
-            method="peekbench_finetune.methods:pattern_exploiting",
+            method="peekbench_finetune.pattern_exploiting:pattern_exploiting",
             summary="cloze questions: an ensemble labels the unlabeled texts softly for a final classifier",
             unlabeled_options=frozenset({"temperature", "classification"}),
         ),

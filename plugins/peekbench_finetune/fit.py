@@ -1,4 +1,4 @@
-"""Fits: a loaded model, pretraining on the unlabeled texts, if given, and finetuning with a linear layer."""
+"""Task-adaptive pretraining: pretraining on the unlabeled texts, if given, and finetuning with a linear layer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,33 @@ from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.pretraining import pretrain
 
 
-def fit(unlabeled: Inputs | None, train: Labeled, task: Task, options: Tapt, context: Context) -> Predictor:
-    """Fit a classifier. Parameters and errors are those of the methods in `methods`.
+def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt, context: Context) -> Predictor:
+    """Pretrain a language model on the unlabeled texts, then finetune it on the train set.
 
-    With the options of `overtrain`, pretraining takes more epochs.
+    `overtrain` uses this function too, with the options `Overtrain`: it pretrains for more epochs, and before that for
+    the usual number of epochs, only to report the metric `plain_pretraining_loss`.
+
+    Source: Gururangan et al. (2020), https://arxiv.org/abs/2004.10964, as in arXiv 2410.00179, sections 4 and 8
+
+    Parameters
+    ----------
+    unlabeled
+        Texts for pretraining; None to skip pretraining.
+    train
+        Labeled texts.
+    task
+        Task of the texts.
+    options
+        Options of the method.
+    context
+        Seed, threads and folders of the fit.
+
+    Raises
+    ------
+    SpecError
+        If this machine has no such device, or `overtraining_epochs` is not greater than the usual number of epochs.
+    DataError
+        If the model does not exist or is unavailable, or gives no probabilities of texts that are to be scored.
     """
     metrics: dict[str, float] = {}
     with load_for_fit(options, context, metrics) as lease:

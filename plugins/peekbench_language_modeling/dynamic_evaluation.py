@@ -55,12 +55,8 @@ def dynamic_evaluation(
 
     Raises
     ------
-    SpecError
-        If this machine has no such device.
-    DataError
-        If the model is unavailable, is not causal, or its tokenizer changes texts.
-    PeekbenchError
-        If a single text does not fit into memory.
+    SpecError, DataError, PeekbenchError
+        As for `pretraining`.
     """
     with computing(options):
         trained = TrainedModel(options, context)

@@ -30,21 +30,21 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="zero_shot",
             options=ZeroShot,
-            method="peekbench_prompting.methods:zero_shot",
+            method="peekbench_prompting.fit:prompt",
             summary="prompt a causal language model for the class, without training; ignores unlabeled texts",
             base="zero_shot",
         ),
         entry(
             name="few_shot",
             options=FewShot,
-            method="peekbench_prompting.methods:few_shot",
+            method="peekbench_prompting.fit:prompt",
             summary="zero_shot with labeled train texts as examples in the prompt; ignores unlabeled texts",
             base="few_shot",
         ),
         entry(
             name="batch_calibration",
             options=BatchCalibration,
-            method="peekbench_prompting.methods:batch_calibration",
+            method="peekbench_prompting.calibration:batch_calibration",
             summary="zero_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="zero_shot",
@@ -52,7 +52,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_calibration_few_shot",
             options=BatchCalibrationFewShot,
-            method="peekbench_prompting.methods:batch_calibration",
+            method="peekbench_prompting.calibration:batch_calibration",
             summary="few_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="few_shot",
@@ -60,7 +60,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="pretrain",
             options=Pretrain,
-            method="peekbench_prompting.methods:pretrain",
+            method="peekbench_prompting.training:pretrain",
             summary="train a causal language model on prompts of the unlabeled texts, then prompt it for the class",
             unlabeled_options=TRAINING_OPTIONS,
             base="zero_shot",
@@ -68,7 +68,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="packed",
             options=Packed,
-            method="peekbench_prompting.methods:pretrain",
+            method="peekbench_prompting.training:pretrain",
             summary="pretrain with several texts after one instruction",
             unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "attention"},
             base="zero_shot",
@@ -76,7 +76,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="input_perplexity",
             options=InputPerplexity,
-            method="peekbench_prompting.methods:input_perplexity",
+            method="peekbench_prompting.input_perplexity:input_perplexity",
             summary="train a causal language model on unlabeled texts of high perplexity, then prompt it for the class",
             unlabeled_options=TRAINING_OPTIONS | {"perplexity_threshold", "perplexity_weight"},
             base="zero_shot",
@@ -84,7 +84,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="supervised",
             options=Supervised,
-            method="peekbench_prompting.methods:supervised",
+            method="peekbench_prompting.training:supervised",
             summary="pretrain, then train on the answers of the train set",
             unlabeled_options=frozenset({"pretrain", "pretraining"}),
         ),

@@ -11,27 +11,20 @@ from peekbench_prompting.fit import fit_untrained
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot
 
 
-def fit_calibrated(
+def batch_calibration(
     unlabeled: Inputs | None,
     train: Labeled,
     task: Task,
+    *,
     options: BatchCalibration | BatchCalibrationFewShot,
     context: Context,
 ) -> Predictor:
-    """Return a predictor that divides its probabilities by the class priors of the unlabeled texts.
+    """Prompt the model, and divide by the mean class probabilities of the unlabeled texts.
 
-    Parameters
-    ----------
-    unlabeled
-        Texts whose mean class probabilities are the priors; None for a predictor without calibration.
-    train
-        Texts and labels to choose examples from.
-    task
-        Its class names and instruction are part of every prompt.
-    options
-        Model, prompts and strength of the calibration.
-    context
-        Seed and folders.
+    `batch_calibration_few_shot` uses this function too, with the options `BatchCalibrationFewShot`. Without unlabeled
+    texts, nothing is calibrated. The other parameters and the errors are those of `prompt`.
+
+    Source: Zhou et al. (2023), arXiv 2309.17249.
     """
     metrics: dict[str, float] = {}
     predictor = fit_untrained(train, task, options, context, metrics)

@@ -1,4 +1,4 @@
-"""The parts that all fits share: the prompts of a task, and a predictor that scores the classes."""
+"""Prompting without training, and the parts that all fits share: prompts, and a predictor that scores the classes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,39 @@ from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.lease import Lease
 from peekbench_lm.seeds import derive_seed
 from peekbench_prompting.examples import Example, ExamplePrompts, choose_examples
-from peekbench_prompting.options import FewShot, Prompting
+from peekbench_prompting.options import FewShot, Prompting, ZeroShot
 from peekbench_prompting.prompts import PromptEncoder
 from peekbench_prompting.scoring import Scorer
+
+
+def prompt(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: ZeroShot | FewShot, context: Context
+) -> Predictor:
+    """Prompt the model for the class of each text, without training; `few_shot` puts examples before the text.
+
+    Source: arXiv 2410.00179, section 9, without examples; Brown et al. (2020), arXiv 2005.14165, with examples.
+
+    Parameters
+    ----------
+    unlabeled
+        Ignored.
+    train
+        Texts and labels to choose the examples from; not used without examples.
+    task
+        Its class names and instruction are part of every prompt.
+    options
+        Model and prompts.
+    context
+        Seed and folders.
+
+    Raises
+    ------
+    SpecError
+        If the device does not exist, the model is not causal, or the instruction does not fit into the context.
+    DataError
+        If the model is unavailable.
+    """
+    return fit_untrained(train, task, options, context, {})
 
 
 def fit_untrained(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from peekbench import Context, Inputs, Predictor, Task
+from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.data import PromptFrame
 from peekbench.records import FloatArray
 from peekbench_lm.fit import load_for_fit
@@ -26,19 +26,14 @@ from peekbench_prompting.training import prepare
 from peekbench_prompting.training_options import InputPerplexity
 
 
-def fit_input_perplexity(unlabeled: Inputs | None, task: Task, options: InputPerplexity, context: Context) -> Predictor:
-    """Train on the texts with a high perplexity, and return a predictor that prompts the model.
+def input_perplexity(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: InputPerplexity, context: Context
+) -> Predictor:
+    """Minimize the perplexity of the unlabeled texts that have a high perplexity, then prompt the model for classes.
 
-    Parameters
-    ----------
-    unlabeled
-        Texts to train on; None to train nothing.
-    task
-        Its class names and instruction are part of every prompt.
-    options
-        Model, prompts and training.
-    context
-        Seed and folders.
+    The texts stand alone, without the prompt. The parameters and errors are those of `training.pretrain`.
+
+    Source: Hu et al. (2025), arXiv 2505.20633.
     """
     metrics: dict[str, float] = {}
     with load_for_fit(options, context, metrics) as lease:

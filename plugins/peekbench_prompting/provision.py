@@ -26,26 +26,8 @@ from peekbench_prompting.training_options import Packed, check_packing
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     """Download or build the model if necessary, and check that the method can use it.
 
-    Parameters
-    ----------
-    options
-        The method's options.
-    folders
-        Folders of the spec and the cache.
-
-    Returns
-    -------
-    Mapping
-        Description of the model, such as the checksum of its weights.
-
-    Raises
-    ------
-    SpecError
-        If the model is not causal, or packed texts would be part of a chat's reply.
-    DataError
-        If the model is unavailable.
-    PeekbenchError
-        If an optional library is not installed.
+    The parameters and errors are those of `peekbench_lm.provision.prefetch`. Also a `SpecError` is raised if packed
+    texts would be part of a chat's reply.
     """
     stages = [getattr(options, stage, None) for stage in ("pretraining", "finetuning")]
     if options.weights == "nf4" or any(stage and stage.optimizer == "adamw_8bit" for stage in stages):
@@ -60,21 +42,8 @@ def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
 def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) -> TokenCounts:
     """Count the tokens of each text, cut as in a prompt.
 
-    The result has no limit: how many tokens fit next to the instruction depends on the task.
-
-    Parameters
-    ----------
-    texts
-        Texts of a task.
-    options
-        The method's options.
-    folders
-        Folders of the spec and the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If an optional library is not installed.
+    The result has no limit: how many tokens fit next to the instruction depends on the task. The parameters and errors
+    are those of `peekbench_lm.provision.count_tokens`.
     """
     cut = [PromptFrame.cut(text) for text in texts]
     return count_tokens_without_limit(cut, options=options, folders=folders)

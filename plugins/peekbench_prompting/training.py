@@ -18,23 +18,51 @@ from peekbench_prompting.prompts import Prompt, PromptEncoder
 from peekbench_prompting.training_options import Adapted, Packed, Pretrain, Supervised, Training, check_packing
 
 
-def fit_trained(
-    unlabeled: Inputs | None, train: Labeled | None, task: Task, options: Pretrain | Supervised, context: Context
-) -> Predictor:
-    """Train on the prompts of the unlabeled texts, then on the answers of the train set, and return a predictor.
+def pretrain(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pretrain, context: Context) -> Predictor:
+    """Train the model to continue the prompts of the unlabeled texts, then prompt it for classes.
+
+    `packed` uses this function too, with the options `Packed`. Source: arXiv 2410.00179, section 9.
 
     Parameters
     ----------
     unlabeled
-        Texts to train on; None skips this stage.
+        Texts to train on; None for the arm `base`, in which nothing is trained.
     train
-        Texts and labels to train on; None skips this stage, and requires options without `finetuning`.
+        Ignored.
     task
         Its class names and instruction are part of every prompt.
     options
         Model, prompts and training.
     context
         Seed and folders.
+
+    Raises
+    ------
+    SpecError, DataError
+        As for `fit.prompt`.
+    PeekbenchError
+        If bitsandbytes is required but not installed.
+    """
+    return _fit(unlabeled, None, task, options, context)
+
+
+def supervised(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Supervised, context: Context
+) -> Predictor:
+    """Train the model on prompts of the unlabeled texts, then on the answers of the train set, and prompt it.
+
+    The unlabeled texts are ignored if `options.pretrain` is false. The other parameters and the errors are those of
+    `pretrain`.
+    """
+    return _fit(unlabeled if options.pretrain else None, train, task, options, context)
+
+
+def _fit(
+    unlabeled: Inputs | None, train: Labeled | None, task: Task, options: Pretrain | Supervised, context: Context
+) -> Predictor:
+    """Train on the prompts of the unlabeled texts, then on the answers of the train set, and return a predictor.
+
+    A stage without texts is skipped. The stage of the train set requires options with `finetuning`.
     """
     metrics: dict[str, float] = {}
     with load_for_fit(options, context, metrics) as lease:

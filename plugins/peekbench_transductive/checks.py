@@ -8,19 +8,9 @@ from peekbench_transductive import OnFeatures
 
 
 def check(*, options: OnFeatures, folders: Folders) -> None:
-    """Check, without a download, that an encoder that is built in or in a folder exists.
+    """Check, without a download, that the encoder exists, if there is one.
 
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the encoder does not exist or has code of its own.
+    The errors are those of `peekbench_encoders.provision.check`.
     """
     if options.encoder is not None:
         provision.check(options=options.encoder, folders=folders)

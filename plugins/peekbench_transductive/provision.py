@@ -1,4 +1,7 @@
-"""Callables that the entries register: pin and prefetch the encoder, count tokens or words."""
+"""Callables that the entries register, whose options may have an encoder: pin, prefetch, count tokens or words.
+
+Their parameters are those of `Pin`, `Prefetch`, `ResourcesOf` and `CountTokens` in `peekbench.plugins.protocols`.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,7 @@ from peekbench_transductive import OnFeatures
 def pin(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
     """Return the option that fixes an encoder on the Hub to its current commit.
 
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the commit cannot be determined.
+    The errors are those of `peekbench_lm.provision.pin`.
     """
     if options.encoder is None:
         return {}
@@ -39,52 +32,20 @@ def pin(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
 def prefetch(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
     """Download or unpack the encoder, if there is one, and describe it.
 
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for sentence encoders is missing.
-    DataError
-        If the model does not exist, is unavailable or has code of its own.
+    The errors are those of `peekbench_encoders.provision.prefetch`.
     """
     return {} if options.encoder is None else provision.prefetch(options=options.encoder, folders=folders)
 
 
 def resources(*, options: OnFeatures) -> Resources:
-    """Return what a fit needs: one CPU, or what the encoder needs.
-
-    Parameters
-    ----------
-    options
-        Options of the method.
-    """
+    """Return what a fit needs: one CPU, or what the encoder needs."""
     return Resources() if options.encoder is None else model_provision.resources(options=options.encoder)
 
 
 def count_tokens(texts: Sequence[str], *, options: OnFeatures, folders: Folders) -> TokenCounts:
     """Return the number of tokens that the encoder has for each text, or the number of words without an encoder.
 
-    Parameters
-    ----------
-    texts
-        Texts to count in.
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for sentence encoders is missing.
-    DataError
-        If the model does not exist or is unavailable.
+    The errors are those of `peekbench_encoders.provision.count_tokens`.
     """
     if options.encoder is None:
         return count_words(texts, options=options, folders=folders)
