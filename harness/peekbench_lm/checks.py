@@ -110,7 +110,7 @@ def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
     elif requirement == "masked" and kind != "masked":
         raise SpecError(
             f"model {model}: it continues texts, but a model that fills in masked tokens is required; choose a masked "
-            "language model such as bert-base-uncased or builtin:bert-nano"
+            "language model such as builtin:bert-nano"
         )
     elif requirement == "causal" and kind != "causal":
         raise SpecError(

@@ -91,7 +91,7 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     ("library", "module", "extra"),
     [
         ("peft", "peekbench_lm.provision", "peekbench[lm]"),
-        ("transformers", "peekbench_finetune.methods", "peekbench[lm]"),
+        ("transformers", "peekbench_finetune.fit", "peekbench[lm]"),
         ("bitsandbytes", "peekbench_lm.models.quantized", "peekbench[qlora]"),
         ("matplotlib", "peekbench_figures.draw", "peekbench[figures]"),
         ("matplotlib", "peekbench_bayes.analysis", "peekbench[bayes]"),
