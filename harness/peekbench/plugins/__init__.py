@@ -14,10 +14,13 @@ A plugin is a module that an entry point of the group `peekbench` names. It has 
 ... def peekbench_methods():
 ...     return [MethodEntry(name="prior", options=Prior, method=prior, summary="class frequencies")]
 
+`PEEKBENCH_API = "1.0"` in the module states the version of the plugin API that the plugin was made for.
+
 Instead of a function, an entry can name a reference such as ``"my_package.prior:prior"``, which is imported at the
 first call. The module that a reference names can then import heavy libraries at its top.
 """
 
+from peekbench.plugins.api_version import API_VERSION
 from peekbench.plugins.entries import (
     AnalyzerEntry,
     AnalyzerRole,
@@ -35,6 +38,7 @@ from peekbench.plugins.references import Reference
 from peekbench.plugins.work_protocols import NODE_VARIABLE, THREADS_VARIABLE, Event, Outcome, Work
 
 __all__ = [
+    "API_VERSION",
     "NODE_VARIABLE",
     "THREADS_VARIABLE",
     "AnalyzerEntry",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from peekbench.errors import PluginError
+from peekbench.plugins.api_version import API_VERSION
 from peekbench.plugins.extras import find_extra
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -112,6 +113,8 @@ def _import_remedy(error: ImportError, module: str) -> str:
     missing = (error.name or "").partition(".")[0]
     if missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
+    if missing == "peekbench":
+        return f"correct the module, or upgrade peekbench, which has version {API_VERSION} of the plugin API"
     extra = find_extra(missing, module)
     return f"install {missing} with `pip install {extra!r}`" if extra else "install the missing package"
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import pluggy
 
 from peekbench.errors import PluginError, PluginWarning
-from peekbench.plugins import hookspecs
+from peekbench.plugins import api_version, hookspecs
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.nearest import find_nearest
@@ -77,11 +77,33 @@ def load(name: str) -> Plugin:
     Raises
     ------
     PluginError
-        If no plugin or two plugins have the name, or if the plugin cannot be imported, implements an unknown hook or
-        returns wrong entries.
+        If no plugin or two plugins have the name, or if the plugin is made for another version of the plugin API,
+        cannot be imported, implements an unknown hook or returns wrong entries.
     """
     point = _only_entry_point(name)
     plugin = f"plugin {name!r} ({_origin(point)})"
+    if _is_shipped(point):
+        return _import(point, plugin)
+    try:
+        stated = api_version.find_stated_version(point.module)
+        api_version.check_version(stated)
+    except PluginError as error:
+        raise PluginError(f"{plugin} {error}") from error
+    try:
+        return _import(point, plugin)
+    except PluginError as error:
+        if not api_version.is_newer(stated):
+            raise
+        mismatch = api_version.describe_mismatch(stated)
+        raise PluginError(f"{plugin} {mismatch}, which lacks what it uses; upgrade peekbench. {error}") from error
+
+
+def _is_shipped(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == DISTRIBUTION
+
+
+def _import(point: EntryPoint, plugin: str) -> Plugin:
+    """Import a plugin and collect its entries; `plugin` describes it in messages."""
     try:
         module = point.load()
     except (Exception, SystemExit) as error:
@@ -91,13 +113,13 @@ def load(name: str) -> Plugin:
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
     try:
-        manager.register(module, name=name)
+        manager.register(module, name=point.name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         hooks = ", ".join(kind.hook for kind in KINDS)
         raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
     offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
-    return Plugin(name, point.value, MappingProxyType(offers))
+    return Plugin(point.name, point.value, MappingProxyType(offers))
 
 
 def _only_entry_point(name: str) -> EntryPoint:
@@ -324,7 +346,7 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
     PluginError
         If no installed plugin has such an entry, or if several have and the choice is not clear.
     """
-    shipped = {name for name, (point, *_) in installed().items() if point.dist and point.dist.name == DISTRIBUTION}
+    shipped = {name for name, (point, *_) in installed().items() if _is_shipped(point)}
     for plugins in (shipped, installed().keys() - shipped):
         names = []
         for name in sorted(plugins):

@@ -6,10 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from installed_plugins import Install, load_error
 
 from peekbench.cli.catalog import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
@@ -71,7 +71,6 @@ class Porter(Options):
 def peekbench_stemmers():
     return [StemmerEntry(name="porter", stem=print, options=Porter, summary="cuts suffixes")]
 """
-Install = Callable[..., None]
 
 
 def hook(name: str, entry: str, call: str) -> str:
@@ -80,34 +79,6 @@ def hook(name: str, entry: str, call: str) -> str:
         f"from peekbench import hookimpl\nfrom peekbench.plugins import {entry}\n"
         f"@hookimpl\ndef peekbench_{name}():\n    return [{entry}({call})]\n"
     )
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Return a function that installs a plugin."""
-
-    def forget() -> None:
-        registry.installed.cache_clear()
-        registry.load.cache_clear()
-
-    def make(name: str, code: str, *, distribution: str = "", module: str = "") -> None:
-        distribution, module = distribution or name, module or f"plugin_{name}"
-        (tmp_path / f"{module}.py").write_text(code)
-        info = tmp_path / f"{distribution}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[peekbench]\n{name} = {module}\n")
-        forget()
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield make
-    forget()
-
-
-def load_error(name: str) -> str:
-    with pytest.raises(PluginError) as caught:
-        registry.load(name)
-    return str(caught.value)
 
 
 def test_installed_plugin_is_found_and_indexed(install: Install) -> None:
