@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -61,7 +62,7 @@ def parametrize_with_checks(
     """Parametrize a test with all contract checks of an entry, so that each check is a test of its own.
 
     The test has the argument `check`, a function without arguments. The first call does all checks, which share
-    fits and runs.
+    fits and runs. With pytest-xdist, use ``--dist loadscope``, so that one process does them.
 
     Parameters
     ----------
@@ -84,9 +85,11 @@ def parametrize_with_checks(
 
     Examples
     --------
+    The second test of this example is `test_contract[controls.null-fits-and-predicts-with-unlabeled-inputs]`.
+
     >>> from peekbench.testing import parametrize_with_checks
     >>> @parametrize_with_checks("controls.null")
-    ... def test_null(check):
+    ... def test_contract(check):
     ...     check()
     """
     try:
@@ -94,6 +97,14 @@ def parametrize_with_checks(
     except ImportError as error:
         raise PeekbenchError("parametrize_with_checks needs pytest; install it with `pip install pytest`") from error
     contracts = {kind: Contract(kind, use, options or {}) for kind in find_kinds(use)}
-    names = ((kind, name) for kind in contracts for name in CHECK_NAMES[kind])
-    parameters: Iterable[Any] = [pytest.param(NamedCheck(contracts[kind], name), id=name) for kind, name in names]
+    parameters: Iterable[Any] = [
+        pytest.param(NamedCheck(contract, name), id=f"{use}-{_join_words(name)}")
+        for kind, contract in contracts.items()
+        for name in CHECK_NAMES[kind]
+    ]
     return pytest.mark.parametrize("check", parameters)
+
+
+def _join_words(name: str) -> str:
+    """Return the name of a check without spaces, so that it can be typed after `pytest` and `-k`."""
+    return re.sub(r"[^\w]+", "-", name)
