@@ -13,7 +13,6 @@ import pytest
 if TYPE_CHECKING:
     import pandas as pd
 
-collect_ignore = ["third_party"]  # a distribution with tests of its own, which end_to_end/test_third_party.py runs
 FIXTURES = Path(__file__).parent / "fixtures"
 sys.path.append(str(FIXTURES))
 # For the processes that tests start.

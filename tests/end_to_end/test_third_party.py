@@ -1,11 +1,10 @@
-"""A third-party distribution, installed into its own environment, works like a first-party plugin."""
+"""Distributions that `peekbench new` writes, installed into their own environment, work like first-party plugins."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,10 +15,13 @@ from typing import Any
 import pytest
 
 from peekbench import load_results
+from peekbench.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin, write_plugin
 
-REPOSITORY = Path(__file__).parents[2]
-THIRD_PARTY = REPOSITORY / "tests" / "third_party"
-PLUGIN_DOCUMENT = REPOSITORY / "docs" / "plugins.md"
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+SHOWN = dict(re.findall(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))
+"""The files that the document shows, by path."""
+PLUGINS = [NewPlugin(*words) for words in re.findall(r"^peekbench new (\w+) (\w+)$", DOCUMENT, re.MULTILINE)]
+"""The plugins that the commands of the document write. The first one is a method."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,6 @@ class Environment:
         return self.folder / "env" / "bin" / "python"
 
     @property
-    def source(self) -> Path:
-        return self.folder / "third_party"
-
-    @property
     def site_packages(self) -> Path:
         return next((self.folder / "env" / "lib").glob("python*/site-packages"))
 
@@ -48,8 +46,12 @@ class Environment:
         (self.site_packages / "seen.pth").write_text("".join(lines))
 
     def install(self) -> None:
-        shutil.copytree(THIRD_PARTY, self.source)  # a build may leave files in the folder
-        self.pip("install", "--no-deps", "--no-build-isolation", "--no-index", str(self.source))
+        method, *others = PLUGINS
+        for plugin in others:
+            write_plugin(plugin, self.folder / plugin.distribution)
+        self.pip("install", *(str(self.folder / plugin.distribution) for plugin in others))
+        self.peekbench("new", method.kind, method.name, "--install")  # in editable mode
+        (self.folder / "all_examples.yaml").write_text(SHOWN["all_examples.yaml"])
 
     def pip(self, command: str, *arguments: str) -> None:
         whole = [sys.executable, "-m", "pip", "--python", str(self.python), command, "--quiet", *arguments]
@@ -57,6 +59,7 @@ class Environment:
 
     def variables(self) -> dict[str, str]:
         own = {"PEEKBENCH_CACHE": str(self.folder / "cache")}
+        own |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 means: no isolation
         return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | own
 
     def peekbench(self, *arguments: str, status: int = 0) -> str:
@@ -79,7 +82,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The third-party distribution, installed."""
+    """All plugins of the document, installed."""
     environment = Environment(tmp_path_factory.mktemp("installed"))
     environment.create()
     environment.install()
@@ -89,73 +92,68 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.mark.slow
 def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
     listed = installed.peekbench("list")
-    for use in ("centroid.tfidf", "tickets", "win_rate", "lengths", "backwards", "logbook", "outlines"):
+    for use in (plugin.name for plugin in PLUGINS):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
-    shown = installed.peekbench("show", "centroid.tfidf")
-    assert "max_words: whole number, default 1" in shown
+    shown = installed.peekbench("show", "centroid")
+    assert "max_words: whole number (>= 1), default 1" in shown
     assert "Longest run of words that counts as a term." in shown
 
 
 @pytest.mark.slow
 def test_schema_has_the_options(installed: Environment) -> None:
     definitions = json.loads(installed.peekbench("schema"))["$defs"]
-    assert definitions["options of centroid.tfidf"]["properties"]["max_words"]["default"] == 1
+    assert definitions["options of centroid.centroid"]["properties"]["max_words"]["default"] == 1
     assert definitions["options of tickets.tickets"]["properties"]["hints"]["maximum"] == 1
     methods = definitions["MethodSpec"]["anyOf"]
-    given = {"$ref": "#/$defs/options of centroid.tfidf"}
+    given = {"$ref": "#/$defs/options of centroid.centroid"}
     assert {"anyOf": [given, {"type": "null"}]} in [use.get("properties", {}).get("options") for use in methods]
     assert "win_rate" in definitions["AnalysisSpec"]["anyOf"][0]["enum"]
 
 
 @pytest.mark.slow
 def test_options_are_validated_with_the_model_of_the_plugin(installed: Environment) -> None:
-    spec = (installed.source / "tickets.yaml").read_text().replace("hints: 0.1", "hints: 2")
+    spec = SHOWN["all_examples.yaml"].replace("hints: 0.1", "hints: 2")
     (installed.folder / "bad.yaml").write_text(spec)
     assert "tasks[1].options.hints" in installed.peekbench("validate", "bad.yaml", status=2)
 
 
 @pytest.mark.slow
-def test_method_passes_contract_checks(installed: Environment) -> None:
-    lines = installed.peekbench("check", "centroid.tfidf", "--options", "{max_words: 2}").splitlines()
-    assert len(lines) >= 10
-    assert all(line.startswith("passed") for line in lines)
-
-
-@pytest.mark.slow
-def test_tests_of_the_distribution_pass(installed: Environment) -> None:
-    done = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(installed.source))
+def test_tests_of_the_distributions_pass(installed: Environment) -> None:
+    options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib")
+    done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "57 passed" in done.stdout
+    assert "60 passed" in done.stdout
+    assert "test_contract[centroid-same-seed-same-predictions] PASSED" in done.stdout
 
 
 @pytest.mark.slow
 def test_spec_runs_to_a_report(installed: Environment) -> None:
-    spec = installed.source / "tickets.yaml"
-    assert "2 tasks, 2 methods, 80 trials" in installed.peekbench("validate", str(spec))
-    assert "5 tasks, 2 methods, 400 trials" in installed.peekbench(
-        "validate", "--no-data", str(installed.source / "centroid.yaml")
-    )
-    installed.peekbench("run", str(spec))
-    report = json.loads((installed.folder / "reports" / "tickets" / "report.json").read_text())
+    assert "2 tasks, 2 methods, 80 trials" in installed.peekbench("validate", "all_examples.yaml")
+    for plugin in PLUGINS:
+        spec = f"{plugin.distribution}/{plugin.name}.yaml"
+        assert "2 methods, " in installed.peekbench("validate", "--no-data", spec)
+    installed.peekbench("run", "all_examples.yaml")
+    report = json.loads((installed.folder / "reports" / "all_examples" / "report.json").read_text())
     (table,) = (table for table in report["tables"] if table["title"].startswith("Win rate"))
-    assert [row[0] for row in table["rows"]] == ["centroid.tfidf", "two-words"]
+    assert [row[0] for row in table["rows"]] == ["centroid", "two-words"]
     assert [row[1] for row in table["rows"]] == [40, 40]
-    text = (installed.folder / "reports" / "tickets" / "report.txt").read_text()
+    text = (installed.folder / "reports" / "all_examples" / "report.txt").read_text()
     assert "beats extra in" in " ".join(text.split())
-    page = (installed.folder / "reports" / "tickets" / "report.html").read_text()
+    page = (installed.folder / "reports" / "all_examples" / "report.html").read_text()
     drawn = [figure for figure in report["figures"] if figure["kind"] != "forest"]
     assert page.count('viewBox="0 0 600 40"') == len(drawn) > 0, "the spec chooses the renderer"
 
-    logbook = (installed.source / "logbook.txt").read_text()
-    assert logbook == "tickets: finished, 80 new trials, 0 failures\n"
+    logbook = (installed.folder / "logbook.txt").read_text()
+    assert logbook == "all_examples: finished, 80 new trials, 0 failures\n"
 
-    assert "Lengths by class" in installed.peekbench("audit", str(spec))
+    assert "Lengths by class" in installed.peekbench("audit", "all_examples.yaml")
 
-    in_order = spec.read_text().replace("name: tickets", "name: in-order").replace("executor: backwards", "")
+    in_order = SHOWN["all_examples.yaml"].replace("name: all_examples", "name: in-order")
+    in_order = in_order.replace("executor: backwards", "")
     in_order = in_order.replace("report: {renderer: outlines}", "")
     (installed.folder / "in-order.yaml").write_text(in_order)
     installed.peekbench("run", "in-order.yaml")
-    assert scores(installed, "in-order") == scores(installed, "tickets")
+    assert scores(installed, "in-order") == scores(installed, "all_examples")
     page = (installed.folder / "reports" / "in-order" / "report.html").read_text()
     assert 'viewBox="0 0 600 40"' not in page, "peekbench's own renderer is the default"
 
@@ -172,10 +170,9 @@ def test_error_after_uninstalling_names_plugin_and_remedy(tmp_path: Path) -> Non
     environment = Environment(tmp_path)
     environment.create()
     environment.install()
-    spec = str(environment.source / "tickets.yaml")
-    environment.peekbench("validate", "--no-data", spec)
-    environment.pip("uninstall", "--yes", "peekbench-example")
-    errors = environment.peekbench("run", spec, status=2)
+    environment.peekbench("validate", "--no-data", "all_examples.yaml")
+    environment.pip("uninstall", "--yes", "peekbench-centroid")
+    errors = environment.peekbench("run", "all_examples.yaml", status=2)
     assert "methods[0].use: no plugin 'centroid' is installed" in errors
     assert "pip install" in errors
     assert "Traceback" not in errors
@@ -196,19 +193,22 @@ def test_broken_plugin_affects_no_other_plugin(tmp_path: Path) -> None:
         listed = environment.peekbench("list", what)
         assert "centroid" in listed
         assert "'broken' (peekbench_broken of peekbench-broken) cannot be imported" in listed
-    environment.peekbench("run", str(environment.source / "tickets.yaml"))
+    environment.peekbench("run", "all_examples.yaml")
     errors = environment.peekbench("show", "broken.thing", status=2)
     assert "plugin 'broken'" in errors
     assert "RuntimeError: half an upgrade; reinstall" in errors
     assert "Traceback" not in errors
 
 
-def test_plugin_document_shows_these_files() -> None:
-    text = PLUGIN_DOCUMENT.read_text(encoding="utf-8")
-    shown = dict(re.findall(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    kept = [path for path in THIRD_PARTY.rglob("*") if path.suffix in (".py", ".toml", ".yaml")]
-    files = {str(path.relative_to(THIRD_PARTY)): path.read_text(encoding="utf-8") for path in kept}
-    del files["peekbench_example/__init__.py"]  # a docstring
-    assert shown == files
+def test_plugin_document_shows_what_new_writes() -> None:
+    assert {plugin.kind for plugin in PLUGINS} == set(list_kinds())
+    modules = {f"src/{plugin.package}/__init__.py" for plugin in PLUGINS}
+    of_method = {"pyproject.toml", "centroid.yaml", "tests/test_contract.py"}
+    assert set(SHOWN) == modules | of_method | {"all_examples.yaml"}
+    files: dict[str, str] = {}
+    for plugin in PLUGINS:
+        files = render_plugin(plugin) | files
+    for path in modules | of_method:
+        assert SHOWN[path] == files[path], "update the document with `python .ci/new_plugins.py --document`"
     # Besides the files, one snippet: it shows what a method does with texts that it has not labeled.
-    assert text.count("```python") == len([name for name in files if name.endswith(".py")]) + 1
+    assert DOCUMENT.count("```python") == len(modules) + 2

@@ -1,0 +1,189 @@
+"""The files of a new plugin, rendered from templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+from shlex import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from peekbench.errors import PeekbenchError
+from peekbench.formatting import pluralize
+from peekbench.plugins.api_version import API_VERSION
+from peekbench.scaffold.names import Author, check_name
+
+TEMPLATES = Path(__file__).parent / "templates"
+COMMON = "common"
+"""Folder of the templates for plugins of all kinds. A template of the same path in the folder of a kind replaces it."""
+SUFFIX = ".j2"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlugin:
+    """A plugin to write.
+
+    Examples
+    --------
+    >>> plugin = NewPlugin("method", "nearest_class")
+    >>> plugin.distribution, plugin.package
+    ('peekbench-nearest-class', 'peekbench_nearest_class')
+    """
+
+    kind: str
+    """Kind of its entry; one of `list_kinds()`."""
+    name: str
+    """Name of the plugin and of its entry."""
+    author: Author | None = None
+    """Author of the distribution."""
+
+    @property
+    def distribution(self) -> str:
+        """Name of the distribution."""
+        return f"peekbench-{self.name.replace('_', '-')}"
+
+    @property
+    def package(self) -> str:
+        """Name of the package that the distribution installs."""
+        return f"peekbench_{self.name}"
+
+
+def list_kinds() -> list[str]:
+    """Return the kinds of plugins that have templates."""
+    return sorted(folder.name for folder in TEMPLATES.iterdir() if folder.is_dir() and folder.name != COMMON)
+
+
+def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
+    """Check what a user asks for.
+
+    Parameters
+    ----------
+    kind
+        Kind of the entry.
+    name
+        Name of the plugin.
+    author
+        Name and e-mail address of the author.
+
+    Raises
+    ------
+    PeekbenchError
+        If there are no templates for the kind, or if the name or the author cannot be used.
+    """
+    if kind not in list_kinds():
+        close = get_close_matches(kind.lower(), list_kinds(), n=1, cutoff=0.5)
+        remedy = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(list_kinds())}"
+        raise PeekbenchError(f"no template for plugins of the kind {kind!r}; {remedy}")
+    check_name(name)
+    return NewPlugin(kind, name, None if author is None else Author.parse(author))
+
+
+def render_plugin(plugin: NewPlugin) -> dict[str, str]:
+    """Return the files of a plugin: their content by path in the folder of the distribution.
+
+    Parameters
+    ----------
+    plugin
+        The plugin.
+
+    Examples
+    --------
+    >>> files = render_plugin(NewPlugin("method", "lsa"))
+    >>> 'lsa = "peekbench_lsa"' in files["pyproject.toml"]
+    True
+    """
+    environment = Environment(
+        loader=FileSystemLoader([TEMPLATES / plugin.kind, TEMPLATES / COMMON, TEMPLATES]),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - writes no HTML; the filter `quoted` writes text of users
+    )
+    environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
+    values: Mapping[str, object] = {
+        "plugin": plugin,
+        "name": plugin.name,
+        "commands": list_commands(plugin, Path()),
+        "api_version": API_VERSION,
+        "peekbench_version": version("peekbench"),
+    }
+    folders = TEMPLATES / COMMON, TEMPLATES / plugin.kind
+    templates = {file.relative_to(folder).as_posix() for folder in folders for file in folder.rglob(f"*{SUFFIX}")}
+    return {
+        path.removesuffix(SUFFIX).replace("PACKAGE", plugin.package).replace("NAME", plugin.name): (
+            environment.get_template(path).render(values)
+        )
+        for path in sorted(templates)
+    }
+
+
+def list_commands(plugin: NewPlugin, folder: Path) -> list[str]:
+    """Return the commands that install a plugin, check it and run an experiment with it.
+
+    Parameters
+    ----------
+    plugin
+        The plugin.
+    folder
+        Folder of the distribution.
+
+    Examples
+    --------
+    >>> list_commands(NewPlugin("method", "lsa"), Path())
+    ['pip install --editable .', 'peekbench check lsa', 'peekbench run lsa.yaml']
+    """
+    spec = quote(str(folder / f"{plugin.name}.yaml"))
+    run = "audit" if plugin.kind == "audit" else "run"
+    # peekbench has no contract checks of renderers.
+    test = f"pytest {quote(str(folder))}" if plugin.kind == "renderer" else f"peekbench check {plugin.name}"
+    return [f"pip install --editable {quote(str(folder))}", test, f"peekbench {run} {spec}"]
+
+
+def write_plugin(plugin: NewPlugin, folder: Path) -> list[Path]:
+    """Write the files of a plugin, or none of them.
+
+    Parameters
+    ----------
+    plugin
+        The plugin.
+    folder
+        Folder of the distribution. It may contain other files, such as those of a new git repository.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+
+    Raises
+    ------
+    PeekbenchError
+        If one of the files exists already, or if the folder cannot be written.
+    """
+    files = {folder / path: text for path, text in render_plugin(plugin).items()}
+    if existing := [path for path in files if path.exists() or path.is_symlink()]:
+        others = f" and {pluralize(len(existing) - 1, 'other')}" if len(existing) > 1 else ""
+        raise PeekbenchError(
+            f"{folder} already contains {existing[0].relative_to(folder)}{others}, and files are never overwritten; "
+            "choose another folder with --folder"
+        )
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8", newline="\n") as file:
+                written.append(path)
+                file.write(text)
+    except OSError as error:
+        with suppress(OSError):
+            for path in written:
+                path.unlink()
+        raise PeekbenchError(
+            f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --folder"
+        ) from error
+    return written

@@ -1,0 +1,110 @@
+"""`peekbench new`: names, files, and what it refuses. tests/end_to_end/test_third_party.py installs what it writes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import run_command
+
+from peekbench.errors import PeekbenchError
+from peekbench.plugins import API_VERSION
+from peekbench.scaffold.new_plugin import NewPlugin, list_kinds, make_plugin, render_plugin, write_plugin
+
+LONGEST = "a" + "bcdefghi_" * 4 + "xyz"
+
+
+def test_command_writes_files_and_prints_what_to_do_next() -> None:
+    done = run_command("new", "method", "my_lsa", "--folder", "own folder", "--author", "Zoë Doe <zoe@example.org>")
+    assert done.returncode == 0, done.stderr
+    assert "pip install --editable 'own folder'" in done.stdout
+    assert "peekbench check my_lsa\n    peekbench run 'own folder/my_lsa.yaml'" in done.stdout
+    project = tomllib.loads(Path("own folder/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["authors"] == [{"name": "Zoë Doe", "email": "zoe@example.org"}]
+    assert project["entry-points"]["peekbench"] == {"my_lsa": "peekbench_my_lsa"}
+    assert {str(path.relative_to("own folder")) for path in Path("own folder").rglob("*") if path.is_file()} == {
+        ".github/workflows/checks.yml", ".gitignore", "README.md", "my_lsa.yaml", "pyproject.toml", "tox.ini",
+        "src/peekbench_my_lsa/__init__.py", "src/peekbench_my_lsa/py.typed", "tests/test_contract.py",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["q", LONGEST])
+@pytest.mark.parametrize("kind", list_kinds())
+def test_files_are_valid_whatever_the_name(kind: str, name: str, tmp_path: Path) -> None:
+    plugin = make_plugin(kind, name, 'A "quoted" \\ name')
+    write_plugin(plugin, tmp_path)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert project["authors"] == [{"name": 'A "quoted" \\ name'}]
+    assert yaml.safe_load((tmp_path / ".github/workflows/checks.yml").read_text())["jobs"]
+    code = (tmp_path / "src" / plugin.package / "__init__.py").read_text()
+    assert f'PEEKBENCH_API = "{API_VERSION}"\n' in code
+    assert name in (tmp_path / f"{name}.yaml").read_text().split("seed: 1")[1], "the spec uses the plugin"
+    ruff = shutil.which("ruff")
+    if ruff is None:
+        pytest.skip("ruff is not installed")
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run([ruff, *command, "--no-cache", tmp_path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    plugin = NewPlugin("audit", "sizes")
+    (tmp_path / "LICENSE").write_text("mine")
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(PeekbenchError, match=r"already contains README.md, .* choose another folder with --folder"):
+        write_plugin(plugin, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"LICENSE", "README.md"}
+    assert (tmp_path / "README.md").read_text() == "mine"
+    (tmp_path / "README.md").unlink()
+    assert len(write_plugin(plugin, tmp_path)) == len(render_plugin(plugin))
+    assert (tmp_path / "LICENSE").read_text() == "mine"
+
+
+def test_nothing_is_left_if_writing_fails(tmp_path: Path) -> None:
+    (tmp_path / "tests").write_text("a file")
+    with pytest.raises(PeekbenchError, match=r"cannot write .*tests"):
+        write_plugin(NewPlugin("source", "rows"), tmp_path)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["tests"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("MyMethod", "for example 'my_method'"),
+        ("my-method", "for example 'my_method'"),
+        ("peekbench-lsa2", "for example 'lsa2'"),
+        ("2lsa", "for example 'my_2lsa'"),
+        ("null", "for example 'my_null'"),
+        ("on", "for example 'my_on'"),
+        ("a__b_", "for example 'a_b'"),
+        ("../lsa", "for example 'lsa'"),
+        ("x" * 41, "up to 40"),
+        ("", "use up to 40 lowercase letters"),
+        ("classic", "peekbench has a plugin of this name; choose another name, for example 'my_classic'"),
+        ("stats", "a package peekbench_stats is installed"),
+    ],
+)
+def test_wrong_names_are_errors_with_a_name_that_is_valid(name: str, message: str) -> None:
+    with pytest.raises(PeekbenchError) as caught:
+        make_plugin("method", name)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "author", "message"),
+    [
+        ("metods", None, "did you mean method?"),
+        ("dataset", None, "choose from: analysis, audit, executor, method, observer, renderer, source"),
+        ("common", None, "choose from"),
+        ("method", "<jane@example.org>", "write it as 'Jane Doe"),
+        ("method", "Jane\nDoe", "write it as 'Jane Doe"),
+    ],
+)
+def test_wrong_kinds_and_authors_are_errors(kind: str, author: str | None, message: str) -> None:
+    with pytest.raises(PeekbenchError) as caught:
+        make_plugin(kind, "fine", author)
+    assert message in str(caught.value)
