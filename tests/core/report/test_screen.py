@@ -122,7 +122,7 @@ def test_text_from_data_is_escaped_and_bounded() -> None:
 
 def test_colors_follow_the_terminal_and_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     report = Report("r", "h", (verdict("lsa", "biased up"),))
-    terminal = {"force_terminal": True, "color_system": "standard"}
+    terminal: dict[str, Any] = {"force_terminal": True, "color_system": "standard"}
     assert "\x1b[1;31mbiased up" in on_screen(report, **terminal)
     assert "\x1b" not in on_screen(report), "a file"
     monkeypatch.setenv("NO_COLOR", "1")
