@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -52,6 +53,12 @@ class Environment:
         self.pip("install", *(str(self.folder / plugin.distribution) for plugin in others))
         self.peekbench("new", method.kind, method.name, "--install")  # in editable mode
         (self.folder / "all_examples.yaml").write_text(SHOWN["all_examples.yaml"])
+
+    def copy(self, folder: Path) -> Environment:
+        """Copy the environment, without the plugins' sources."""
+        shutil.copytree(self.folder / "env", folder / "env", symlinks=True)
+        shutil.copy(self.folder / "all_examples.yaml", folder)
+        return Environment(folder)
 
     def pip(self, command: str, *arguments: str) -> None:
         whole = [sys.executable, "-m", "pip", "--python", str(self.python), command, "--quiet", *arguments]
@@ -166,23 +173,19 @@ def scores(environment: Environment, run: str) -> list[list[Any]]:
 
 
 @pytest.mark.slow
-def test_error_after_uninstalling_names_plugin_and_remedy(tmp_path: Path) -> None:
-    environment = Environment(tmp_path)
-    environment.create()
-    environment.install()
+def test_error_after_uninstalling_names_plugin_and_remedy(installed: Environment, tmp_path: Path) -> None:
+    environment = installed.copy(tmp_path)
     environment.peekbench("validate", "--no-data", "all_examples.yaml")
-    environment.pip("uninstall", "--yes", "peekbench-centroid")
+    environment.pip("uninstall", "--yes", "peekbench-win-rate")
     errors = environment.peekbench("run", "all_examples.yaml", status=2)
-    assert "methods[0].use: no plugin 'centroid' is installed" in errors
+    assert "analyses[1].use: no plugin 'win_rate' is installed" in errors
     assert "pip install" in errors
     assert "Traceback" not in errors
 
 
 @pytest.mark.slow
-def test_broken_plugin_affects_no_other_plugin(tmp_path: Path) -> None:
-    environment = Environment(tmp_path)
-    environment.create()
-    environment.install()
+def test_broken_plugin_affects_no_other_plugin(installed: Environment, tmp_path: Path) -> None:
+    environment = installed.copy(tmp_path)
     registration = environment.site_packages / "peekbench_broken-1.0.dist-info"
     registration.mkdir()
     (registration / "METADATA").write_text("Metadata-Version: 2.1\nName: peekbench-broken\nVersion: 1.0\n")
