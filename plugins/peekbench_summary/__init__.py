@@ -13,7 +13,7 @@ RegionUnit: TypeAlias = Literal["score", "log_odds"]
 
 
 class Summary(Options):
-    """Options of the analyses `summary`, `summary.leaderboard` and `summary.changes`."""
+    """Options of the analyses `summary`, `summary.leaderboard`, `summary.estimates` and `summary.changes`."""
 
     level: float = Field(default=0.95, gt=0, lt=1)
     """Nominal coverage of the intervals. For a family of several configurations, one minus the false discovery rate of
@@ -65,6 +65,15 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             role="ranking",
             sees_looks=True,
             summary="methods ranked by their uncontaminated score, with boost, bias, verdict and ties",
+        ),
+        AnalyzerEntry(
+            name="estimates",
+            options=Summary,
+            analyze="peekbench_summary.export_rows:tabulate",
+            role="estimates",
+            sees_controls=True,
+            sees_looks=True,
+            summary="uncontaminated scores, biases and boosts with intervals; used by `peekbench export`",
         ),
         AnalyzerEntry(
             name="changes",

@@ -32,7 +32,7 @@ from peekbench.records.trials import Control
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
-AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "ranking"]
+AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
 leaderboard`, 'check' for the warnings of every report."""
 

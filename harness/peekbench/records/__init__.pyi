@@ -21,6 +21,10 @@ from .data import Task as Task
 from .data import TaskFacts as TaskFacts
 from .data import TaskKind as TaskKind
 from .data import TokenCounts as TokenCounts
+from .estimates import Quantity as Quantity
+from .estimates import ScoreEstimate as ScoreEstimate
+from .estimates import estimates_table as estimates_table
+from .estimates import read_estimates as read_estimates
 from .events import ArmScores as ArmScores
 from .events import RunFinished as RunFinished
 from .events import RunStarted as RunStarted

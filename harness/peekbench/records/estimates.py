@@ -1,0 +1,118 @@
+"""Estimates for exports: each method's uncontaminated score and effects with their intervals, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from typing import Literal, TypeAlias
+
+from peekbench.records.analysis import Column, Decision, Table
+from peekbench.records.units import Unit
+
+Quantity: TypeAlias = Literal["extra", "bias", "boost"]
+"""'extra' is the score of the arm extra, which is uncontaminated."""
+
+ACCURACY = "accuracy"
+"""`ScoreEstimate.metric` of accuracies."""
+UNITS: dict[str, Unit] = {
+    **dict.fromkeys(("num_train", "num_test", "num_tasks", "num_trials"), "count"),
+    **dict.fromkeys(("estimate", "low", "high", "standard_error", "level"), "number"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreEstimate:
+    """A score or an effect of one method, on one task or averaged over its tasks.
+
+    Examples
+    --------
+    >>> score = {"quantity": "extra", "metric": "accuracy", "estimate": 0.7, "num_trials": 50}
+    >>> ScoreEstimate(method="lsa", task="news", **score).is_average
+    False
+    """
+
+    method: str
+    model: str = ""
+    num_train: int | None = None
+    num_test: int | None = None
+    control: str = ""
+    """As in the results table: 'negative', 'positive' or empty."""
+    task: str = ""
+    """Empty for the average over tasks, which all have equal weight."""
+    quantity: Quantity
+    metric: str
+    """Name of the score in words, such as 'accuracy'. More is always better."""
+    estimate: float
+    low: float | None = None
+    """Lower end of the interval, which is for new subsamples of the same data; None if the data do not determine it."""
+    high: float | None = None
+    standard_error: float | None = None
+    level: float = 0.95
+    """Nominal coverage of [low, high]. The interval of an average bias is that of its verdict, which can be adjusted
+    for the number of configurations and for planned looks."""
+    num_tasks: int = 1
+    num_trials: int
+    """Number of subsamples, of all tasks together."""
+    decision: Decision | str = ""
+    """Verdict on the average bias; empty for other quantities."""
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return not self.task
+
+    @property
+    def configuration(self) -> tuple[str, str, int | None, int | None]:
+        """Method, model and sizes."""
+        return self.method, self.model, self.num_train, self.num_test
+
+
+def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
+    """Return the table that an analysis with the role `estimates` has: a column for each field of `ScoreEstimate`.
+
+    Parameters
+    ----------
+    estimates
+        The rows.
+
+    Returns
+    -------
+    Table
+        Fractions in full precision.
+
+    Examples
+    --------
+    >>> row = ScoreEstimate(method="lsa", quantity="extra", metric="accuracy", estimate=0.7, num_trials=50)
+    >>> read_estimates(estimates_table([row])) == (row,)
+    True
+    """
+    columns = tuple(Column(field.name, UNITS.get(field.name, "text")) for field in fields(ScoreEstimate))
+    return Table(
+        "Scores and effects for exports",
+        columns,
+        tuple(astuple(estimate) for estimate in estimates),
+        "extra is the uncontaminated score; bias = test - extra; boost = extra - base. Fractions, in full precision. "
+        "Rows without a task are averages over tasks.",
+    )
+
+
+def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
+    """Return the rows of a table that `estimates_table` made.
+
+    Parameters
+    ----------
+    table
+        The table of an analysis with the role `estimates`.
+
+    Returns
+    -------
+    tuple of ScoreEstimate
+        One for each row.
+
+    Examples
+    --------
+    >>> read_estimates(estimates_table([]))
+    ()
+    """
+    names = [column.name for column in table.columns]
+    return tuple(ScoreEstimate(**dict(zip(names, row, strict=True))) for row in table.rows)  # type: ignore[arg-type]

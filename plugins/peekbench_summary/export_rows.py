@@ -1,0 +1,96 @@
+"""`summary.estimates`: uncontaminated scores, biases and boosts with their intervals, by task and on average."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from peekbench import Analysis, Verdict
+from peekbench.records import Looks, Quantity, ScoreEstimate, estimates_table
+from peekbench.results import Configuration
+from peekbench_stats import level_at
+from peekbench_summary import Summary
+from peekbench_summary.choice import choose_configurations, resolve_options, score_title
+from peekbench_summary.estimates import Estimate, estimate_effect, estimate_one_task
+from peekbench_summary.looks import NO_LOOKS
+from peekbench_summary.probabilistic_scores import probabilistic_scores
+from peekbench_summary.verdict import judge_all
+
+QUANTITIES: tuple[Quantity, ...] = ("extra", "bias", "boost")
+
+
+def tabulate(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
+    """Tabulate the score of extra, the bias and the boost of each configuration.
+
+    Parameters
+    ----------
+    results
+        The results table, controls included.
+    options
+        Options of the verdicts; the intervals of average biases are theirs.
+    looks
+        Looks at the run that the results are from.
+
+    Returns
+    -------
+    Analysis
+        One table in the form of `peekbench.records.estimates_table`.
+    """
+    options = resolve_options(results, options)
+    everything = choose_configurations(results, options, "summary.estimates")
+    probabilistic = probabilistic_scores(results, everything.without_controls())
+    nominal_alpha = level_at(looks)
+    verdicts = judge_all(everything, options, probabilistic, lambda _: nominal_alpha)
+    metric = "accuracy" if everything.is_accuracy else score_title(options)
+    quantities = [name for name in QUANTITIES if name in (*everything.arms, *everything.effects)]
+    rows = [
+        row
+        for configuration, verdict in zip(everything.configurations, verdicts, strict=True)
+        for row in _Rows(configuration, verdict, metric, options.level).of(quantities)
+    ]
+    return Analysis("estimates", (estimates_table(rows),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    configuration: Configuration
+    verdict: Verdict
+    metric: str
+    level: float
+
+    def of(self, quantities: Sequence[Quantity]) -> Iterator[ScoreEstimate]:
+        """Yield the average of each quantity, then its values by task."""
+        for quantity in quantities:
+            by_task = self.configuration.scores[quantity]
+            num_trials = sum(map(len, by_task.values()))
+            average = estimate_effect(self.configuration, quantity, self.level)
+            yield self._row(quantity, "", average, len(by_task), num_trials)
+            for task, values in by_task.items():
+                estimate = estimate_one_task(values, self.level, self.configuration.step)
+                yield self._row(quantity, task, estimate, 1, len(values))
+
+    def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:
+        method, model, num_train, num_test = self.configuration.key
+        is_judged = quantity == "bias" and not task
+        low, high = (self.verdict.low, self.verdict.high) if is_judged else estimate.limits
+        return ScoreEstimate(
+            method=str(method),
+            model=str(model or ""),
+            num_train=num_train if isinstance(num_train, int) else None,
+            num_test=num_test if isinstance(num_test, int) else None,
+            control=self.configuration.control,
+            task=task,
+            quantity=quantity,
+            metric=self.metric,
+            estimate=estimate.mean,
+            low=low,
+            high=high,
+            standard_error=None if math.isnan(estimate.standard_error) else estimate.standard_error,
+            level=self.level,
+            num_tasks=num_tasks,
+            num_trials=num_trials,
+            decision=self.verdict.decision if is_judged else "",
+        )
