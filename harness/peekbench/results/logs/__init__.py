@@ -1,0 +1,8 @@
+"""Reads the scores of single texts from the logs of other tools, and makes a table of scores from them.
+
+`tables` has the formats and makes the table; a module each reads the logs of one tool.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

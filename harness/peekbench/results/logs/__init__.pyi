@@ -1,0 +1,2 @@
+from .tables import LOG_FORMATS as LOG_FORMATS
+from .tables import import_logs as import_logs

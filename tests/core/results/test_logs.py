@@ -1,0 +1,135 @@
+"""Tables of scores from the logs of lm-evaluation-harness and Inspect."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from commands import run_command
+
+from peekbench import analyze
+from peekbench.errors import ResultsError
+from peekbench.results.logs import import_logs
+
+TIME = "2026-05-01T12-00-00.123456"
+CORRECT = {"base": [0, 0, 1, 0, 1, 0], "extra": [1, 0, 1, 0, 1, 0], "test": [1, 1, 1, 0, 1, 0]}
+
+
+def write_lm_eval(folder: Path, scores: Sequence[float], task: str = "news", **line: Any) -> Path:
+    """Files in the form that lm-evaluation-harness 0.4 writes with --log_samples, with the fields that are read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [
+        {"doc_id": number, "doc": {"text": f"text {number}"}, "target": "1", "filtered_resps": [["-1.5", "False"]],
+         "filter": "none", "metrics": ["acc"], "doc_hash": f"hash {number}", "acc": score, **line}
+        for number, score in enumerate(scores)
+    ]  # fmt: skip
+    content = "".join(json.dumps(each) + "\n" for each in lines)
+    (folder / f"samples_{task}_{TIME}.jsonl").write_text(content)
+    averages = {task: {"alias": task, "acc,none": sum(scores) / len(scores), "acc_stderr,none": 0.1}}
+    (folder / f"results_{TIME}.json").write_text(json.dumps({"results": averages, "model_name": folder.name}))
+    return folder
+
+
+def write_inspect(path: Path, values: Sequence[object], **header: Any) -> Path:
+    """A log in the form that Inspect writes, as an .eval file or as JSON."""
+    content = {"version": 2, "status": "success", "eval": {"task": "tests/news", "model": "mockllm/model"}, **header}
+    samples = [
+        {"id": number, "epoch": 1, "input": f"text {number}", "target": "1", "scores": {"match": {"value": value}}}
+        for number, value in enumerate(values)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".json":
+        path.write_text(json.dumps({**content, "samples": samples}))
+        return path
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(content))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    return path
+
+
+def scores_by_arm(table: pd.DataFrame) -> Mapping[str, list[float]]:
+    return {str(arm): rows["score"].tolist() for arm, rows in table.groupby("arm")}
+
+
+def test_arms_of_lm_eval_are_paired_text_by_text(tmp_path: Path) -> None:
+    arguments = [f"--arm={arm}={write_lm_eval(tmp_path / arm / 'model', scores)}" for arm, scores in CORRECT.items()]
+    done = run_command("import", "lm-eval", *arguments, "-o", "scores.csv", "--method", "lsa")
+    assert done.returncode == 0, done.stderr
+    assert "written: scores.csv (1 task, 6 texts, arms base, extra, test)" in done.stdout
+    table = pd.read_csv("scores.csv")
+    assert scores_by_arm(table) == CORRECT
+    (summary,) = analyze("scores.csv", ["summary"])
+    (verdict,) = summary.verdicts
+    assert verdict.method == "lsa"
+    assert verdict.estimate == pytest.approx(1 / 6)
+    assert verdict.low is not None
+    assert verdict.low < 0, "one text of six decides nothing"
+
+
+@pytest.mark.parametrize("suffix", [".eval", ".json"])
+def test_grades_of_inspect_are_scores(suffix: str, tmp_path: Path) -> None:
+    logs = [
+        ("extra", write_inspect(tmp_path / f"extra{suffix}", ["C", "I", "N", 1, False])),
+        ("test", write_inspect(tmp_path / f"test{suffix}", ["C", "C", "P", 0.25, True])),
+    ]
+    table = import_logs("inspect", logs)
+    assert scores_by_arm(table) == {"extra": [1, 0, 0, 1, 0], "test": [1, 1, 0.5, 0.25, 1]}
+    assert set(table["task"]) == {"news"}
+    assert "num_correct" not in table, "half a correct answer is not a count"
+
+
+def test_repeats_of_an_arm_are_averaged_by_text(tmp_path: Path) -> None:
+    runs = {"extra": ([1, 0, 0], [1, 1, 0]), "test": ([1, 1, 0], [1, 1, 1])}
+    logs = [
+        (arm, write_lm_eval(tmp_path / f"{arm}{n}", each)) for arm, two in runs.items() for n, each in enumerate(two)
+    ]
+    table = import_logs("lm-eval", logs)
+    assert scores_by_arm(table) == {"extra": [1, 0.5, 0], "test": [1, 1, 0.5]}
+    assert set(table["num_test"]) == {2}
+    assert table["num_correct"].sum() == 8
+    with pytest.raises(ResultsError, match="texts have 1 to 2 answers"):
+        import_logs("lm-eval", logs[:-1])
+
+
+def test_a_metric_is_chosen_with_its_filter(tmp_path: Path) -> None:
+    logs = []
+    for arm, scores in CORRECT.items():
+        folder = write_lm_eval(tmp_path / arm, scores)
+        file = folder / f"samples_news_{TIME}.jsonl"
+        strict = file.read_text().replace('"none"', '"strict"').replace('"acc": 1', '"acc": 0')
+        file.write_text(file.read_text() + strict)
+        logs.append((arm, folder))
+    with pytest.raises(ResultsError, match="several metrics; choose one with --metric: acc,none, acc,strict"):
+        import_logs("lm-eval", logs)
+    assert scores_by_arm(import_logs("lm-eval", logs, metric="acc,none")) == CORRECT
+    assert set(import_logs("lm-eval", logs, metric="acc,strict")["score"]) == {0}
+
+
+def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
+    extra = write_lm_eval(tmp_path / "extra", CORRECT["extra"])
+    fewer = write_lm_eval(tmp_path / "fewer", CORRECT["test"][:-1])
+    other = write_lm_eval(tmp_path / "other", CORRECT["test"], doc_hash="other")
+    cut = write_lm_eval(tmp_path / "cut", CORRECT["test"])
+    samples = cut / f"samples_news_{TIME}.jsonl"
+    samples.write_text("".join(samples.read_text().splitlines(keepends=True)[:-1]))
+    large = write_lm_eval(tmp_path / "large", [17.5])
+    cancelled = write_inspect(tmp_path / "cancelled.eval", ["C"], status="cancelled")
+    for logs, message in (
+        ([("extra", extra), ("test", fewer)], "task news: the arms extra and test have other texts .*: 5; evaluate"),
+        ([("extra", extra), ("test", other)], "have other contents of texts"),
+        ([("extra", extra), ("test", cut)], r"the mean of acc,none is 0\.8, and the results state 0\.666667"),
+        ([("extra", large), ("test", large)], "the score of text 0 is 17.5, not between 0 and 1"),
+        ([("extra", extra)], "no log of the arm test"),
+        ([("extra", extra), ("tset", extra)], "'tset' is not an arm"),
+        ([("extra", tmp_path), ("test", extra)], "contains several results"),
+    ):
+        with pytest.raises(ResultsError, match=message):
+            import_logs("lm-eval", logs)
+    with pytest.raises(ResultsError, match="status of this log is 'cancelled'"):
+        import_logs("inspect", [("extra", cancelled), ("test", cancelled)])
