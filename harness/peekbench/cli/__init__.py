@@ -17,11 +17,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from peekbench.cli import analyze, app, check, cluster, new, output, run, show, store, watch
+from peekbench.cli import analyze, app, check, cluster, export, new, output, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
 from peekbench.streams import protect_streams
 
-__all__ = ["analyze", "app", "check", "cluster", "main", "new", "run", "run_command", "show", "store", "watch"]
+__all__ = ["analyze", "app", "check", "cluster", "export", "main", "new", "run", "run_command", "show", "store", "watch"]
 
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

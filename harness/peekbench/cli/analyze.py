@@ -37,8 +37,8 @@ def analyze(
         Path,
         typer.Argument(
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; table of scores; - for standard input; or folder of tables "
-            "mM/nN/MODEL/TASK/.",
+            help="Name, spec or store of a run; crate of `peekbench export`; table of scores; - for standard input; "
+            "or folder of tables mM/nN/MODEL/TASK/.",
         ),
     ],
     analyses: Annotated[
@@ -83,9 +83,12 @@ def analyze(
     from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
     from peekbench.results.table import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.files import is_store  # noqa: PLC0415 - for a fast --help
+    from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
+        report_run(run_path(str(path)), reports, printer, allow_incomplete=allow_incomplete)
+        return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)

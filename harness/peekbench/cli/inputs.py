@@ -16,7 +16,7 @@ from peekbench.errors import PeekbenchError, SpecError
 from peekbench.spec.base import NAME
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import canonical, load_spec, make_spec
-from peekbench.store.files import RUNS
+from peekbench.store.files import RUNS, crate_store
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
@@ -149,6 +149,8 @@ def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:
     try:
         if not path.is_file() and argument and os.sep not in argument and by_name.is_file():
             path = by_name
+        if (store := crate_store(path)) is not None:
+            path = store
         if path.exists():
             return path, identify(path)
     except (OSError, ValueError) as error:  # ValueError: a null character

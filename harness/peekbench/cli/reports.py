@@ -137,7 +137,7 @@ def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
 
 def report_run(
     path: Path,
-    reports: Path,
+    reports: Path | None,
     printer: Printer,
     *,
     allow_incomplete: bool,
@@ -153,4 +153,5 @@ def report_run(
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     again = shlex.join(["peekbench", "report", run, *options])
-    return report, printer.write_and_print(report, reports / report.name, again=again, pictures=pictures)
+    folder = None if reports is None else reports / report.name
+    return report, printer.write_and_print(report, folder, again=again, pictures=pictures)

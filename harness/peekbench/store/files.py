@@ -23,6 +23,9 @@ except ImportError:  # on Windows
 RUNS = Path("runs")
 """Default folder of stores."""
 
+CRATE_METADATA, CRATE_STORE = "ro-crate-metadata.json", "run.sqlite"
+"""Files of a crate: the description that makes a folder a crate, and the store of its run."""
+
 HEADER = b"SQLite format 3\x00"
 KINDS: dict[str, Callable[[int], bool]] = {
     "a folder": stat.S_ISDIR,
@@ -87,6 +90,12 @@ def is_in_use(path: Path) -> bool:
     finally:
         os.close(file)  # which releases the lock
     return False
+
+
+def crate_store(folder: Path) -> Path | None:
+    """Return the store in a crate that `peekbench export` wrote; None for anything else."""
+    store = folder / CRATE_STORE
+    return store if (folder / CRATE_METADATA).is_file() and is_store(store) else None
 
 
 def log_path(path: Path) -> Path:

@@ -17,7 +17,7 @@ import peekbench
 
 COMMANDS = [
     "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
-    "backup", "check-store",
+    "backup", "check-store", "export", "import",
     "list", "show", "check", "schema", "watch",
 ]  # fmt: skip
 

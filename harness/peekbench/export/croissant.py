@@ -1,0 +1,119 @@
+"""Croissant 1.0: the tables of a run as a data set that other tools can load.
+
+The format is http://mlcommons.org/croissant/1.0.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from peekbench.export.content import ExportedRun
+from peekbench.export.paper_text import describe_run, fill_citations
+from peekbench.export.tables import DESCRIPTIONS, FileColumn, list_columns, make_tables, write_tables
+
+METADATA = "croissant.json"
+VERSION = "1.0.0"
+TYPES = {"text": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
+CITATION = (
+    "Kush Dubey. Evaluating the fairness of task-adaptive pretraining on unlabeled test data before few-shot text "
+    "classification. GenBench 2024. https://arxiv.org/abs/2410.00179"
+)
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context that the specification gives."""
+
+
+def write_croissant(run: ExportedRun, folder: Path) -> None:
+    """Write the CSV files of a run and their description."""
+    write_tables(run, folder)
+    columns = list(list_columns(make_tables(run)))
+    content = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": run.name,
+        "description": fill_citations("\n\n".join(describe_run(run)), lambda key: f"[{key}]"),
+        "version": VERSION,
+        "datePublished": run.session["started"],
+        "url": f"urn:peekbench:{run.identifier}",
+        "citeAs": CITATION,
+        **({"license": run.publication.license} if run.publication.license else {}),
+        **({"creator": {"@type": "sc:Person", "name": run.publication.author}} if run.publication.author else {}),
+        "distribution": [_file(folder / name) for name in DESCRIPTIONS],
+        "recordSet": [_record_set(name, [each for each in columns if each.file == name]) for name in DESCRIPTIONS],
+    }
+    (folder / METADATA).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _file(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    return {
+        "@type": "cr:FileObject",
+        "@id": path.name,
+        "name": path.name,
+        "description": DESCRIPTIONS[path.name],
+        "contentUrl": path.name,
+        "contentSize": f"{len(content)} B",
+        "encodingFormat": "text/csv",
+        "sha256": sha256(content).hexdigest(),
+    }
+
+
+def _record_set(file: str, columns: list[FileColumn]) -> dict[str, Any]:
+    name = Path(file).stem
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": DESCRIPTIONS[file],
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column.name}",
+                "name": column.name,
+                "description": column.meaning,
+                "dataType": TYPES[column.type],
+                "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+            }
+            for column in columns
+        ],
+    }

@@ -1,0 +1,167 @@
+"""Records of Every Eval Ever: one JSON file per method and model, with all scores and effects as its results.
+
+The format is the schema 0.3.0 of https://github.com/evaleval/every_eval_ever. The files lie in the folders of its
+data store: `data/peekbench/DEVELOPER/MODEL/UUID.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from peekbench.export.content import ExportedRun
+from peekbench.records.estimates import Quantity, ScoreEstimate
+
+SCHEMA_VERSION = "0.3.0"
+COLLECTION = "peekbench"
+UNSTATED = "unspecified"
+BOUNDS = {"accuracy": (0.0, 1.0), "macro F1": (0.0, 1.0)}
+"""Smallest and largest values of scores; those of others are unbounded."""
+MEANINGS: dict[Quantity, str] = {
+    "extra": "Score after adaptation to unlabeled texts that are not the test texts: the uncontaminated score",
+    "bias": "Signed: score after adaptation to the unlabeled test texts, minus the uncontaminated score; 0 is no bias",
+    "boost": "Signed: the uncontaminated score, minus the score without unlabeled texts",
+}
+
+
+def write_records(run: ExportedRun, folder: Path) -> None:
+    """Write a record of each method and model; controls are no evaluations and are left out."""
+    groups: dict[tuple[str, str], list[ScoreEstimate]] = {}
+    for estimate in run.estimates:
+        if not estimate.control:
+            groups.setdefault((estimate.method, estimate.model), []).append(estimate)
+    for (method, model), estimates in groups.items():
+        record = _record(run, method, model, estimates)
+        developer, name = record["model_info"]["id"].split("/")
+        path = folder / "data" / COLLECTION / developer / name / f"{_uuid(run, method, model)}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _uuid(run: ExportedRun, method: str, model: str) -> uuid.UUID:
+    """Return the same identifier for the same method of the same run, in the form of a random UUID."""
+    digest = sha256("\n".join((run.identifier, method, model)).encode()).digest()
+    return uuid.UUID(bytes=digest[:16], version=4)
+
+
+def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
+    started = str(int(datetime.fromisoformat(run.session["started"]).timestamp()))
+    info = _model_info(run, method, model)
+    several = len({(each.num_train, each.num_test) for each in estimates}) > 1
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{COLLECTION}/{info['id']}/{started}",
+        "evaluation_timestamp": started,
+        "retrieved_timestamp": started,
+        "source_metadata": {
+            "source_name": f"peekbench run {run.name}",
+            "source_type": "evaluation_run",
+            "source_organization_name": run.publication.author or UNSTATED,
+            "evaluator_relationship": "other",
+            "additional_details": {"peekbench_run": run.identifier},
+        },
+        "eval_library": {"name": "peekbench", "version": run.session["peekbench"]},
+        "model_info": info,
+        "evaluation_results": [_result(run, estimate, with_sizes=several) for estimate in estimates],
+    }
+
+
+def _model_info(run: ExportedRun, method: str, model: str) -> dict[str, Any]:
+    use = run.use_of[method]
+    written = next(each for each in run.spec["methods"] if each["name"] == method)
+    developer = _portable(re.split(r"[.:]", use)[0])
+    label = f"{method} with {model}" if model else method
+    details = {
+        "deployment_type": "self_deployed",
+        "model_availability": "unknown",
+        "method": use,
+        "options": json.dumps(written["options"], sort_keys=True),
+        **({"options_by_task": json.dumps(written["by_task"], sort_keys=True)} if written.get("by_task") else {}),
+        **({"base_model": model} if model else {}),
+    }
+    return {
+        "name": label,
+        "id": f"{developer}/{_portable(label)}",
+        "developer": developer,
+        "additional_details": details,
+    }
+
+
+def _portable(text: str) -> str:
+    """Return text as a part of a path on every system."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-. ") or "unnamed"
+
+
+def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> dict[str, Any]:
+    sizes = {"num_train": estimate.num_train, "num_test": estimate.num_test}
+    known = {name: str(size) for name, size in sizes.items() if size is not None}
+    place = estimate.task or f"average of {estimate.num_tasks} tasks"
+    suffix = f" ({', '.join(f'{name} {size}' for name, size in known.items())})" if with_sizes and known else ""
+    metric = estimate.metric if estimate.quantity == "extra" else f"{estimate.quantity} of {estimate.metric}"
+    low, high = _bounds(estimate)
+    return {
+        "evaluation_result_id": "/".join((place, estimate.quantity, *known.values())),
+        "evaluation_name": f"{place}{suffix}",
+        "source_data": _source_data(run, estimate.task, place),
+        "metric_config": {
+            "evaluation_description": f"{MEANINGS[estimate.quantity]}. Mean over subsamples of the data.",
+            "metric_id": f"peekbench.{estimate.quantity}.{_portable(estimate.metric).lower()}",
+            "metric_name": metric,
+            "metric_kind": estimate.metric if estimate.quantity == "extra" else f"difference of {estimate.metric}",
+            "metric_unit": "proportion" if estimate.metric in BOUNDS else "score",
+            "lower_is_better": estimate.quantity == "bias",
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+            "additional_details": {"quantity": estimate.quantity, **known},
+        },
+        "score_details": {
+            "score": estimate.estimate,
+            "details": {"decision": estimate.decision} if estimate.decision else {},
+            "uncertainty": _uncertainty(estimate),
+        },
+    }
+
+
+def _bounds(estimate: ScoreEstimate) -> tuple[float | str, float | str]:
+    if estimate.metric not in BOUNDS:
+        return "-Infinity", "Infinity"
+    low, high = BOUNDS[estimate.metric]
+    return (low, high) if estimate.quantity == "extra" else (low - high, high - low)
+
+
+def _uncertainty(estimate: ScoreEstimate) -> dict[str, Any]:
+    content: dict[str, Any] = {"num_samples": estimate.num_trials}
+    if estimate.standard_error is not None:
+        content["standard_error"] = {"value": estimate.standard_error, "method": "analytic"}
+    if estimate.low is not None and estimate.high is not None:
+        content["confidence_interval"] = {
+            "lower": estimate.low,
+            "upper": estimate.high,
+            "confidence_level": estimate.level,
+            "method": "interval of the verdict" if estimate.decision else "Student's t over subsamples of the data",
+        }
+    return content
+
+
+def _source_data(run: ExportedRun, task: str, place: str) -> dict[str, Any]:
+    if not task:
+        return {"dataset_name": place, "source_type": "other", "additional_details": {"tasks": ", ".join(run.tasks)}}
+    facts = run.tasks[task]
+    details: Mapping[str, Any] = facts.get("details", {})
+    common = {"task": facts["use"], "fingerprint": facts["fingerprint"]}
+    if repository := details.get("repository"):
+        return {
+            "dataset_name": task,
+            "source_type": "hf_dataset",
+            "hf_repo": repository,
+            "samples_number": facts["rows"],
+            "additional_details": {**common, "revision": str(details.get("revision", ""))},
+        }
+    return {"dataset_name": task, "source_type": "other", "additional_details": {**common, "rows": str(facts["rows"])}}

@@ -1,0 +1,172 @@
+"""LaTeX: tables for the package booktabs, and a paragraph for the methods section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from peekbench.export.content import ExportedRun
+from peekbench.export.paper_text import describe_run, fill_citations, vary
+from peekbench.export.references import REFERENCES, REFERENCES_FILE
+from peekbench.formatting import visible
+from peekbench.records.estimates import ACCURACY, ScoreEstimate
+from peekbench.results.paired_effects import label_configuration
+
+SPECIAL = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", **{each: "\\" + each for each in "&%$#_{}"},
+}  # fmt: skip
+HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
+
+
+def escape(text: str) -> str:
+    r"""Return text as LaTeX that prints it.
+
+    Examples
+    --------
+    >>> escape("50% of R&D_1")
+    '50\\% of R\\&D\\_1'
+    """
+    return re.sub(r'[\\~^<>|"&%$#_{}]', lambda match: SPECIAL[match[0]], visible(text))
+
+
+def write_latex(run: ExportedRun, folder: Path) -> None:
+    """Write a document that compiles, with the tables and the paragraph as files of their own."""
+    text = "\n\n".join(_as_latex(paragraph) for paragraph in describe_run(run))
+    files = {
+        "average.tex": average_table(run),
+        "by_task.tex": task_table(run),
+        "methods.tex": text + "\n",
+        REFERENCES_FILE: REFERENCES,
+        "main.tex": DOCUMENT,
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+DOCUMENT = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage{booktabs,longtable,natbib}
+\begin{document}
+\input{methods}
+\input{average}
+\input{by_task}
+\bibliographystyle{plainnat}
+\bibliography{references}
+\end{document}
+"""
+
+
+def _as_latex(paragraph: str) -> str:
+    """Escape a paragraph between its citations."""
+    parts = re.split(r"(<<\w+>>)", paragraph)
+    escaped = (part if part.startswith("<<") else escape(part) for part in parts)
+    return fill_citations("".join(escaped).replace(" <<", "~<<"), lambda key: rf"\citep{{{key}}}")
+
+
+def average_table(run: ExportedRun) -> str:
+    """Return a table of the averages over tasks, one row per configuration."""
+    estimates = [estimate for estimate in run.estimates if estimate.is_average]
+    rows = [
+        (_label(group[0], estimates), *_cells(group, _quantities(estimates)), escape(_decision(group)))
+        for group in _groups(estimates)
+    ]
+    headings = ["Method", *_headings(estimates), "Verdict"]
+    caption = f"Averages over {_count_tasks(run)}. {_explain(estimates)}"
+    lines = [
+        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{_slug(run)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 2)}l}}", r"\toprule", _row(headings), r"\midrule",
+        *map(_row, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def task_table(run: ExportedRun) -> str:
+    """Return a table over several pages, one row per configuration and task."""
+    estimates = [estimate for estimate in run.estimates if not estimate.is_average]
+    ordered = sorted(estimates, key=lambda each: list(run.tasks).index(each.task))
+    rows = [
+        (escape(group[0].task), _label(group[0], estimates), *_cells(group, _quantities(estimates)))
+        for _, of_task in groupby(ordered, key=lambda each: each.task)
+        for group in _groups(list(of_task))
+    ]
+    headings = ["Task", "Method", *_headings(estimates)]
+    caption = f"Each task on its own. {_explain(estimates)}"
+    lines = [
+        rf"\begin{{longtable}}{{ll{'r' * (len(headings) - 2)}}}",
+        rf"\caption{{{caption}}}\label{{tab:peekbench-{_slug(run)}-tasks}}\\", r"\toprule", _row(headings),
+        r"\midrule", r"\endfirsthead", r"\toprule", _row(headings), r"\midrule", r"\endhead", *map(_row, rows),
+        r"\bottomrule", r"\end{longtable}",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _label(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
+    """Return the configuration, with the model and the sizes in which the estimates differ."""
+    cells = {name: getattr(estimate, name) for name in ("model", "num_train", "num_test")}
+    label = label_configuration({"method": estimate.method, **vary(cells, estimates)})
+    return escape(label + (" (control)" if estimate.control else ""))
+
+
+def _groups(estimates: Sequence[ScoreEstimate]) -> Iterator[list[ScoreEstimate]]:
+    """Yield the estimates of each configuration."""
+    groups: dict[tuple[object, ...], list[ScoreEstimate]] = {}
+    for estimate in estimates:
+        groups.setdefault(estimate.configuration, []).append(estimate)
+    yield from groups.values()
+
+
+def _quantities(estimates: Sequence[ScoreEstimate]) -> list[str]:
+    return list(dict.fromkeys(estimate.quantity for estimate in estimates))
+
+
+def _headings(estimates: Sequence[ScoreEstimate]) -> list[str]:
+    score = escape(estimates[0].metric[:1].upper() + estimates[0].metric[1:])
+    return [HEADINGS[each] if each != "extra" else score for each in _quantities(estimates)]
+
+
+def _cells(group: Sequence[ScoreEstimate], quantities: Sequence[str]) -> list[str]:
+    by_quantity = {estimate.quantity: estimate for estimate in group}
+    return [_format(by_quantity[name]) if name in by_quantity else "--" for name in quantities]  # type: ignore[index]
+
+
+def _format(estimate: ScoreEstimate) -> str:
+    """Return an estimate with its interval; accuracies in percent and their differences in percentage points."""
+    scale = 100 if estimate.metric == ACCURACY else 1
+    digits = 4 if estimate.metric != ACCURACY else 1 if estimate.quantity == "extra" else 2
+    sign = "" if estimate.quantity == "extra" else "+"
+
+    def shown(value: float) -> str:
+        rounded = round(value * scale, digits) + 0.0  # + 0.0 turns -0.0 into 0.0
+        return f"{rounded:{sign if rounded else ''}.{digits}f}"
+
+    if estimate.low is None or estimate.high is None:
+        return f"${shown(estimate.estimate)}$"
+    return f"${shown(estimate.estimate)}$ $[{shown(estimate.low)}, {shown(estimate.high)}]$"
+
+
+def _decision(group: Sequence[ScoreEstimate]) -> str:
+    return next((estimate.decision for estimate in group if estimate.decision), "")
+
+
+def _explain(estimates: Sequence[ScoreEstimate]) -> str:
+    boost = "; boost = extra $-$ base" if "boost" in _quantities(estimates) else ""
+    units = " Scores are in percent, bias and boost in percentage points." if estimates[0].metric == ACCURACY else ""
+    return (
+        f"The {escape(estimates[0].metric)} is that of the arm extra, which is uncontaminated; bias = test $-$ "
+        rf"extra{boost}.{units} Brackets: {100 * estimates[0].level:g}\% intervals for new subsamples of the same data."
+    )
+
+
+def _count_tasks(run: ExportedRun) -> str:
+    return f"{len(run.tasks)} task{'s' if len(run.tasks) > 1 else ''}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _slug(run: ExportedRun) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", run.name.lower()).strip("-")

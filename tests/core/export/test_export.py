@@ -1,0 +1,220 @@
+"""Exports of a run: the numbers are those of its report, and the official validators accept the files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import pytest
+from commands import run_command
+
+from peekbench import analyze
+from peekbench.errors import PeekbenchError
+from peekbench.execution.runner import run
+from peekbench.export import FORMATS, export_run
+from peekbench.export.content import Publication
+from peekbench.export.latex import escape
+from peekbench.report import report_of_run
+from peekbench.report.render.json_report import render_json
+from peekbench.spec.experiment import make_spec
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SPEC: dict[str, Any] = {
+    "name": "small_run",
+    "seed": 7,
+    "tasks": [{"use": "toy.words", "name": "a_1"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
+    "methods": ["toy.vote", "toy.constant"],
+    "design": {"num_train": 12, "num_test": 30, "num_subsamples": 4},
+    "analyses": [{"use": "summary", "options": {"level": 0.9}}, "permutation"],
+    "executor": {"use": "local", "options": {"in_process": True}},
+}
+PUBLICATION = Publication(author="Ada Lovelace", license="CC-BY-4.0")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export")
+    return run(make_spec(SPEC, folder=folder), store=folder / "small_run.sqlite").store
+
+
+@pytest.fixture(scope="module")
+def exported(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the exports of all formats."""
+    folder = tmp_path_factory.mktemp("exported")
+    for name in FORMATS:
+        written = export_run(store, name, folder / name, publication=PUBLICATION)
+        assert sorted(path for path in (folder / name).rglob("*") if path.is_file()) == written
+    return folder
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def refuse(*_: object) -> None:
+        raise OSError("tests have no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    yield
+
+
+def test_csv_has_the_scores_and_their_intervals(exported: Path, store: Path) -> None:
+    estimates = pd.read_csv(exported / "csv/estimates.csv", keep_default_na=False)
+    averages = estimates[(estimates["task"] == "") & (estimates["quantity"] == "bias")].set_index("method")
+    report = report_of_run(store)  # with the options of the spec
+    for verdict in (verdict for verdict in report.verdicts if verdict.analysis == "summary"):
+        bias = averages.loc[verdict.method]
+        shown = [float(bias[name]) for name in ("estimate", "low", "high", "level")]
+        assert shown == [verdict.estimate, verdict.low, verdict.high, 0.9]
+        assert bias["decision"] == verdict.decision
+    results = pd.read_csv(exported / "csv/scores.csv", keep_default_na=False, na_values={"score": ""})
+    by_arm = results.groupby(["method", "task", "arm"])["score"].mean()
+    for row in estimates[estimates["task"] != ""].itertuples():
+        arms = {"extra": ("extra",), "bias": ("test", "extra"), "boost": ("extra", "base")}[row.quantity]
+        means = [by_arm[row.method, row.task, arm] for arm in arms]
+        assert row.estimate == pytest.approx(means[0] - (means[1] if means[1:] else 0), abs=1e-12)
+        assert float(row.low) <= row.estimate <= float(row.high)
+    effects = pd.read_csv(exported / "csv/effects.csv")
+    assert (effects["test"] - effects["extra"]).tolist() == effects["bias"].tolist()
+    (again,) = analyze(exported / "csv/scores.csv", ["permutation"])
+    assert [v.estimate for v in again.verdicts] == [v.estimate for v in report.verdicts if v.analysis == "permutation"]
+
+
+def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> None:
+    with (exported / "csv/estimates.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["quantity"] == "extra"]
+    average, by_task, methods = (
+        (exported / "latex" / f"{name}.tex").read_text() for name in ("average", "by_task", "methods")
+    )
+    for row in rows:
+        low, high = (f"{100 * float(row[name]):.1f}" for name in ("low", "high"))
+        cells = f"{row['method']} & ${100 * float(row['estimate']):.1f}$ $[{low}, {high}]$"
+        assert (rf"{escape(row['task'])} & {cells}" in by_task) if row["task"] else (cells in average)
+    assert r"a\_1" in by_task
+    for text in (average, by_task, methods):
+        assert text.count("{") == text.count("}")
+    keys = set(re.findall(r"@\w+\{(\w+),", (exported / "latex/references.bib").read_text()))
+    assert set(re.findall(r"\\citep\{(\w+)\}", methods)) == keys
+    plain = (exported / "text/methods.txt").read_text()
+    assert set(re.findall(r"\[@(\w+)\]", plain)) == keys
+    for fact in ("4 subsamples (seed 7)", "12 labeled train texts", "16 of 16 planned trials", "90% interval"):
+        assert fact in plain
+
+
+def test_records_follow_the_schema_of_every_eval_ever(exported: Path, store: Path) -> None:
+    schema = json.loads((FIXTURES / "every_eval_ever/eval.schema.json").read_text())
+    files = sorted((exported / "every-eval-ever").rglob("*.json"))
+    assert len(files) == 2
+    for file in files:
+        record = json.loads(file.read_text())
+        jsonschema.validate(record, schema)
+        assert record["source_metadata"]["source_organization_name"] == "Ada Lovelace"
+        quantities = [each["metric_config"]["additional_details"]["quantity"] for each in record["evaluation_results"]]
+        assert quantities == [name for name in ("extra", "bias", "boost") for _ in range(3)]  # the average and 2 tasks
+        for result in record["evaluation_results"]:
+            score, interval = (result["score_details"][key] for key in ("score", "uncertainty"))
+            assert interval["confidence_interval"]["lower"] <= score <= interval["confidence_interval"]["upper"]
+    again = export_run(store, "every-eval-ever", exported / "again")
+    assert [path.name for path in again] == [path.name for path in files], "the same run has the same identifiers"
+
+
+def test_official_validator_accepts_the_records(exported: Path) -> None:
+    validate = pytest.importorskip("every_eval_ever.validator.validate")
+    root = exported / "every-eval-ever"
+    for file in root.rglob("*.json"):
+        report = validate.validate_file(file, repo_path=file.relative_to(root).as_posix(), run_semantic_checks=True)
+        assert report.valid, report.errors
+        assert not report.warnings
+
+
+def test_crate_in_another_folder_rebuilds_each_number(exported: Path, store: Path, tmp_path: Path) -> None:
+    crate = shutil.copytree(exported / "ro-crate", tmp_path / "elsewhere" / "crate")
+    before = {path.name: path.read_bytes() for path in crate.iterdir()}
+    done = run_command("analyze", str(crate), "--reports", str(tmp_path / "reports"))
+    assert done.returncode == 0, done.stderr
+    rebuilt = (tmp_path / "reports/small_run/report.json").read_text()
+    assert rebuilt == before["report.json"].decode() == render_json(report_of_run(store))
+    assert {path.name: path.read_bytes() for path in crate.iterdir() if path.suffix != ".lock"} == before
+
+
+def test_crate_describes_all_its_files(exported: Path) -> None:
+    crate = exported / "ro-crate"
+    content = json.loads((crate / "ro-crate-metadata.json").read_text())
+    entities = {entity["@id"]: entity for entity in content["@graph"]}
+    files = {path.name for path in crate.iterdir()} - {"ro-crate-metadata.json"}
+    assert {part["@id"] for part in entities["./"]["hasPart"]} == files
+    assert {name for name in entities if entities[name]["@type"] == "File"} == files
+    references = re.findall(r'\{"@id": "([^"]+)"\}', json.dumps(content))
+    assert set(references) <= {*entities, "https://w3id.org/ro/crate/1.1"}
+
+
+def test_official_validator_accepts_the_crate(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = pytest.importorskip("rocrate_validator.services")
+    models = pytest.importorskip("rocrate_validator.models")
+    http = pytest.importorskip("rocrate_validator.utils.http")
+    requests = pytest.importorskip("requests")
+    # The validator downloads the context that the crate names; the library rocrate has a copy.
+    context = requests.Response()
+    context.status_code, context.headers["Content-Type"] = 200, "application/ld+json"
+    context._content = (files("rocrate") / "data/ro-crate.jsonld").read_bytes()
+    known = {"https://w3id.org/ro/crate/1.1/context": context}
+    monkeypatch.setattr(http.HttpRequester, "get", lambda _, url, **__: known[url], raising=False)
+    settings = services.ValidationSettings(
+        rocrate_uri=str(exported / "ro-crate"),
+        profile_identifier="process-run-crate",
+        requirement_severity=models.Severity.RECOMMENDED,
+    )
+    issues = {(issue.severity.name, issue.message) for issue in services.validate(settings).get_issues()}
+    assert {message for severity, message in issues if severity == "REQUIRED"} == set()
+    # No store knows when a run ended, or which organization publishes it.
+    assert {message.partition(" SHOULD")[0] for _, message in issues} <= {
+        "The Action", "The `publisher` property of a `Root Data Entity`",
+    }  # fmt: skip
+
+
+def test_croissant_describes_all_columns(exported: Path) -> None:
+    folder = exported / "croissant"
+    content = json.loads((folder / "croissant.json").read_text())
+    for record_set in content["recordSet"]:
+        header = (folder / f"{record_set['name']}.csv").read_text().partition("\n")[0]
+        assert [field["name"] for field in record_set["field"]] == header.split(",")
+
+
+def test_official_library_loads_the_croissant_data_set(exported: Path, no_network: None) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    dataset = mlcroissant.Dataset(str(exported / "croissant/croissant.json"))
+    assert not dataset.metadata.issues.errors
+    with (exported / "croissant/estimates.csv").open() as file:
+        expected = [float(row["estimate"]) for row in csv.DictReader(file)]
+    assert [record["estimates/estimate"] for record in dataset.records("estimates")] == expected
+
+
+def test_other_files_are_never_replaced(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    export_run(store, "csv", folder)
+    export_run(store, "csv", folder)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(PeekbenchError, match=r"out has other files, such as notes\.txt"):
+        export_run(store, "csv", folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no unfinished folder is left"
+    with pytest.raises(PeekbenchError, match="did you mean ro-crate"):
+        export_run(store, "rocrate", folder)
+
+
+def test_command_exports_a_run_with_its_lock_file(make_raw: Callable[..., Any], tmp_path: Path) -> None:
+    spec = make_spec(make_raw(design={"num_train": 12, "num_test": 30, "num_subsamples": 2}), folder=tmp_path)
+    run(spec)
+    Path("small.lock").write_text("pinned")
+    done = run_command("export", "small", "--to", "ro-crate", "--license", "CC0-1.0")
+    assert done.returncode == 0, done.stderr
+    assert f"written: {Path('exports/small/ro-crate/spec.lock')}" in done.stdout
+    assert Path("exports/small/ro-crate/spec.lock").read_text() == "pinned"
+    assert "did you mean small" in run_command("export", "smal", "--to", "csv").stderr
