@@ -129,7 +129,7 @@ def _headings(estimates: Sequence[ScoreEstimate]) -> list[str]:
 
 def _cells(group: Sequence[ScoreEstimate], quantities: Sequence[str]) -> list[str]:
     by_quantity = {estimate.quantity: estimate for estimate in group}
-    return [_format(by_quantity[name]) if name in by_quantity else "--" for name in quantities]  # type: ignore[index]
+    return [_format(by_quantity[name]) if name in by_quantity else "--" for name in quantities]
 
 
 def _format(estimate: ScoreEstimate) -> str:

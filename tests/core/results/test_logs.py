@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from commands import run_command
 
-from peekbench import analyze
 from peekbench.errors import ResultsError
+from peekbench.results.analyze import analyze
 from peekbench.results.logs import import_logs
 
 TIME = "2026-05-01T12-00-00.123456"
@@ -119,7 +119,7 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     samples = cut / f"samples_news_{TIME}.jsonl"
     samples.write_text("".join(samples.read_text().splitlines(keepends=True)[:-1]))
     large = write_lm_eval(tmp_path / "large", [17.5])
-    cancelled = write_inspect(tmp_path / "cancelled.eval", ["C"], status="cancelled")
+    failed = write_inspect(tmp_path / "failed.eval", ["C"], status="error")
     for logs, message in (
         ([("extra", extra), ("test", fewer)], "task news: the arms extra and test have other texts .*: 5; evaluate"),
         ([("extra", extra), ("test", other)], "have other contents of texts"),
@@ -131,5 +131,5 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ResultsError, match=message):
             import_logs("lm-eval", logs)
-    with pytest.raises(ResultsError, match="status of this log is 'cancelled'"):
-        import_logs("inspect", [("extra", cancelled), ("test", cancelled)])
+    with pytest.raises(ResultsError, match="status of this log is 'error'"):
+        import_logs("inspect", [("extra", failed), ("test", failed)])
