@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from peekbench.errors import ResultsError
 from peekbench.results.logs.answers import TaskAnswers, choose_metric
 
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Values of grades: correct, partially correct, incorrect, no answer. They are those of Inspect's metric `accuracy`."""
+ZSTANDARD = 93
+"""Compression of Inspect's files in a ZIP archive, which `zipfile` cannot read before Python 3.14."""
+LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+"""Header of a file in a ZIP archive; the last two numbers are the lengths of its name and of its extra field."""
 CONVERT = "convert the log with `inspect log convert --to json`"
 
 
@@ -55,9 +64,25 @@ def _read_eval(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             raise ResultsError(f"{path} has no header.json, so it is not a complete log of Inspect; finish its run")
         samples = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
         try:
-            return json.loads(archive.read("header.json")), [json.loads(archive.read(name)) for name in samples]
-        except (NotImplementedError, zipfile.BadZipFile, ValueError) as error:
+            return _read_member(archive, "header.json"), [_read_member(archive, name) for name in samples]
+        except (NotImplementedError, OSError, zipfile.BadZipFile, ValueError) as error:
             raise ResultsError(f"{path}: {error}; {CONVERT}") from error
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> Any:
+    """Return the content of a JSON file of an archive, also if it is compressed with Zstandard, as Inspect does."""
+    info = archive.getinfo(name)
+    if info.compress_type != ZSTANDARD:
+        return json.loads(archive.read(name))
+    assert archive.fp is not None
+    archive.fp.seek(info.header_offset)
+    header = archive.fp.read(LOCAL_HEADER.size)
+    name_size, extra_size = LOCAL_HEADER.unpack(header)[-2:]
+    archive.fp.seek(name_size + extra_size, os.SEEK_CUR)
+    content = pa.decompress(archive.fp.read(info.compress_size), info.file_size, codec="zstd", asbytes=True)
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{name} is damaged")
+    return json.loads(content)
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
