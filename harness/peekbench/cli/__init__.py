@@ -21,7 +21,9 @@ from peekbench.cli import analyze, app, check, cluster, export, new, output, run
 from peekbench.errors import PeekbenchError, PluginWarning
 from peekbench.streams import protect_streams
 
-__all__ = ["analyze", "app", "check", "cluster", "export", "main", "new", "run", "run_command", "show", "store", "watch"]
+__all__ = [
+    "analyze", "app", "check", "cluster", "export", "main", "new", "run", "run_command", "show", "store", "watch",
+]  # fmt: skip
 
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
