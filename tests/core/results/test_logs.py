@@ -16,6 +16,7 @@ from peekbench.errors import ResultsError
 from peekbench.results.analyze import analyze
 from peekbench.results.logs import import_logs
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 TIME = "2026-05-01T12-00-00.123456"
 CORRECT = {"base": [0, 0, 1, 0, 1, 0], "extra": [1, 0, 1, 0, 1, 0], "test": [1, 1, 1, 0, 1, 0]}
 
@@ -82,6 +83,14 @@ def test_grades_of_inspect_are_scores(suffix: str, tmp_path: Path) -> None:
     assert scores_by_arm(table) == {"extra": [1, 0, 0, 1, 0], "test": [1, 1, 0.5, 0.25, 1]}
     assert set(table["task"]) == {"news"}
     assert "num_correct" not in table, "half a correct answer is not a count"
+
+
+def test_logs_of_inspect_itself_are_read() -> None:
+    """Two logs that Inspect 0.3.285 wrote with its mock of a model, compressed with Zstandard."""
+    logs = [(arm, FIXTURES / f"inspect/{arm}.eval") for arm in ("extra", "test")]
+    with zipfile.ZipFile(logs[0][1]) as archive:
+        assert archive.getinfo("header.json").compress_type == 93
+    assert scores_by_arm(import_logs("inspect", logs)) == {"extra": [1, 0, 1, 0], "test": [1, 1, 1, 0]}
 
 
 def test_repeats_of_an_arm_are_averaged_by_text(tmp_path: Path) -> None:
