@@ -1,3 +1,4 @@
+from .measuring import measure as measure
 from .predictions import RunPredictions as RunPredictions
 from .report_view import FigureView as FigureView
 from .report_view import ReportView as ReportView

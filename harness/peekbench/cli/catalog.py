@@ -146,7 +146,7 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         known facts instead.
     """
     plugin_name, entry_name = registry.split_name(use)
-    if plugin_name not in registry.installed() and (nearest := registry.suggest(use)):
+    if not registry.is_known(plugin_name) and (nearest := registry.suggest(use)):
         raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]

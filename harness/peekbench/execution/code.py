@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TypedDict
 
@@ -13,6 +14,7 @@ from peekbench.execution.own_modules import OwnModules, find_own_modules
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.local_code import find_file
 from peekbench.plugins.references import find_reference, iterate_callables
 
 CORE = "peekbench"
@@ -84,10 +86,14 @@ def find_code(plugin: str, methods: Iterable[str] = ()) -> dict[str, Path]:
         If a declared package is not installed, or if a file cannot be read.
     """
     loaded = registry.load(plugin)
-    point = registry.installed()[plugin][0]
     entries = loaded.entries(MethodEntry)
-    own = find_own_modules(point)
-    units = [unit for module in _first_modules(point.module, entries) if (unit := find_unit(module))]
+    if path := find_file(plugin):
+        own = OwnModules(folders=(path.parent,))
+        units = [CodeUnit(path.stem, (path,))]
+    else:
+        point = registry.installed()[plugin][0] if plugin in registry.installed() else _entry_point(plugin)
+        own = find_own_modules(point)
+        units = [unit for module in _first_modules(point.module, entries) if (unit := find_unit(module))]
     units += _declared_units(plugin, entries, frozenset(methods))
     files: dict[str, Path] = {}
     done, modules = {CORE}, set[str]()
@@ -102,6 +108,11 @@ def find_code(plugin: str, methods: Iterable[str] = ()) -> dict[str, Path]:
         files |= new_files
         modules |= new_modules
     return dict(sorted(files.items()))
+
+
+def _entry_point(plugin: str) -> EntryPoint:
+    """Return what stands for the entry point of a module without a plugin."""
+    return EntryPoint(plugin, plugin.rstrip(":"), "")
 
 
 def _find_own_units(modules: Iterable[str], own: OwnModules) -> Iterator[CodeUnit]:

@@ -24,7 +24,7 @@ from peekbench.execution.stored_run import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.looks import PlannedLook
 from peekbench.spec.design import Design
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import ExperimentSpec, bind_code
 from peekbench.store.files import RUNS
 from peekbench.store.writer import Store
 
@@ -87,6 +87,7 @@ def run(
         The store and the numbers of trials.
     """
     progress = progress or NullProgress()
+    bind_code(spec)
     forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)

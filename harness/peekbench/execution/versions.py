@@ -7,7 +7,13 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from importlib.metadata import PackageMetadata, PackageNotFoundError, distribution, distributions
+from importlib.metadata import (
+    PackageMetadata,
+    PackageNotFoundError,
+    distribution,
+    distributions,
+    packages_distributions,
+)
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -15,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from peekbench.execution.code import absolute_imports, find_code
 from peekbench.plugins import registry
+from peekbench.plugins.local_code import is_code
 
 CORE = "peekbench"
 """Distribution of the core."""
@@ -72,8 +79,10 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
     versions: dict[str, str] = {}
     queue = [(CORE, frozenset[str]())]
     for plugin in plugins:
-        own = registry.installed()[plugin][0].dist
-        if own is not None:
+        own = registry.installed()[plugin][0].dist if plugin in registry.installed() else None
+        if is_code(plugin):
+            queue += [(name, frozenset()) for name in _imported_distributions(plugin)]
+        elif own is not None:
             queue += [(own.name, frozenset()), *_imported_extras(own.metadata, plugin)]
     done: set[tuple[str, frozenset[str]]] = set()
     while queue:
@@ -86,6 +95,15 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
                 queue += _requirements(metadata, extras)
     versions = dict(sorted(versions.items(), key=lambda item: item[0].lower()))
     return {"Python": platform.python_version(), **versions}
+
+
+def _imported_distributions(code: str) -> set[str]:
+    """Return the distributions that a file or a module imports."""
+    owners = packages_distributions()
+    imported = {
+        module.partition(".")[0] for name, path in find_code(code).items() for module in absolute_imports(name, path)
+    }
+    return {owner for module in imported for owner in owners.get(module, ())}
 
 
 def _requirements(metadata: PackageMetadata, extras: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:

@@ -7,12 +7,13 @@ affects only the specs that name it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 import pluggy
@@ -20,7 +21,10 @@ import pluggy
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import api_version, hookspecs
 from peekbench.plugins.entries import Entry
+from peekbench.plugins.estimators import is_estimator
+from peekbench.plugins.functions import make_entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import FILE, is_code, is_given, load_module, names_code, split_code
 from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
 
@@ -65,14 +69,14 @@ def _origin(point: EntryPoint) -> str:
     return f"{point.value} of {point.dist.name}" if point.dist else point.value
 
 
-@cache
 def load(name: str) -> Plugin:
     """Import one plugin and collect its entries.
 
     Parameters
     ----------
     name
-        Name of the plugin's entry point, such as 'classic'.
+        Name of the plugin's entry point, such as 'classic', or a file or module, such as 'my_file.py', whose functions
+        become entries; see `peekbench.plugins.functions`.
 
     Raises
     ------
@@ -80,6 +84,22 @@ def load(name: str) -> Plugin:
         If no plugin or two plugins have the name, or if the plugin is made for another version of the plugin API,
         cannot be imported, implements an unknown hook or returns wrong entries.
     """
+    if is_code(name):
+        module = load_module(name)
+        known = _of_code.get(name)
+        if known is None or known[0] is not module:
+            known = _of_code[name] = (module, _make_plugin(name, module, module.__name__, name))
+        return known[1]
+    return load_installed(name)
+
+
+_of_code: dict[str, tuple[ModuleType, Plugin]] = {}
+"""Plugins made of files and modules; another module has the name if a file has changed."""
+
+
+@cache
+def load_installed(name: str) -> Plugin:
+    """Import one installed plugin and collect its entries; see `load`."""
     point = _only_entry_point(name)
     plugin = f"plugin {name!r} ({_origin(point)})"
     if _is_shipped(point):
@@ -110,16 +130,38 @@ def _import(point: EntryPoint, plugin: str) -> Plugin:
         raise PluginError(
             f"{plugin} cannot be imported: {type(error).__name__}: {error}; reinstall the plugin or its dependencies"
         ) from error
+    return _make_plugin(point.name, module, point.value, plugin)
+
+
+def _make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugin:
+    """Collect the entries that a module registers, and for code without a plugin those of its functions."""
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
     try:
-        manager.register(module, name=point.name)
+        manager.register(module, name=name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         hooks = ", ".join(kind.hook for kind in KINDS)
         raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
     offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
-    return Plugin(point.name, point.value, MappingProxyType(offers))
+    if is_code(name):
+        for entry_name, entry in _entries_of_functions(module):
+            offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
+    return Plugin(name, place, MappingProxyType(offers))
+
+
+def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
+    """Iterate over the entries of a module's own functions and estimators; other things are left out."""
+    for name, thing in vars(module).items():
+        is_own = getattr(thing, "__module__", "") == module.__name__ or is_given(module) or is_estimator(thing)
+        if not name.startswith("_") and not name.startswith("peekbench_") and is_own:
+            with suppress(PluginError, ValueError, TypeError):  # `find` reports the error if the name is wanted
+                yield name, make_entry(thing, name)
+
+
+def is_known(plugin: str) -> bool:
+    """Return whether a plugin is installed, or is a file or a module."""
+    return is_code(plugin) or plugin in installed()
 
 
 def _only_entry_point(name: str) -> EntryPoint:
@@ -194,7 +236,11 @@ def split_name(use: str) -> tuple[str, str]:
     ('classic', 'lsa')
     >>> split_name("summary")
     ('summary', 'summary')
+    >>> split_name("my_file.py:fit")
+    ('my_file.py', 'fit')
     """
+    if names_code(use):
+        return split_code(use)
     plugin, dot, entry_name = use.partition(".")
     return plugin, entry_name if dot else plugin
 
@@ -207,6 +253,8 @@ def join_name(plugin: str, entry_name: str) -> str:
     >>> join_name("classic", "lsa"), join_name("summary", "summary")
     ('classic.lsa', 'summary')
     """
+    if is_code(plugin):
+        return f"{plugin.rstrip(':')}:{entry_name}"
     return plugin if entry_name == plugin else f"{plugin}.{entry_name}"
 
 
@@ -227,6 +275,10 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """
     kind = kind_of(entry_type)
     plugin_name, entry_name = split_name(use)
+    if use.endswith(FILE):
+        raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
+    if is_code(plugin_name):
+        return _find_code(use, entry_type)
     if plugin_name not in installed():
         raise PluginError(_describe_missing_plugin(use, kind))
     plugin = load(plugin_name)
@@ -246,6 +298,30 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
         raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_shorten(names)}")
     remedy = f"{plugin_name} offers: {_shorten(names)}" if names else _list_plugins(kind)
     raise PluginError(f"no {kind.name} {use!r}; {suggest(use, kind) or remedy}")
+
+
+def _find_code(use: str, entry_type: type[EntryT]) -> EntryT:
+    """Find the entry of a function in a file or a module."""
+    kind = kind_of(entry_type)
+    plugin_name, entry_name = split_name(use)
+    plugin = load(plugin_name)
+    entry = plugin.offers[kind.name].get(entry_name)
+    if isinstance(entry, entry_type):
+        return entry
+    for other in KINDS:
+        if entry_name in plugin.offers[other.name]:
+            raise PluginError(
+                f"{use!r} is one of the {other.plural}, which belong under {other.heading}, not a {kind.name}"
+            )
+    code, names = plugin_name.rstrip(":"), sorted(plugin.offers[kind.name])
+    module = load_module(plugin_name)
+    if hasattr(module, entry_name):
+        make_entry(getattr(module, entry_name), f"{code}:{entry_name}")  # which says why it is no entry
+        raise PluginError(f"{use!r} is imported there from another module; name that module instead")
+    near = get_close_matches(entry_name, names, n=1)
+    if near:
+        raise PluginError(f"{code} has no {entry_name!r}, but it has {near[0]!r}; did you mean {code}:{near[0]}?")
+    raise PluginError(f"{code} has no {entry_name!r}; its {kind.plural} are: {_shorten(names)}")
 
 
 def _describe_missing_plugin(use: str, kind: PluginKind) -> str:

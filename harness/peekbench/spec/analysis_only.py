@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
+from peekbench.plugins.local_code import bind
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Trial
 from peekbench.spec.base import Counts, Name, SpecModel
-from peekbench.spec.components import AnalysisSpec
+from peekbench.spec.components import AnalysisSpec, find_uses
 from peekbench.spec.error_messages import Written, describe, shorten
 from peekbench.spec.report import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
@@ -130,6 +131,8 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
     raw = read_yaml(text, str(path))
+    if isinstance(raw, dict):
+        bind(find_uses(raw, ["analyses"]), path.absolute().parent)
     try:
         return AnalysisOnlySpec.model_validate(raw)
     except ValidationError as error:

@@ -20,6 +20,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
 )
+from peekbench.plugins.local_code import names_code, split_code
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.entry_field import EntryField
@@ -94,12 +95,15 @@ class NamedComponent(Component):
     """A component that tables show under a name of its own."""
 
     name: Name = Field(default="", validate_default=True)
-    """Name in tables; by default the same as `use`. Required if two entries have the same `use`."""
+    """Name in tables; by default `use`, or its function. Required if two entries have the same `use`."""
 
     @field_validator("name", mode="before")
     @classmethod
     def _default_name(cls, name: Any, info: ValidationInfo) -> Any:
-        return info.data.get("use", "unnamed") if name == "" else name
+        if name != "":
+            return name
+        use = info.data.get("use", "unnamed")
+        return split_code(use)[1] if names_code(use) else use
 
 
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
@@ -238,6 +242,24 @@ class ObserverSpec(Component):
     """An observer of the run, such as a tracker."""
 
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
+
+
+def find_uses(raw: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+    """Iterate over the names of entries in a spec that is not validated yet.
+
+    Parameters
+    ----------
+    raw
+        The spec as plain values.
+    keys
+        Keys of the lists of components.
+    """
+    for key in keys:
+        parts = raw.get(key)
+        for part in parts if isinstance(parts, list | tuple) else ():
+            use = part.get("use") if isinstance(part, Mapping) else getattr(part, "use", part)
+            if isinstance(use, str):
+                yield use
 
 
 def component_types(base: type[Component] = Component) -> list[type[Component]]:

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
 from peekbench.errors import SpecError
+from peekbench.plugins.local_code import bind
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
@@ -32,6 +33,7 @@ from peekbench.spec.components import (
     ObserverSpec,
     PinnableSpec,
     TaskSpec,
+    find_uses,
     make_component,
 )
 from peekbench.spec.design import Design
@@ -341,6 +343,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
+    bind(find_uses(raw, ("analyses",) if stored else ("tasks", "methods", "analyses")), folder)
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
@@ -349,6 +352,11 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
     return spec.model_copy(update={"folder": folder})
+
+
+def bind_code(spec: ExperimentSpec) -> None:
+    """Let the names of files in a spec mean those below its folder; another spec may have the same names."""
+    bind((part.use for parts in (spec.tasks, spec.methods, spec.analyses) for part in parts), spec.folder)
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:

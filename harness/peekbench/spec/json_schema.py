@@ -27,6 +27,8 @@ NUMBERS = (
     ("Selection", "num_train"),
     ("Selection", "num_test"),
 )
+KINDS_OF_CODE = ("data source", "method", "analysis")
+CODE = r"^[^:]+:[A-Za-z_]\w*$"
 ARM = {
     "anyOf": [
         {"enum": ["base", "extra", "test"]},
@@ -74,6 +76,7 @@ def make_schema() -> dict[str, Any]:
             "anyOf": [
                 {"enum": sorted(name for choice in choices for name in choice.names)},
                 *(_with_options(choice, own) for choice in choices),
+                *(_of_code(own) if component.entry.kind.name in KINDS_OF_CODE else ()),
             ]
         }
     definitions.pop("Options", None)
@@ -140,6 +143,17 @@ def _self_contained(options: type[Options], key: str, definitions: dict[str, Any
     own: dict[str, Any] = parts.pop(options.__name__)
     definitions.update({f"{key} {name}": part for name, part in parts.items()})
     return own
+
+
+def _of_code(own: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of functions in files and modules, whose options are unknown."""
+    use = {
+        "type": "string",
+        "pattern": CODE,
+        "description": "A function in a file or module, such as my_file.py:fit or package.module:fit.",
+    }
+    properties = {"use": use, "options": {"type": ["object", "null"]}, **own}
+    return [use, {"type": "object", "additionalProperties": False, "required": ["use"], "properties": properties}]
 
 
 def _with_options(choice: _Choice, own: Mapping[str, Any]) -> dict[str, Any]:

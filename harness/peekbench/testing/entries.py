@@ -54,7 +54,7 @@ def find_kinds(use: str) -> list[str]:
         If no plugin has such an entry, or only one that cannot be checked.
     """
     plugin, name = registry.split_name(use)
-    if plugin not in registry.installed() and (nearest := registry.suggest(use)):
+    if not registry.is_known(plugin) and (nearest := registry.suggest(use)):
         raise PluginError(f"no plugin {plugin!r} is installed; {nearest}")
     offers = registry.load(plugin).offers
     kinds = [kind for kind in KINDS if name in offers[kind.name]]

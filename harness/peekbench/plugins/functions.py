@@ -1,0 +1,131 @@
+"""Makes entries of plain functions and of estimators, so that they need no plugin.
+
+A method takes any of the parameters of `peekbench.plugins.protocols.Method` by name; its other parameters are options:
+
+>>> def fit(unlabeled, train, task, seed, num_components: int = 10):
+...     '''LSA and a linear classifier.'''
+>>> entry = make_entry(fit, "fit")
+>>> entry.options().model_dump(), entry.summary
+({'num_components': 10}, 'LSA and a linear classifier')
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, get_type_hints
+
+from pydantic import create_model
+from pydantic.errors import PydanticUserError
+
+from peekbench.errors import PluginError
+from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
+from peekbench.plugins.estimators import as_predictor, is_estimator, make_estimator_entry
+from peekbench.plugins.protocols import Options
+
+FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
+METHOD = ("unlabeled", "train", "task", "context", "seed")
+"""Parameters of a method. Without the first two, a function is no method."""
+
+
+def make_entry(thing: Any, name: str) -> FunctionEntry:
+    """Return the entry of a function or of an estimator.
+
+    Parameters
+    ----------
+    thing
+        A function with the parameter `unlabeled` or `train` is a method, one with `results` an analysis, and one that
+        is named `load...`, or whose result is annotated as `Dataset`, a data source. An estimator in the manner of
+        scikit-learn is a method.
+    name
+        Name of the entry.
+
+    Raises
+    ------
+    PluginError
+        If it is none of them, or has parameters that peekbench cannot pass.
+    """
+    if is_estimator(thing):
+        return make_estimator_entry(thing, name)
+    if not inspect.isroutine(thing):
+        raise PluginError(f"{name} is a {type(thing).__name__}, not a function or an estimator; name a function")
+    parameters = inspect.signature(thing).parameters
+    hints = _hints(thing)
+    summary = (inspect.getdoc(thing) or f"the function {name}").partition("\n")[0].strip().rstrip(".")
+    if {"unlabeled", "train"} & parameters.keys():
+        options = _options(thing, name, hints, METHOD)
+        return MethodEntry(name=name, method=_method(thing), options=options, summary=summary)
+    if "results" in parameters:
+        options = _options(thing, name, hints, ("results",))
+        return AnalyzerEntry(name=name, analyze=_pass_options(thing), options=options, summary=summary)
+    if name.startswith("load") or "Dataset" in str(hints.get("return", "")):
+        options = _options(thing, name, hints, ("folders",))
+        return DataSourceEntry(name=name, load=_pass_options(thing), options=options, summary=summary)
+    raise PluginError(
+        f"{name}({', '.join(parameters)}) is no method, data source or analysis; a method has a parameter `unlabeled` "
+        "or `train`, an analysis `results`, and the name of a data source begins with `load`"
+    )
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(function)
+    except Exception:  # names that exist for type checkers only
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def _options(
+    function: Callable[..., Any], name: str, hints: Mapping[str, Any], known: tuple[str, ...]
+) -> type[Options]:
+    """Return the model of the options: the annotation of `options`, or one made of the other parameters."""
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        annotation = hints.get(parameter.name, parameter.empty)
+        is_bare = annotation is parameter.empty and parameter.default is parameter.empty
+        if parameter.name == "options":
+            if isinstance(annotation, type) and issubclass(annotation, Options):
+                return annotation
+            raise PluginError(f"{name}: annotate `options` with a class derived from peekbench.Options")
+        if parameter.name in known:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY) or is_bare:
+            raise PluginError(
+                f"{name} has the parameter {parameter}, which is none of {', '.join(known)}; rename it, or give it a "
+                "default to make it an option"
+            )
+        if isinstance(annotation, str) or annotation is parameter.empty:
+            annotation = type(parameter.default) if parameter.default not in (parameter.empty, None) else Any
+        fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+    if not fields:
+        return Options
+    try:
+        return create_model(name, __base__=Options, **fields)
+    except PydanticUserError as error:
+        raise PluginError(f"{name}: its parameters cannot be options: {error.message}") from error
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(function).parameters
+
+    def fit(unlabeled: Any, train: Any, task: Any, *, options: Options, context: Any) -> Any:
+        values = {
+            "unlabeled": unlabeled, "train": train, "task": task, "context": context, "seed": context.seed,
+        }  # fmt: skip
+        passed = {name: value for name, value in values.items() if name in parameters}
+        return as_predictor(function(**passed, **_keywords(parameters, options)), task)
+
+    return fit
+
+
+def _pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(function).parameters
+
+    def call(*values: Any, options: Options, **others: Any) -> Any:
+        passed = {name: value for name, value in others.items() if name in parameters}
+        return function(*values, **passed, **_keywords(parameters, options))
+
+    return call
+
+
+def _keywords(parameters: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    return {"options": options} if "options" in parameters else dict(options)

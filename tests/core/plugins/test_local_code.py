@@ -1,0 +1,126 @@
+"""Methods, data sources and analyses in files and modules without a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import peekbench as pb
+from peekbench.execution.code import code_hashes
+from peekbench.plugins import registry
+from peekbench.plugins.functions import make_entry
+from peekbench.spec.experiment import make_spec as validate
+
+CODE = """
+import helper_of_methods
+import numpy as np
+from peekbench import Analysis, Dataset
+
+def fit_prior(unlabeled, train, task, seed, smoothing: float = 1.0):
+    'Class shares of train.'
+    counts = np.bincount(train.labels, minlength=task.num_classes) + smoothing
+    return lambda texts: np.tile(counts / counts.sum(), (len(texts), 1))
+
+class Majority:
+    def __init__(self, label):
+        self.label = label
+    def predict(self, texts):
+        return np.full(len(texts), self.label)
+
+def fit_majority(train):
+    return Majority(np.bincount(train.labels).argmax())
+
+def wrong(train, texts):
+    pass
+
+def load_words(folders, num_rows: int = 200) -> Dataset:
+    return Dataset([f"text {row}" for row in range(num_rows)], [row % 2 for row in range(num_rows)], ("a", "b"))
+
+def count(results):
+    return Analysis("count", warnings=(f"{len(results)} rows",))
+"""
+SPEC: dict[str, Any] = {
+    "name": "local",
+    "tasks": [{"use": "methods.py:load_words", "options": {"num_rows": 100}}],
+    "methods": ["methods.py:fit_prior", {"use": "methods.py:fit_majority", "name": "majority"}],
+    "design": {"num_train": 10, "num_test": 20, "num_subsamples": 2},
+    "analyses": ["methods.py:count"],
+    "executor": {"use": "local", "options": {"in_process": True}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    (folder / "methods.py").write_text(CODE)
+    (folder / "helper_of_methods.py").write_text("")
+    return folder
+
+
+def run(spec: dict[str, Any], folder: Path) -> pb.Run:
+    return pb.run(validate(spec, folder=folder), progress=False)
+
+
+def test_a_spec_runs_functions_of_a_file_beside_it(folder: Path) -> None:
+    done = run(SPEC, folder)
+    assert (done.finished, done.failed) == (4, 0)
+    assert [method.name for method in done.spec.methods] == ["fit_prior", "majority"]
+    assert done.spec.methods[0].raw_options() == {"smoothing": 1.0}
+    assert (done.arms["bias"] == 0).all()
+    report = done.report()
+    assert "12 rows" in report.warnings
+    assert "Class shares of train" in str(report.document.methods)
+
+
+@pytest.mark.slow
+def test_worker_processes_have_the_file(folder: Path) -> None:
+    assert run({**SPEC, "executor": {"use": "local", "options": {"workers": 1}}}, folder).finished == 4
+
+
+def test_changed_code_is_noticed_when_a_run_is_resumed(folder: Path) -> None:
+    (code,) = code_hashes(method.use for method in run(SPEC, folder).spec.methods).values()
+    assert set(code["files"]) == {"methods.py", "helper_of_methods.py"}
+    (folder / "helper_of_methods.py").write_text("x = 1")
+    with pytest.raises(pb.PeekbenchError, match=r"helper_of_methods\.py changed"):
+        run({**SPEC, "design": {**SPEC["design"], "num_subsamples": 3}}, folder)
+
+
+def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "methods.py").write_text(CODE.replace("counts / counts.sum()", "np.eye(task.num_classes)[0]"))
+    specs = [validate(SPEC, folder=folder), validate({**SPEC, "name": "second"}, folder=other)]
+    first, second = (pb.run(spec, progress=False).predictions.to_pandas(method="fit_prior") for spec in specs)
+    assert first["probability"].max() < 1.0
+    assert second["probability"].min() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("methods.py:fit_prio", "did you mean methods.py:fit_prior"),
+        ("method.py:fit_prior", "no file .*method.py on this machine; did you mean methods.py"),
+        ("methods.py", "is a file; name a function in it"),
+        ("methods.py:wrong", "parameter texts, which is none of unlabeled, train"),
+        ("methods.py:count", "one of the analyses"),
+        ("no_such_package.module:fit", "no module 'no_such_package.module' on this machine"),
+        ({"use": "methods.py:fit_prior", "options": {"smooting": 2}}, "smooting.*did you mean smoothing"),
+    ],
+)
+def test_errors_name_the_place_and_the_nearest_function(folder: Path, use: Any, message: str) -> None:
+    with pytest.raises(pb.PeekbenchError, match=message):
+        validate({**SPEC, "methods": [use]}, folder=folder)
+
+
+def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[..., Any]) -> None:
+    assert registry.split_name("peekbench_toy:constant") == ("peekbench_toy:", "constant")
+    assert pb.run(make_spec(methods=["peekbench_toy:constant"]), progress=False).finished == 6
+
+
+def test_what_is_no_entry_is_refused() -> None:
+    with pytest.raises(pb.PeekbenchError, match="is a int, not a function"):
+        make_entry(3, "three")
