@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 from pydantic import create_model
 from pydantic.errors import PydanticUserError
@@ -99,9 +99,30 @@ def _options(
     if not fields:
         return Options
     try:
-        return create_model(name, __base__=Options, **fields)
+        return _make_options(name, fields)
     except PydanticUserError as error:
         raise PluginError(f"{name}: its parameters cannot be options: {error.message}") from error
+
+
+class FunctionOptions(Options):
+    """Options that are parameters of a function. Their class is made again in another process."""
+
+    recipe: ClassVar[tuple[str, Mapping[str, Any]]] = ("", {})
+    """Name of the function; annotation and default by parameter."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the class is made of, and the values."""
+        return _restore, (*type(self).recipe, dict(self))
+
+
+def _make_options(name: str, fields: Mapping[str, Any]) -> type[FunctionOptions]:
+    model: type[FunctionOptions] = create_model(name, __base__=FunctionOptions, **fields)
+    model.recipe = (name, fields)
+    return model
+
+
+def _restore(name: str, fields: Mapping[str, Any], values: Mapping[str, Any]) -> FunctionOptions:
+    return _make_options(name, fields)(**values)
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,11 @@ def test_errors_name_the_place_and_the_nearest_function(folder: Path, use: Any, 
 def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[..., Any]) -> None:
     assert registry.split_name("peekbench_toy:constant") == ("peekbench_toy:", "constant")
     assert pb.run(make_spec(methods=["peekbench_toy:constant"]), progress=False).finished == 6
+
+
+def test_options_of_a_function_reach_another_process(folder: Path) -> None:
+    options = validate(SPEC, folder=folder).methods[0].options
+    assert pickle.loads(pickle.dumps(options)).model_dump() == options.model_dump() == {"smoothing": 1.0}
 
 
 def test_what_is_no_entry_is_refused() -> None:
