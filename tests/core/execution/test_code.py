@@ -168,7 +168,7 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
         del sys.modules[name]
     monkeypatch.undo()
     registry.installed.cache_clear()
-    registry.load.cache_clear()
+    registry.load_installed.cache_clear()
 
 
 def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Layout, tmp_path: Path) -> None:

@@ -75,4 +75,4 @@ def test_relevant_versions_of_a_distribution_with_extras(tmp_path: Path, monkeyp
     assert {name for name in versions if name in metadata} == {"a", "b", "c_c", "e"}
     monkeypatch.undo()
     registry.installed.cache_clear()
-    registry.load.cache_clear()
+    registry.load_installed.cache_clear()

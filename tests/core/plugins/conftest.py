@@ -17,7 +17,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     def forget() -> None:
         registry.installed.cache_clear()
-        registry.load.cache_clear()
+        registry.load_installed.cache_clear()
 
     def make(name: str, code: str, *, distribution: str = "", module: str = "") -> None:
         distribution, module = distribution or name, module or f"plugin_{name}"

@@ -38,10 +38,10 @@ def lose_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
         modules = {name: "missing_plugin" if name == "figures" else "broken_plugin" for name in points}
         broken = {name: (EntryPoint(name, module, "peekbench"),) for name, module in modules.items()}
         monkeypatch.setattr(registry, "installed", lambda: broken | {name: points[name] for name in NEEDED})
-        registry.load.cache_clear()
+        registry.load_installed.cache_clear()
 
     yield make
-    registry.load.cache_clear()
+    registry.load_installed.cache_clear()
 
 
 @pytest.mark.slow
