@@ -154,13 +154,13 @@ def _controls(section: Section) -> Iterator[str]:
 
 def dose_findings(series: Series) -> Iterator[str]:
     """Yield the findings on the dose response."""
-    grown = [line for line in series.lines if line.effects[-1].is_up]
-    for line in grown:
+    biased = [line for line in series.lines if line.effects[-1].is_up or line.effects[-1].is_down]
+    for line in biased:
         full = line.effects[-1].mean
         shares = ", ".join(f"{effect.mean / full:.0%}" for effect in line.effects[1:-1])
         doses = ", ".join(f"{dose:.0%}" for dose in line.x[1:-1])
         yield f"`{line.method}`: doses of {doses} have {shares} of the bias of {points(full)} points."
-    flat = [line for line in series.lines if line not in grown and line.control != "negative"]
+    flat = [line for line in series.lines if line not in biased and line.control != "negative"]
     if flat:
         yield f"No bias, and therefore no dose response, is found for {names(flat)}."
 

@@ -139,6 +139,15 @@ def test_lines_over_doses_and_sizes(scripts: SimpleNamespace, results: Any) -> N
     assert line.effects[1].mean == pytest.approx(0.015)
     assert line.effects[2].is_up
     assert [line.method for line in dose.lines] == ["biased", "fair", "null"]
+    flipped = [
+        effect.model_copy(update={"mean": -effect.mean, "low": -effect.high, "high": -effect.low})
+        for effect in line.effects
+    ]
+    harmed = dose.model_copy(update={"lines": [line.model_copy(update={"effects": flipped}), *dose.lines[1:]]})
+    for series in (dose, harmed):
+        found, none_found = scripts.findings.dose_findings(series)
+        assert found.startswith("`biased`: doses of 50% have")
+        assert none_found.endswith("is found for `fair`.")
 
     larger = results.assign(num_test=results["num_test"] * 2)
     sizes = scripts.numbers.collect_series("num_test", pd.concat([larger, results], ignore_index=True))
