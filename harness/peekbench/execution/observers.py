@@ -142,13 +142,6 @@ class Observers:
         Path of its store.
     warn
         Receives one sentence on each observer that fails.
-
-    Examples
-    --------
-    >>> with Observers(spec, path, warn=print) as observers:  # doctest: +SKIP
-    ...     summary = run(spec, store=path, progress=observers.watch())
-    ...     for analysis in analyze(path):
-    ...         observers.analysis_finished(analysis)
     """
 
     def __init__(self, spec: ExperimentSpec, store: Path, warn: Callable[[str], None]) -> None:

@@ -75,8 +75,9 @@ def export_run(
 
     Examples
     --------
-    >>> export_run("runs/quickstart.sqlite", "csv", "quickstart")  # doctest: +SKIP
-    [PosixPath('quickstart/effects.csv'), PosixPath('quickstart/estimates.csv'), PosixPath('quickstart/scores.csv')]
+    >>> export_run("runs/quickstart.sqlite", "latx", "quickstart")
+    Traceback (most recent call last):
+    peekbench.errors.PeekbenchError: there is no export format 'latx'; did you mean latex?
     """
     if to not in FORMATS:
         near = find_nearest(to, FORMATS)

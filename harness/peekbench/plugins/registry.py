@@ -277,7 +277,7 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     plugin_name, entry_name = split_name(use)
     if use.endswith(FILE):
         raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
-    if is_code(plugin_name):
+    if names_code(use):
         return _find_code(use, entry_type)
     if plugin_name not in installed():
         raise PluginError(_describe_missing_plugin(use, kind))

@@ -13,7 +13,7 @@ from peekbench.errors import PluginError
 
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 MAX_DEPTH = 6  # levels of options that suggestions name
-SURE = 0.8  # similarity of names in other places
+SURE = 0.8  # similarity of names that leaves little doubt
 
 Place: TypeAlias = tuple[int | str, ...]
 
@@ -36,7 +36,13 @@ def find_meant(model: type[BaseModel], value: Any, place: Place) -> Place | None
     inside = [option for option in options if option[: len(parent)] == tuple(parent)]
     here = [option for option in inside if len(option) == len(place)]
     nested = [option for option in inside if len(option) > len(place)]
-    return _nearest(name, here, 0.6) or _nearest(name, nested, 0.6) or _nearest(name, options, SURE, near=parent)
+    return (
+        _nearest(name, here, SURE)
+        or _nearest(name, inside, 1.0)
+        or _nearest(name, here, 0.6)
+        or _nearest(name, nested, 0.6)
+        or _nearest(name, options, SURE, near=parent)
+    )
 
 
 def describe_unknown(model: type[BaseModel], value: Any, place: Place) -> str:
