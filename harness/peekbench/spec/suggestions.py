@@ -13,7 +13,7 @@ from peekbench.errors import PluginError
 
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 MAX_DEPTH = 6  # levels of options that suggestions name
-SURE = 0.8  # similarity of names that leaves little doubt
+SURE = 0.8  # similarity of names that are certainly meant
 
 Place: TypeAlias = tuple[int | str, ...]
 
