@@ -52,7 +52,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of one of several specs."""
+    """Outcome of one of several specs."""
 
     spec: Path
     status: int

@@ -109,7 +109,7 @@ class Size:
     """Approximate size of the store."""
 
 
-ROW_BYTES = 1950  # size of a trial in SQLite without its predictions, measured with three arms and no metrics
+ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
 
 
 def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int | None = None) -> Size:
