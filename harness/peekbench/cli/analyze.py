@@ -21,6 +21,7 @@ from peekbench.cli.app import (
     run_path,
     scores_path,
 )
+from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
 from peekbench.cli.table_options import (
     IgnoreOption,
@@ -65,6 +66,7 @@ def analyze(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
 
@@ -130,6 +132,7 @@ def audit(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Audit the tasks' data with the audits of SPEC, without a run.
 
@@ -164,6 +167,7 @@ def report(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Write the report of a run again, from its store.
 
@@ -204,6 +208,7 @@ def compare(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
@@ -236,6 +241,7 @@ def leaderboard(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 

@@ -21,6 +21,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
+from peekbench.plugins.named_code import named_files, write_out
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
@@ -58,7 +59,7 @@ def list_lines(heading: str) -> Iterator[str]:
 
 def _plugin_lines() -> Iterator[str]:
     """Iterate over plugins with the distributions that they come from, and what is wrong with broken ones."""
-    width = _width(registry.installed())
+    width = _width(registry.known())
     for name, (point, *_) in registry.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
@@ -67,15 +68,17 @@ def _plugin_lines() -> Iterator[str]:
             yield f"{name:<{width}} {origin}: {error}"
         else:
             yield f"{name:<{width}} {origin}"
+    for name, file in named_files().items():
+        yield f"{name:<{width}} {file}"
 
 
 def _entries(kind: PluginKind) -> tuple[dict[str, Entry], list[str]]:
     """Return the entries of a kind by their names in specs, and what is wrong with broken plugins."""
     entries: dict[str, Entry] = {}
     errors = []
-    for plugin in registry.installed():
+    for plugin, code in registry.known().items():
         try:
-            offers = registry.load(plugin).offers[kind.name]
+            offers = registry.load(code).offers[kind.name]
         except PluginError as error:
             errors.append(f"  ({error})")
             continue
@@ -145,18 +148,18 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
         known facts instead.
     """
-    plugin_name, entry_name = registry.split_name(use)
+    plugin_name, entry_name = registry.split_name(write_out(use))
     if not registry.is_known(plugin_name) and (nearest := registry.suggest(use)):
         raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
-    use = registry.join_name(plugin_name, entry_name)
     if not entries:
         offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
         if entry_name == plugin_name:
             raise PluginError(f"{use!r} is a plugin; name one of its entries: {', '.join(offered)}")
         remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
         raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
+    use = registry.join_name(plugin_name, entry_name)
     for kind, entry in entries:
         yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):

@@ -10,6 +10,7 @@ import typer
 
 from peekbench.cli.app import app
 from peekbench.cli.output import FAILED, echo
+from peekbench.cli.plugin_option import PluginOption
 from peekbench.errors import SpecError
 from peekbench.formatting import pluralize
 
@@ -33,14 +34,17 @@ def check(
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Check a method, a data source, an analysis, an audit, an executor or an observer against its contract.
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
+    from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
 
+    use = write_out(use)
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)
     num_failed = 0

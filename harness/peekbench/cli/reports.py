@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from peekbench.cli.output import be_quiet, echo, make_console
+from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
@@ -152,6 +153,7 @@ def report_run(
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
+    options += plugin_arguments()
     again = shlex.join(["peekbench", "report", run, *options])
     folder = None if reports is None else reports / report.name
     return report, printer.write_and_print(report, folder, again=again, pictures=pictures)

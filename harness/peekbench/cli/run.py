@@ -21,6 +21,7 @@ from peekbench.cli.app import (
     load_any,
 )
 from peekbench.cli.output import FAILED, echo, make_console, warn
+from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
@@ -46,6 +47,7 @@ def run(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Run specs, or resume their runs, and write the reports.
 
@@ -63,6 +65,7 @@ def plan(
     pilot: Annotated[bool, typer.Option(help="Time one trial of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Estimate the work of a spec before a run: trials, fits, disk space and time.
 
@@ -136,6 +139,7 @@ def _time_pilot(experiment: ExperimentSpec) -> Timing:
 def validate(
     specs: SpecsArgument,
     data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
+    plugin: PluginOption = None,
 ) -> None:
     """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
@@ -183,7 +187,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
 
 
 @app.command()
-def prefetch(specs: SpecsArgument) -> None:
+def prefetch(specs: SpecsArgument, plugin: PluginOption = None) -> None:
     """Download all data and models of specs, so that runs need no network.
 
     Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
@@ -201,6 +205,7 @@ def lock(
     newest: Annotated[
         bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
     ] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
 

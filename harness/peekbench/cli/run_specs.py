@@ -14,6 +14,7 @@ import typer
 
 from peekbench.cli.app import fail, load
 from peekbench.cli.output import ERROR, FAILED, INTERRUPTED, SUCCESS, echo, make_console, note, warn
+from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.cli.reports import Printer, report_run
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize, shorten
@@ -47,6 +48,7 @@ class RunOptions:
         """Return the command that resumes the run of a spec."""
         flags = [*(["--store", str(self.store)] if self.store else [])]
         flags += ["--allow-changed-code"] if self.allow_changed_code else []
+        flags += plugin_arguments()
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from peekbench.plugins.estimators import is_estimator
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, is_given, load_module, names_code, split_code
+from peekbench.plugins.named_code import named_files
 from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
 
@@ -63,6 +65,11 @@ def installed() -> Mapping[str, tuple[EntryPoint, ...]]:
     for point in entry_points(group=hookspecs.GROUP):
         points.setdefault(point.name, {}).setdefault(point.value, point)
     return MappingProxyType({name: tuple(points[name].values()) for name in sorted(points)})
+
+
+def known() -> dict[str, str]:
+    """Return the names of the installed plugins and of the files of `--plugin`, each with the argument of `load`."""
+    return {**{name: name for name in installed()}, **{name: str(file) for name, file in named_files().items()}}
 
 
 def _origin(point: EntryPoint) -> str:
@@ -329,6 +336,8 @@ def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     name, _ = split_name(use)
     if nearest := suggest(use, kind):
         return f"no plugin {name!r} is installed; {nearest}"
+    if (file := Path(f"{name}{FILE}")).is_file():
+        return f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write `use: {file}:fit`"
     nearest = find_nearest(name, _plugins_with(kind))
     question = f" (did you mean {nearest!r}?)" if nearest else ""
     return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Install the plugin with `pip install`"
@@ -339,7 +348,7 @@ def _list_plugins(kind: PluginKind) -> str:
 
 
 def _plugins_with(kind: PluginKind) -> list[str]:
-    return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(installed()))))
+    return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(known().items()))))
 
 
 def suggest(use: str, kind: PluginKind | None = None) -> str:
@@ -358,17 +367,17 @@ def suggest(use: str, kind: PluginKind | None = None) -> str:
     'did you mean classic.lsa?'
     """
     kinds = KINDS if kind is None else (kind,)
-    nearest = find_nearest(use, [name for each in kinds for name in _names(each, tuple(installed()))])
+    nearest = find_nearest(use, [name for each in kinds for name in _names(each, tuple(known().items()))])
     return f"did you mean {nearest}?" if nearest else ""
 
 
 @cache
-def _names(kind: PluginKind, plugins: Sequence[str]) -> list[str]:
+def _names(kind: PluginKind, plugins: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of all entries of a kind that plugins have; broken plugins are left out."""
     names = []
-    for plugin in plugins:
+    for plugin, code in plugins:
         with suppress(PluginError):
-            names += [join_name(plugin, name) for name in sorted(load(plugin).offers[kind.name])]
+            names += [join_name(plugin, name) for name in sorted(load(code).offers[kind.name])]
     return names
 
 

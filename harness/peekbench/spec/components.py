@@ -21,6 +21,7 @@ from peekbench.plugins.entries import (
     ObserverEntry,
 )
 from peekbench.plugins.local_code import names_code, split_code
+from peekbench.plugins.named_code import write_out
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.entry_field import EntryField
@@ -244,7 +245,11 @@ class ObserverSpec(Component):
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
-def find_uses(raw: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
+"""Keys of a spec whose values are components or lists of components."""
+
+
+def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = COMPONENTS) -> Iterator[str]:
     """Iterate over the names of entries in a spec that is not validated yet.
 
     Parameters
@@ -252,11 +257,11 @@ def find_uses(raw: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     raw
         The spec as plain values.
     keys
-        Keys of the lists of components.
+        Keys of components or lists of components.
     """
     for key in keys:
         parts = raw.get(key)
-        for part in parts if isinstance(parts, list | tuple) else ():
+        for part in parts if isinstance(parts, list | tuple) else (parts,):
             use = part.get("use") if isinstance(part, Mapping) else getattr(part, "use", part)
             if isinstance(use, str):
                 yield use
@@ -291,7 +296,7 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
         If no plugin has the entry, or the options are invalid.
     """
     try:
-        return model.model_validate({"use": use, "options": options})
+        return model.model_validate({"use": write_out(use), "options": options})
     except ValidationError as error:
         raise SpecError(
             f"{use} is invalid:\n{describe(error, Written(model, {'use': use, 'options': options}))}"

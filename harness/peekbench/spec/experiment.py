@@ -21,11 +21,13 @@ from pydantic_core import PydanticCustomError
 from peekbench.cache import cache_folder
 from peekbench.errors import SpecError
 from peekbench.plugins.local_code import bind
+from peekbench.plugins.named_code import write_out_all
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
 from peekbench.spec.base import STORED, FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
+    COMPONENTS,
     AnalysisSpec,
     AuditSpec,
     ExecutorSpec,
@@ -343,7 +345,8 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    bind(find_uses(raw, ("analyses",) if stored else ("tasks", "methods", "analyses")), folder)
+    raw = write_out_all(raw, folder)
+    bind(find_uses(raw, ("analyses",) if stored else COMPONENTS), folder)
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
@@ -356,7 +359,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
 
 def bind_code(spec: ExperimentSpec) -> None:
     """Let the names of files in a spec mean those below its folder; another spec may have the same names."""
-    bind((part.use for parts in (spec.tasks, spec.methods, spec.analyses) for part in parts), spec.folder)
+    bind(find_uses({key: getattr(spec, key) for key in COMPONENTS}), spec.folder)
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:

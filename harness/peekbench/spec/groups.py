@@ -11,6 +11,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.plugins.kinds import kind_of
+from peekbench.plugins.local_code import is_code
 from peekbench.spec.base import STORED
 
 
@@ -36,7 +37,8 @@ def _members(task: Any) -> list[Any]:
         return [task]
     plugin, _ = registry.split_name(use)
     written = task if isinstance(task, Mapping) else {}
-    return [{**written, "use": f"{plugin}.{member}"} for member in group.members]
+    start = f"{plugin.rstrip(':')}:" if is_code(plugin) else f"{plugin}."
+    return [{**written, "use": f"{start}{member}"} for member in group.members]
 
 
 def written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
@@ -51,7 +53,7 @@ def _find_group(use: Any) -> TaskGroupEntry | None:
     if not isinstance(use, str):
         return None
     plugin, entry_name = registry.split_name(use)
-    if plugin not in registry.installed():  # searching for a similar name takes time
+    if not registry.is_known(plugin):  # searching for a similar name takes time
         return None
     try:
         entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(entry_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ def make_schema() -> dict[str, Any]:
     analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
-    working = [plugin for plugin in registry.installed() if plugin not in broken]
+    working = {name: code for name, code in registry.known().items() if name not in broken}
     for model, option in NUMBERS:
         properties = definitions[model]["properties"]
         properties[option] = _one_or_several(properties[option])
@@ -117,10 +117,10 @@ def broken_plugins() -> dict[str, str]:
     return broken
 
 
-def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[str, Any]) -> list[_Choice]:
+def _list_choices(kind: PluginKind, working: Mapping[str, str], definitions: dict[str, Any]) -> list[_Choice]:
     choices: list[_Choice] = []
-    for plugin in working:
-        for entry_name, entry in sorted(registry.load(plugin).offers[kind.name].items()):
+    for plugin, code in working.items():
+        for entry_name, entry in sorted(registry.load(code).offers[kind.name].items()):
             names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", registry.join_name(plugin, entry_name)]))
             if isinstance(entry, TaskGroupEntry):
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
