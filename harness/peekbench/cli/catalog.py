@@ -21,7 +21,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.named_code import named_files, write_out
+from peekbench.plugins.named_code import named_files
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
@@ -148,7 +148,7 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
         known facts instead.
     """
-    plugin_name, entry_name = registry.split_name(write_out(use))
+    plugin_name, entry_name = registry.split_name(use)
     if not registry.is_known(plugin_name) and (nearest := registry.suggest(use)):
         raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = registry.load(plugin_name)

@@ -64,11 +64,10 @@ def show(
     """
     from peekbench.cli.catalog import describe  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import is_known, split_name  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
 
-    if not is_known(split_name(write_out(use))[0]):
+    if not is_known(split_name(use)[0]):
         refuse_run(use)
     for number, paragraph in enumerate(describe(use, None if options is None else parse_options(options))):
         echo(("\n" if number else "") + paragraph)

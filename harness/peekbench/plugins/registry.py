@@ -26,7 +26,7 @@ from peekbench.plugins.estimators import is_estimator
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, is_given, load_module, names_code, split_code
-from peekbench.plugins.named_code import named_files
+from peekbench.plugins.named_code import named_files, write_out
 from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.validation import ENTRY_NAME, check_entries
 
@@ -246,7 +246,7 @@ def split_name(use: str) -> tuple[str, str]:
     >>> split_name("my_file.py:fit")
     ('my_file.py', 'fit')
     """
-    if names_code(use):
+    if names_code(use := write_out(use)):
         return split_code(use)
     plugin, dot, entry_name = use.partition(".")
     return plugin, entry_name if dot else plugin
@@ -284,7 +284,7 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     plugin_name, entry_name = split_name(use)
     if use.endswith(FILE):
         raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
-    if names_code(use):
+    if is_code(plugin_name):
         return _find_code(use, entry_type)
     if plugin_name not in installed():
         raise PluginError(_describe_missing_plugin(use, kind))
