@@ -21,6 +21,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import is_code
 from peekbench.plugins.named_code import named_files
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
@@ -148,15 +149,16 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
         known facts instead.
     """
+    registry.check_known(use)
     plugin_name, entry_name = registry.split_name(use)
-    if not registry.is_known(plugin_name) and (nearest := registry.suggest(use)):
-        raise PluginError(f"no plugin {plugin_name!r} is installed; {nearest}")
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
     if not entries:
         offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
         if entry_name == plugin_name:
             raise PluginError(f"{use!r} is a plugin; name one of its entries: {', '.join(offered)}")
+        if is_code(plugin_name):
+            raise registry.explain_missing_function(use, offered)
         remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
         raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
     use = registry.join_name(plugin_name, entry_name)

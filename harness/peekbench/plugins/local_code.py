@@ -126,6 +126,8 @@ def load_module(code: str) -> ModuleType:
     """
     if code in _given:
         return _given[code]
+    if code == ":":
+        raise PluginError("nothing stands before the colon; name a file or a module, as in `my_file.py:fit`")
     path = find_file(code)
     try:
         return _import_module(code.rstrip(":")) if path is None else _import_file(path)

@@ -34,6 +34,8 @@ MAX_LISTED = 12  # entries of a plugin that a message lists
 
 DISTRIBUTION = "peekbench"
 """Distribution of the core, whose own plugins are the defaults."""
+INSTALL = "install the plugin with `pip install`, or name a function in a file, as in `my_file.py:fit`"
+"""Remedy for the name of a plugin that is not installed."""
 
 EntryT = TypeVar("EntryT", bound=Entry)
 
@@ -171,12 +173,36 @@ def is_known(plugin: str) -> bool:
     return is_code(plugin) or plugin in installed()
 
 
+def check_known(use: str) -> None:
+    """Check that the plugin of an entry is installed, or is code that needs no plugin.
+
+    Parameters
+    ----------
+    use
+        Name of the entry, as in a spec.
+
+    Raises
+    ------
+    PluginError
+        If it is not. The message has the nearest installed name, and says what else to do.
+    """
+    plugin, _ = split_name(use)
+    _refuse_file(use)
+    if not is_known(plugin) and (nearest := suggest(use)):
+        raise PluginError(f"no plugin {plugin!r} is installed; {nearest} Otherwise, {INSTALL}")
+
+
+def _refuse_file(use: str) -> None:
+    if use.endswith(FILE):
+        raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
+
+
 def _only_entry_point(name: str) -> EntryPoint:
     if name not in installed():
         nearest = find_nearest(name, installed())
         raise PluginError(
             f"no plugin {name!r} is installed{f' (did you mean {nearest!r}?)' if nearest else ''}; "
-            f"installed: {', '.join(installed()) or 'none'}. Install the plugin with `pip install`"
+            f"installed: {', '.join(installed()) or 'none'}. Otherwise, {INSTALL}"
         )
     point, *others = installed()[name]
     if others:
@@ -282,8 +308,7 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """
     kind = kind_of(entry_type)
     plugin_name, entry_name = split_name(use)
-    if use.endswith(FILE):
-        raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
+    _refuse_file(use)
     if is_code(plugin_name):
         return _find_code(use, entry_type)
     if plugin_name not in installed():
@@ -320,27 +345,46 @@ def _find_code(use: str, entry_type: type[EntryT]) -> EntryT:
             raise PluginError(
                 f"{use!r} is one of the {other.plural}, which belong under {other.heading}, not a {kind.name}"
             )
-    code, names = plugin_name.rstrip(":"), sorted(plugin.offers[kind.name])
+    raise explain_missing_function(use, [join_name(plugin_name, name) for name in sorted(plugin.offers[kind.name])])
+
+
+def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
+    """Return the error of a name in a file or a module that is no entry.
+
+    Parameters
+    ----------
+    use
+        Name as in a spec, such as 'my_file.py:fit'.
+    names
+        Names of the entries of the file or module that are possible instead.
+
+    Raises
+    ------
+    PluginError
+        If the name is one of a function, and the function cannot be an entry. The message says why.
+    """
+    plugin_name, entry_name = split_name(use)
+    code = plugin_name.rstrip(":")
     module = load_module(plugin_name)
     if hasattr(module, entry_name):
         make_entry(getattr(module, entry_name), f"{code}:{entry_name}")  # which says why it is no entry
-        raise PluginError(f"{use!r} is imported there from another module; name that module instead")
-    near = get_close_matches(entry_name, names, n=1)
-    if near:
-        raise PluginError(f"{code} has no {entry_name!r}, but it has {near[0]!r}; did you mean {code}:{near[0]}?")
-    raise PluginError(f"{code} has no {entry_name!r}; its {kind.plural} are: {_shorten(names)}")
+        return PluginError(f"{use!r} is imported there from another module; name that module instead")
+    if near := get_close_matches(join_name(plugin_name, entry_name), names, n=1):
+        return PluginError(f"{code} has no {entry_name!r}; did you mean {near[0]}?")
+    remedy = f"name one of {_shorten(names)}" if names else "name a function"
+    return PluginError(f"{code} has no {entry_name!r}; {remedy}")
 
 
 def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
     name, _ = split_name(use)
-    if nearest := suggest(use, kind):
-        return f"no plugin {name!r} is installed; {nearest}"
     if (file := Path(f"{name}{FILE}")).is_file():
         return f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write `use: {file}:fit`"
+    if nearest := suggest(use, kind):
+        return f"no plugin {name!r} is installed; {nearest} Otherwise, {INSTALL}"
     nearest = find_nearest(name, _plugins_with(kind))
     question = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Install the plugin with `pip install`"
+    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Otherwise, {INSTALL}"
 
 
 def _list_plugins(kind: PluginKind) -> str:

@@ -9,6 +9,7 @@ from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.kinds import KINDS
+from peekbench.plugins.local_code import is_code
 from peekbench.records.data import SourceRef
 from peekbench.testing.analyses import ANALYSIS_CHECKS, iterate_analysis_checks
 from peekbench.testing.audits import AUDIT_CHECKS, iterate_audit_checks
@@ -53,13 +54,14 @@ def find_kinds(use: str) -> list[str]:
     PluginError
         If no plugin has such an entry, or only one that cannot be checked.
     """
+    registry.check_known(use)
     plugin, name = registry.split_name(use)
-    if not registry.is_known(plugin) and (nearest := registry.suggest(use)):
-        raise PluginError(f"no plugin {plugin!r} is installed; {nearest}")
     offers = registry.load(plugin).offers
     kinds = [kind for kind in KINDS if name in offers[kind.name]]
     if not kinds:
         names = sorted(registry.join_name(plugin, other) for entries in offers.values() for other in entries)
+        if is_code(plugin):
+            raise registry.explain_missing_function(use, names)
         remedy = registry.suggest(use) or f"{plugin} offers: {', '.join(names)}"
         raise PluginError(f"no entry {use!r}; {remedy}")
     entries = {kind.name: offers[kind.name][name] for kind in kinds}

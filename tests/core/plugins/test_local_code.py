@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 import peekbench as pb
+from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
 from peekbench.plugins import registry
 from peekbench.plugins.functions import make_entry
 from peekbench.spec.experiment import make_spec as validate
+from peekbench.testing.entries import find_kinds
 
 CODE = """
 import helper_of_methods
 import numpy as np
 from peekbench import Analysis, Dataset
+
+SHARE = 0.5
 
 def fit_prior(unlabeled, train, task, seed, smoothing: float = 1.0):
     'Class shares of train.'
@@ -108,6 +112,10 @@ def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path)
         ("methods.py", "is a file; name a function in it"),
         ("methods.py:wrong", "parameter texts, which is none of unlabeled, train"),
         ("methods.py:count", "one of the analyses"),
+        ("methods.py:SHARE", "methods.py:SHARE is a float, not a function"),
+        (":fit", "nothing stands before the colon"),
+        ("lsa", "did you mean classic.lsa.* Otherwise, install .* name a function in a file, as in `my_file.py:fit`"),
+        ("my_own", "plugins with methods: .* Otherwise, install .* name a function in a file"),
         ("no_such_package.module:fit", "no module 'no_such_package.module' on this machine"),
         ({"use": "methods.py:fit_prior", "options": {"smooting": 2}}, "smooting.*did you mean smoothing"),
     ],
@@ -115,6 +123,21 @@ def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path)
 def test_errors_name_the_place_and_the_nearest_function(folder: Path, use: Any, message: str) -> None:
     with pytest.raises(pb.PeekbenchError, match=message):
         validate({**SPEC, "methods": [use]}, folder=folder)
+
+
+@pytest.mark.parametrize("command", [find_kinds, lambda use: list(describe(use))])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "is a file; name a function in it"),
+        (":SHARE", "is a float, not a function"),
+        (":fit_prio", "did you mean .*methods.py:fit_prior"),
+        (":xyz", "has no .xyz.; (name one of|did you mean) .*methods.py:"),
+    ],
+)
+def test_commands_explain_what_a_file_lacks(folder: Path, command: Any, name: str, message: str) -> None:
+    with pytest.raises(pb.PeekbenchError, match=message):
+        command(f"{folder / 'methods.py'}{name}")
 
 
 def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[..., Any]) -> None:
