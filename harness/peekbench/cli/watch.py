@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_SHARE = 0.02
 """Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
+POLL_SECONDS = 1.0  # between two looks at the lock of the store, which tells that the run has ended
 MAX_ERROR = 300  # characters of the first failure
 MAX_MACHINES = 6
 BAR_WIDTH = 40
@@ -69,8 +70,12 @@ class _View:
         self._cost = time.process_time() - start
 
     def wait(self, seconds: float) -> None:
-        """Wait until the next view."""
-        time.sleep(min(max(seconds, self._cost / MAX_SHARE), 60.0))
+        """Wait until the next view is due, or the run has ended."""
+        from peekbench.store.files import is_in_use  # noqa: PLC0415 - for a fast --help
+
+        due = time.monotonic() + max(seconds, self._cost / MAX_SHARE)
+        while (left := due - time.monotonic()) > 0 and is_in_use(self._path):
+            time.sleep(min(left, POLL_SECONDS))
 
 
 def _print_view(view: _View, console: Console) -> None:

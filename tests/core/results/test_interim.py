@@ -127,3 +127,17 @@ def test_the_view_refreshes_and_ends_with_the_run(
     assert "24 of 48 trials" in shown
     assert "From the first 6 of 12 subsamples" in shown
     assert [line.partition(",")[0] for line in lines] == [] if is_terminal else ["small: 24 of 48 trials"]
+
+
+def test_the_wait_between_views_is_as_long_as_asked_and_ends_with_the_run(
+    larger: ExperimentSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(watch.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(watch.time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    view = watch._View(STORE)
+    with going_on(larger):
+        view.wait(300.0)
+    assert clock == [300.0]
+    view.wait(300.0)
+    assert clock == [300.0], "the run has ended"
