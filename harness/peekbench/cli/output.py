@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from peekbench.formatting import shorten, visible
 
@@ -20,6 +20,8 @@ MAX_MESSAGE = 10_000  # characters of an error message or a warning
 SUCCESS, ERROR, FAILED, INTERRUPTED = 0, 2, 3, 130
 """Exit statuses: success, an error that the user can fix, failed trials, interrupted."""
 _is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
+_results: ContextVar[TextIO | None] = ContextVar("_results", default=None)
+"""The standard output, while what others print goes to the standard error."""
 
 
 def exit_status(status: int) -> int:
@@ -60,9 +62,26 @@ def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
     end
         Text to print after it.
     """
-    stream = sys.stderr if err else sys.stdout
+    stream = sys.stderr if err else _results.get() or sys.stdout
     stream.write(visible(shorten(text, MAX_MESSAGE) if err else text) + end)
     stream.flush()
+
+
+def keep_results_apart() -> None:
+    """Send what methods, observers and analyses print in this process to the standard error from now on.
+
+    The standard output then has only what `echo` and consoles print. What worker processes print goes there anyway.
+    """
+    if _results.get() is None:
+        _results.set(sys.stdout)
+        sys.stdout = sys.stderr
+
+
+def restore_stdout() -> None:
+    """Undo `keep_results_apart`."""
+    if (stdout := _results.get()) is not None:
+        sys.stdout = stdout
+        _results.set(None)
 
 
 def be_quiet(quiet: bool = True) -> None:
@@ -85,4 +104,4 @@ def make_console(*, err: bool = False) -> Console:
     """Return a console that prints to the standard output, or error, and escapes control characters."""
     from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
 
-    return PrintableConsole(stderr=err)
+    return PrintableConsole(stderr=err, file=None if err else _results.get())

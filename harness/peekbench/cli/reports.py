@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from peekbench.cli.output import be_quiet, echo, make_console
+from peekbench.cli.output import be_quiet, echo, keep_results_apart, make_console
 from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
@@ -36,7 +36,9 @@ class Printer:
 
     @classmethod
     def choose(cls, *, full: bool, quiet: bool, as_json: bool) -> Printer:
-        """Return the printer for the options of a command, and silence notes and warnings for `--quiet`.
+        """Return the printer for the options of a command, and leave the standard output to it.
+
+        What plugins print goes to the standard error from now on. With `--quiet`, there are no notes and warnings.
 
         Raises
         ------
@@ -47,6 +49,7 @@ class Printer:
         given: list[Form] = [form for form, is_given in options.items() if is_given]
         if len(given) > 1:
             raise PeekbenchError(f"{' and '.join(f'--{form}' for form in given)} exclude each other; give one of them")
+        keep_results_apart()
         if quiet:
             be_quiet()
         return cls(*given)

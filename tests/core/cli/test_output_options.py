@@ -41,6 +41,37 @@ def _in_folder(stored: Path, _own_folder: None, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(stored)
 
 
+TALKING = """
+from peekbench import Options, hookimpl
+from peekbench.plugins import ObserverEntry
+
+def fit(train, task):
+    print("printed by a method")
+    return lambda texts: [[1 / task.num_classes] * task.num_classes] * len(texts)
+
+class Talker:
+    def __init__(self, *, options, folders):
+        print("printed by an observer")
+    def run_started(self, event):
+        pass
+
+@hookimpl
+def peekbench_observers():
+    return [ObserverEntry(name="talker", options=Options, observe=Talker, summary="prints")]
+"""
+
+
+def test_what_plugins_print_is_no_part_of_the_output() -> None:
+    Path("talking.py").write_text(TALKING)
+    raw = yaml.safe_load(Path("small.yaml").read_text())
+    raw |= {"name": "talking", "methods": ["talking.py:fit"], "observers": ["talking.py:talker"]}
+    Path("talking.yaml").write_text(yaml.safe_dump(raw))
+    done = run_command("run", "talking.yaml", "--json")
+    assert json.loads(done.stdout)["name"] == "talking"
+    assert "printed by a method" in done.stderr
+    assert "printed by an observer" in done.stderr
+
+
 @pytest.mark.slow
 def test_json_is_the_only_output_and_equals_the_file() -> None:
     done = run_command("run", "small.yaml", "--json")
