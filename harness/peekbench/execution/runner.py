@@ -21,6 +21,7 @@ from peekbench.execution.preparation import prepare, prepare_same_files
 from peekbench.execution.progress import NullProgress, Progress
 from peekbench.execution.provenance import describe_session
 from peekbench.execution.stored_run import StoredRun
+from peekbench.execution.versions import describe_version_changes, relevant_versions
 from peekbench.execution.work import SpecWork
 from peekbench.records.looks import PlannedLook
 from peekbench.spec.design import Design
@@ -108,8 +109,11 @@ def run(
             if pending:
                 if work is None:
                     facts = prepare(spec, progress) if facts is None else facts
-                    opened.add_session({**describe_session(spec.folder), "code": code, "methods": facts}, host_name())
+                    session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
+                    opened.add_session({**session, "methods": facts}, host_name())
                     store_descriptions(spec, opened)
+                    if changes := describe_version_changes([*stored.sessions_with_trials(), session]):
+                        progress.warn(f"this session has other versions than the stored trials: {changes}")
                     for warning in warn_of_data(spec, tasks, measured_overlaps(opened.texts())):
                         progress.warn(warning)
                     work = SpecWork(spec, expect(spec, tasks, facts))

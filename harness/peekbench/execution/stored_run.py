@@ -29,6 +29,11 @@ class StoredRun:
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
 
+    def sessions_with_trials(self) -> list[Mapping[str, Any]]:
+        """Return the sessions that finished trials, oldest first."""
+        positions = set(self.session_of.values())
+        return [session for position, session in enumerate(self.sessions) if position in positions]
+
     @classmethod
     def read(cls, path: Path) -> StoredRun:
         """Read a store. A run is empty without a store, or if it cannot be used, which opening it for the run reports.

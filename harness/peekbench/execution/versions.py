@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import (
@@ -15,6 +15,7 @@ from importlib.metadata import (
     packages_distributions,
 )
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -60,6 +61,27 @@ def relevant_versions(plugins: Iterable[str]) -> dict[str, str]:
     ['Python', 'peekbench', 'scikit-learn']
     """
     return dict(_relevant_versions(tuple(dict.fromkeys(plugins)), _search_path()))
+
+
+def describe_version_changes(sessions: Iterable[Mapping[str, Any]]) -> str:
+    """Return the versions in which sessions differ, and on which results depend, in words; empty if there are none.
+
+    Parameters
+    ----------
+    sessions
+        Sessions of a run, oldest first.
+
+    Examples
+    --------
+    >>> describe_version_changes([{"python": "3.11.2"}, {"python": "3.11.7", "versions": {"numpy": "2.4.6"}}])
+    'Python 3.11.2, then 3.11.7'
+    """
+    found: dict[str, dict[str, None]] = {}
+    for session in sessions:
+        python = {"Python": session["python"]} if "python" in session else {}
+        for name, number in {**session.get("versions", {}), **python}.items():
+            found.setdefault(name, {})[number] = None
+    return "; ".join(f"{name} {', then '.join(versions)}" for name, versions in found.items() if len(versions) > 1)
 
 
 def _search_path() -> tuple[tuple[str, int], ...]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from peekbench.spec.experiment import ExperimentSpec, canonical
 
+VERSIONS = ("version", "revision", "python")
+"""Facts about the source of data that explain why data have changed."""
 FIXED_MAXIMUM = (
     "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the start"
 )
@@ -59,8 +61,16 @@ def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[
     for name, task in stored.tasks.items():
         if name in tasks and task["fingerprint"] != tasks[name]["fingerprint"]:
             before, now = task["fingerprint"][:12], tasks[name]["fingerprint"][:12]
-            changed.append(f"data of task {name}: fingerprint {before} before, {now} now")
+            versions = _describe_versions(task.get("details", {}), tasks[name].get("details", {}))
+            changed.append(f"data of task {name}: fingerprint {before} before, {now} now{versions}")
     return changed
+
+
+def _describe_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return in parentheses the versions in which two descriptions of data differ; empty if there are none."""
+    changed = [key for key in VERSIONS if key in old and key in new and old[key] != new[key]]
+    changes = [f"{key} {old[key]} before, {new[key]} now" for key in changed]
+    return f" ({'; '.join(changes)})" if changes else ""
 
 
 def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from commands import run_command
 
 from peekbench import load_results
 from peekbench.errors import StoreError
+from peekbench.execution.progress import NullProgress
 from peekbench.execution.runner import run
 from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_run
@@ -127,3 +129,18 @@ def test_report_separates_trials_by_version_of_the_code(make: MakeSpec, edit: Ca
     assert new[7] == pytest.approx((new_biases - old_biases).loc[["a", "b"]].mean())
     assert new[7] != pytest.approx(new[5] - old[5])
     assert old[1] != new[1]
+
+
+def test_a_run_that_is_resumed_with_other_versions_says_so(make: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    progress = NullProgress()
+    monkeypatch.setattr(progress, "warn", warnings.append)
+    run(make(), progress=progress)
+    monkeypatch.setattr("platform.python_version", lambda: "3.11.0")
+    run(make(), progress=progress)
+    assert not warnings, "nothing is left to run"
+    run(make(3), progress=progress)
+    (warning,) = warnings
+    (in_report,) = (each for each in report_of_run(Path("runs/small.sqlite")).warnings if "versions" in each)
+    for text in (warning, in_report):
+        assert f"Python {'.'.join(map(str, sys.version_info[:3]))}, then 3.11.0" in text

@@ -282,6 +282,12 @@ def test_a_changed_option_is_not_also_a_changed_base_key(make_spec: MakeSpec) ->
     assert change.startswith("methods[v].by_task")
 
 
+def test_changed_data_are_explained_by_their_versions(make_spec: MakeSpec) -> None:
+    old, new = ({"fingerprint": str(minor), "details": {"python": f"3.{minor}", "file": "x"}} for minor in (11, 12))
+    (change,) = changed_experiment(Experiment.of(make_spec(), {"a": old}), make_spec(), {"a": new})
+    assert change == "data of task a: fingerprint 11 before, 12 now (python 3.11 before, 3.12 now)"
+
+
 def test_changed_data_are_an_error(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     import peekbench.data.preflight
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 
 from peekbench.execution.code import DIGITS, describe_code_change
 from peekbench.execution.code_changes import CodeVersion
+from peekbench.execution.versions import describe_version_changes
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
 from peekbench.results.paired_effects import paired_scores
@@ -36,6 +38,24 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
                 f"versions of the code: {sizes[0]}, then {later}. The table {TITLE!r} separates them. To measure the "
                 "present code alone, run the spec under another name"
             )
+
+
+def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Iterator[str]:
+    """Yield a warning if sessions that finished trials differ in versions on which results depend.
+
+    Parameters
+    ----------
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+    """
+    made = [session for session, size in zip(sessions, sizes, strict=True) if size]
+    if changes := describe_version_changes(made):
+        yield (
+            f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
+            "with one version alone, run the spec under another name"
+        )
 
 
 def code_tables(versions: Mapping[str, Sequence[CodeVersion]], results: pd.DataFrame) -> list[Table]:

@@ -20,7 +20,7 @@ from peekbench.plugins.entries import RendererEntry
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.report.build.analysis_results import add_analyses
-from peekbench.report.build.code_versions import code_tables, warn_of_code_changes
+from peekbench.report.build.code_versions import code_tables, warn_of_code_changes, warn_of_other_versions
 from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command
 from peekbench.report.build.report_warnings import check_results, warn_of_run
@@ -210,6 +210,7 @@ def report_of_run(
         + ("" if number is None else f". {describe_stop(spec, results, number, num_bases)}"),
         warnings=(
             *warn_of_code_changes(versions),
+            *warn_of_other_versions(sessions, sizes),
             *warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
             *_warn_of_missing_renderer(spec.report.renderer),
         ),
