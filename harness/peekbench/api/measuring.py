@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from peekbench.api.run import Run
 from peekbench.api.running import run
+from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.errors import SpecError
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import give
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
-DIGITS = 8  # of the hash in the name of a run
 DEFAULT_NAME = "method"  # of a function without a name
 
 
@@ -89,7 +87,7 @@ def measure(
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     text = json.dumps({key: part for key, part in parts.items() if key != "executor"}, sort_keys=True, default=str)
     name = use.rpartition(":")[2].replace(".", "-")
-    parts.setdefault("name", f"{name.strip('_')}-{_hash(text)}")
+    parts.setdefault("name", f"{name.strip('_')}-{hash_text(text)}")
     return run(parts, progress=progress)
 
 
@@ -103,48 +101,4 @@ def _find_use(fit: Any) -> tuple[str, bool]:
     module = getattr(fit, "__module__", "__main__")
     if inspect.isfunction(fit) and module != "__main__" and getattr(sys.modules.get(module), name, None) is fit:
         return f"{module}:{name}", False
-    return give(fit, name, _hash("\n".join(_describe(fit, set())))), True
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
-
-
-def _describe(value: Any, seen: set[int]) -> list[str]:
-    """Return texts that differ if the code of a function differs, or what it uses of its own module."""
-    if isinstance(value, str | int | float | bool | None | dict):
-        return [repr(value)]
-    if id(value) in seen:
-        return []
-    seen.add(id(value))
-    if isinstance(value, ModuleType):
-        return [value.__name__]
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        used = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
-        own = [each for each in used if getattr(each, "__module__", value.__module__) == value.__module__]
-        parts = [value.__defaults__, value.__kwdefaults__, *cells, *own]
-        return [*_describe_code(value.__code__), *(text for part in parts for text in _describe(part, seen))]
-    if isinstance(value, type):
-        members = [member for _, member in sorted(vars(value).items()) if isinstance(member, FunctionType)]
-        return [value.__qualname__, *(text for member in members for text in _describe(member, seen))]
-    if hasattr(value, "get_params"):
-        parameters = sorted(value.get_params().items())
-        return [
-            type(value).__qualname__,
-            *(f"{name}={text}" for name, part in parameters for text in _describe(part, seen)),
-        ]
-    if isinstance(value, list | tuple):
-        return [text for part in value for text in _describe(part, seen)]
-    return [type(value).__qualname__]
-
-
-def _names(code: CodeType) -> list[str]:
-    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
-    return sorted({*code.co_names, *inner})
-
-
-def _describe_code(code: CodeType) -> list[str]:
-    inner = [text for part in code.co_consts if isinstance(part, CodeType) for text in _describe_code(part)]
-    constants = [repr(part) for part in code.co_consts if not isinstance(part, CodeType | frozenset)]
-    return [code.co_code.hex(), *constants, *code.co_names, *inner]
+    return give(fit, name, hash_thing(fit)), True

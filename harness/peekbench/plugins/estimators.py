@@ -86,10 +86,14 @@ def _needs_labels(transformer: Any) -> bool:
     return bool(tags().target_tags.required) if tags else False
 
 
+def clone_estimator(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator."""
+    return getattr(sys.modules.get("sklearn.base"), "clone", copy.deepcopy)(estimator)
+
+
 def _clone(estimator: Any, seed: int) -> Any:
     """Return an unfitted copy; random states that are None become the seed of the fit."""
-    clone = getattr(sys.modules.get("sklearn.base"), "clone", copy.deepcopy)
-    cloned = clone(estimator)
+    cloned = clone_estimator(estimator)
     states = {
         name: seed for name, value in cloned.get_params().items() if name.endswith("random_state") and value is None
     }

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import peekbench as pb
+from peekbench.api.session_code import hash_thing
 
 FIT = """
 def fit(unlabeled, train, task, seed, weight: float = 1.0):
     counts = np.bincount(train.labels, minlength=task.num_classes) + weight
     return lambda texts: np.tile(counts / counts.sum(), (len(texts), 1))
+"""
+
+
+USED = """
+import re
+from dataclasses import dataclass
+from functools import cache
+import helper_of_notebook
+
+WEIGHTS = np.array([1.5])
+PATTERN = re.compile("a+")
+unused = object()
+
+class Base:
+    @staticmethod
+    def apply(x):
+        return x + 3
+
+@dataclass
+class Model(Base):
+    shift = 0
+    size: int = 5
+
+@cache
+def cached(x):
+    return x * 7
+
+TABLE = {"f": cached}
 """
 
 
@@ -36,6 +67,34 @@ def test_a_function_of_a_notebook_is_measured_and_resumed() -> None:
         assert changed.finished == 2
         assert changed.name != first.name
     assert len(pb.load_run(first.name).arms) == 2
+
+
+@pytest.mark.parametrize(
+    ("used", "old", "new"),
+    [
+        ("word in {'good', 'bad'}", "bad", "poor"),
+        ("WEIGHTS.sum()", "1.5", "2.5"),
+        ("PATTERN.match(word)", "a+", "b+"),
+        ("Model().shift", "shift = 0", "shift = 1"),
+        ("Model().apply(1)", "+ 3", "- 3"),
+        ("Model().size", "size: int = 5", "size: int = 6"),
+        ("cached(1)", "* 7", "/ 7"),
+        ("TABLE['f']", "* 7", "/ 7"),
+        ("helper_of_notebook.look_up(word)", "AWAY", "NEAR"),
+    ],
+)
+def test_what_a_function_uses_is_part_of_its_hash(
+    used: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    helper = "def look_up(word):\n    return 'AWAY'\n"
+    code, hashes = f"{USED}\ndef fit(train, word):\n    return {used}\n", []
+    for source, text in ((code, helper), (code, helper), (code.replace(old, new), helper.replace(old, new))):
+        (tmp_path / "helper_of_notebook.py").write_text(text)
+        sys.modules.pop("helper_of_notebook", None)
+        hashes.append(hash_thing(in_session(source)))
+    sys.modules.pop("helper_of_notebook", None)
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def test_the_steps_of_a_pipeline_are_fitted_on_unlabeled_texts() -> None:
