@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,8 @@ class RunPredictions:
         Parameters
         ----------
         **where
-            Trials to read: a value or a list of values of `method`, `task`, `num_train`, `num_test` and `subsample`.
+            Trials to read: a value, or a list or an array of values, of `method`, `task`, `num_train`, `num_test` and
+            `subsample`.
 
         Returns
         -------
@@ -125,7 +126,7 @@ def key_of(trial: Trial) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Sequence | set | range) and not isinstance(value, str) else [value]
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -49,7 +50,7 @@ def test_results_and_arms_are_frames(run: pb.Run) -> None:
 
 
 def test_predictions_are_read_on_demand(run: pb.Run) -> None:
-    table = run.predictions.to_pandas(method="toy.vote", subsample=[0, 2])
+    table = run.predictions.to_pandas(method="toy.vote", subsample=np.array([0, 2]))
     assert len(run.predictions) == 6
     assert len(table) == 2 * 3 * 30
     scores = run.results.query("method == 'toy.vote' and subsample in (0, 2)").set_index(["subsample", "arm"])["score"]
