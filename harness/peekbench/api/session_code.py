@@ -123,7 +123,9 @@ def _globals(code: CodeType) -> set[str]:
 
 def _is_library(value: FunctionType | type) -> bool:
     if isinstance(value, FunctionType):
-        return _is_installed(value.__module__, value.__code__.co_filename)
+        file = value.__code__.co_filename
+        is_typed_in = file.startswith("<") and not file.startswith("<frozen ")  # of the standard library
+        return not is_typed_in and _is_installed(value.__module__, file)
     return _is_installed(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None))
 
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -133,8 +134,8 @@ def test_the_wait_between_views_is_as_long_as_asked_and_ends_with_the_run(
     larger: ExperimentSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(watch.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(watch.time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    fake = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: clock.append(clock.pop() + seconds))
+    monkeypatch.setattr(watch, "time", fake)
     view = watch._View(STORE)
     with going_on(larger):
         view.wait(300.0)
