@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
-from typing import Any, get_args
-
-from pydantic_core import PydanticUndefined, to_jsonable_python
+from typing import Any
 
 from peekbench.cache import cache_folder
-from peekbench.cli.option_types import describe_type
+from peekbench.cli.option_docs import OptionDoc, option_docs
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
@@ -23,8 +20,6 @@ from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskG
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import is_code
 from peekbench.plugins.named_code import named_files
-from peekbench.plugins.protocols import Options
-from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
 
@@ -235,36 +230,15 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
     if has_options(entry):
         lines.append("options:" if entry.options.model_fields else "options: none")
-        for option in _option_lines(entry.options):
-            lines += option
+        for option in option_docs(entry.options):
+            lines += _option_lines(option)
     return "\n".join(lines)
 
 
-def _option_lines(model: type[Options], defaults: Options | None = None) -> Iterator[list[str]]:
-    """Iterate over the lines on each option; nested options follow their parent, with the defaults used there."""
-    if not model.model_fields:
-        return
-    schema = options_schema(model)
-    for name, field in model.model_fields.items():
-        default = field.get_default(call_default_factory=True) if defaults is None else getattr(defaults, name)
-        nested = _nested_model(field.annotation)
-        parts = [describe_type(schema["properties"][name], schema.get("$defs", {}))]
-        if default is PydanticUndefined:
-            parts.append("required")
-        elif not isinstance(default, Options):
-            parts.append(f"default {json.dumps(to_jsonable_python(default), ensure_ascii=False)}")
-        lines = [f"  {name}: {', '.join(parts)}"]
-        if description := schema["properties"][name].get("description"):
-            lines.append(f"      {' '.join(description.split())}")
-        if nested is not None:
-            for option in _option_lines(nested, default if isinstance(default, nested) else None):
-                lines += [f"    {line}" for line in option]
-        yield lines
-
-
-def _nested_model(annotation: Any) -> type[Options] | None:
-    """Return the model of the options within an option, if there is exactly one."""
-    models = [
-        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
-    ]
-    return models[0] if len(models) == 1 else None
+def _option_lines(option: OptionDoc) -> list[str]:
+    """Return the lines on an option; those on options within it are indented below."""
+    default = ["required"] if option.is_required else [f"default {option.default}"] if option.default else []
+    lines = [f"  {option.name}: {', '.join([option.type, *default])}"]
+    if option.meaning:
+        lines.append(f"      {option.meaning}")
+    return lines + [f"    {line}" for nested in option.nested for line in _option_lines(nested)]

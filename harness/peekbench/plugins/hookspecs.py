@@ -30,20 +30,8 @@ hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
 """Decorator that marks a function of a plugin as a hook.
 
-Parameters
-----------
-function
-    Function without parameters, named as one of the hooks of this module, that returns a list of entries.
-
-Returns
--------
-Callable
-    The same function, marked.
-
-Raises
-------
-TypeError
-    If `function` is not callable.
+The function has no parameters and the name of one of the hooks, and returns a list of entries. Something that cannot be
+called raises a TypeError.
 """
 
 

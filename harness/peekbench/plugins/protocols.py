@@ -195,11 +195,6 @@ class Analyzer(Protocol[O_contra]):
         Results table, whose columns `peekbench.results` documents. It must not be changed.
     options
         Options from the spec.
-    looks
-        Looks at the run, as `peekbench.records.Looks`, only if the entry declares `sees_looks`.
-    predictions
-        Predictions of the run, as `peekbench.records.Predictions`, or None if the results are not from a run, only if
-        the entry declares `sees_predictions`.
 
     Returns
     -------
@@ -210,6 +205,12 @@ class Analyzer(Protocol[O_contra]):
     ------
     ResultsError
         If the table does not suffice.
+
+    Notes
+    -----
+    The analyzer of an entry with `sees_looks` also receives `looks`, the looks at the run (`peekbench.records.Looks`).
+    That of an entry with `sees_predictions` also receives `predictions`: those of the run
+    (`peekbench.records.Predictions`), or None if the results are not from a run.
     """
 
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis:

@@ -97,7 +97,9 @@ class AnalysisOnlySpec(SpecModel):
     only: Selection = Selection()
     """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]
+    """Analyses of the report."""
     report: ReportSpec = ReportSpec()
+    """Files of the report."""
 
     @property
     def table(self) -> TableOptions:

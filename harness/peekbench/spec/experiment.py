@@ -85,21 +85,27 @@ class ExperimentSpec(SpecModel):
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
     """Seed of all subsamples and fits."""
     tasks: Annotated[tuple[TaskSpec, ...], BeforeValidator(expand_groups), Field(min_length=1)]
+    """Tasks, or groups of tasks."""
     methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
+    """Methods and controls, each of which is fitted on every task."""
     design: Design
+    """Sizes and number of the subsamples."""
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
     """base, extra, test, and any number of doses such as `mix: 0.25`: that share of the unlabeled texts is test text
     and the rest is extra text."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
+    """Analyses of the report; they can be changed at any time."""
     audits: tuple[AuditSpec, ...] = ()
     """Audits that `peekbench audit` does on the tasks' data; runs do not depend on them."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
+    """What runs the trials, on this machine or on several; no number depends on it."""
     observers: tuple[ObserverSpec, ...] = ()
     """Trackers and other observers of the run; no number depends on them."""
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a trial may take with all its arms. A trial that takes longer is ended and has failed. By default,
     there is no limit."""
     report: ReportSpec = ReportSpec()
+    """Files of the report."""
     folder: SkipJsonSchema[Annotated[Path, BeforeValidator(_refuse_unwritten)]] = Field(
         default_factory=Path.cwd, exclude=True
     )
