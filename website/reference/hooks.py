@@ -1,0 +1,65 @@
+"""The page of the hooks: what a plugin can register, with all arguments of what peekbench calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import get_args, get_type_hints
+
+from peekbench.plugins import entries
+from peekbench.plugins.entries import Entry
+from peekbench.plugins.kinds import KINDS
+from peekbench.plugins.references import CallableField
+from website.reference.markdown import GENERATED, page
+
+HOOKS = "hooks.md"
+
+
+def entry_types() -> list[type[Entry]]:
+    """Return the classes of the entries that hooks return."""
+    return [entry_type for kind in KINDS for entry_type in kind.entry_types]
+
+
+def write_hooks() -> dict[str, str]:
+    """Return the page of the hooks."""
+    described: set[str] = set()
+    sections = []
+    for kind in KINDS:
+        sections.append(_member(f"peekbench.plugins.hookspecs.{kind.hook}", 2))
+        for entry_type in kind.entry_types:
+            sections.append(_member(f"peekbench.plugins.{entry_type.__name__}", 3))
+            for name in _protocols(entry_type):
+                if name not in described:
+                    described.add(name)
+                    sections.append(_member(name, 3))
+    return {
+        HOOKS: page(
+            "Hooks",
+            "A plugin is a module with one function for each of the hooks that it implements, marked with "
+            "`peekbench.hookimpl`. Each hook returns entries; the fields of an entry name the functions that peekbench "
+            "calls. [Plugins](../plugins.md) shows an example of each.",
+            GENERATED,
+            *sections,
+        )
+    }
+
+
+def _member(name: str, level: int) -> str:
+    return f"::: {name}\n    options:\n      heading_level: {level}\n      show_root_full_path: false"
+
+
+def _protocols(entry_type: type[Entry]) -> Iterator[str]:
+    """Iterate over the protocols of the functions that the fields of an entry name."""
+    hints = get_type_hints(entry_type, vars(entries))
+    for field in fields(entry_type):
+        for part in _parts(hints[field.name]):
+            if isinstance(part, type) and getattr(part, "_is_protocol", False):
+                yield f"{part.__module__}.{part.__qualname__}"
+
+
+def _parts(hint: object) -> Iterator[object]:
+    origin = getattr(hint, "__origin__", hint)
+    if origin is not CallableField:
+        yield origin
+    for part in get_args(hint):
+        yield from _parts(part)
