@@ -7,9 +7,10 @@ plugin authors need. The namespaces `peekbench.figures`, `peekbench.plugins`, `p
 Examples
 --------
 >>> import peekbench as pb
->>> run = pb.run("specs/quickstart.yaml")  # doctest: +SKIP
->>> report = run.report()  # doctest: +SKIP
->>> [verdict.decision for verdict in report.verdicts]  # doctest: +SKIP
+>>> run = pb.run("specs/quickstart.yaml", progress=False)
+>>> report = run.report()
+>>> [verdict.method for verdict in report.verdicts]
+['lsa-10', 'lsa-50', 'classic.self_training', 'controls.null', 'controls.leak']
 """
 
 import lazy_loader

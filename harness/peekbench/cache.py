@@ -18,7 +18,18 @@ CACHE_VARIABLE = "PEEKBENCH_CACHE"
 
 
 def cache_folder() -> Path:
-    """Return the folder of peekbench's cache: `$PEEKBENCH_CACHE`, or the user's cache folder."""
+    """Return the folder of peekbench's cache: `$PEEKBENCH_CACHE`, or the user's cache folder.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which need not exist.
+
+    Examples
+    --------
+    >>> (cache_folder() / "my_plugin" / "model.safetensors").name
+    'model.safetensors'
+    """
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
     from platformdirs import user_cache_path  # noqa: PLC0415 - most processes have the variable or need no cache
@@ -27,7 +38,27 @@ def cache_folder() -> Path:
 
 
 def read_cached(path: Path) -> dict[str, Any] | None:
-    """Return the value that `write_cached` wrote, or None if the file is missing or damaged."""
+    """Return the value that `write_cached` wrote, or None if the file is missing or damaged.
+
+    Parameters
+    ----------
+    path
+        File to read.
+
+    Returns
+    -------
+    dict or None
+        JSON values.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "facts.json"
+    ...     write_cached(path, {"num_rows": 600})
+    ...     read_cached(path), read_cached(Path(folder) / "other.json")
+    ({'num_rows': 600}, None)
+    """
     try:
         digest, _, body = path.read_bytes().partition(b"\n")
     except OSError:
@@ -47,6 +78,15 @@ def write_cached(path: Path, value: dict[str, Any]) -> None:
         File to write; its folder is created.
     value
         JSON values.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "tickets" / "facts.json"
+    ...     write_cached(path, {"num_rows": 600, "teams": ["billing"]})
+    ...     read_cached(path)["teams"]
+    ['billing']
     """
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
     with contextlib.suppress(OSError), atomic_write(path) as temporary:
@@ -56,10 +96,30 @@ def write_cached(path: Path, value: dict[str, Any]) -> None:
 def describe_file(path: Path) -> dict[str, Any]:
     """Return the size, the time of the last change and the SHA-256 of a file, for `is_unchanged`.
 
+    Parameters
+    ----------
+    path
+        File to read.
+
+    Returns
+    -------
+    dict
+        JSON values: size in bytes, time in nanoseconds, and hash.
+
     Raises
     ------
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.csv"
+    ...     _ = path.write_text("text,label")
+    ...     description = describe_file(path)
+    >>> description["size"], description["sha256"][:8]
+    (10, '64c5ac78')
     """
     status = path.stat()
     with path.open("rb") as file:
@@ -76,6 +136,11 @@ def is_unchanged(path: Path, description: dict[str, Any]) -> bool:
         File to check; it may be missing.
     description
         Result of `describe_file` when the file was written.
+
+    Returns
+    -------
+    bool
+        False also if the file cannot be read.
 
     Examples
     --------

@@ -38,11 +38,31 @@ class PeekbenchError(Exception):
 
 
 class SpecError(PeekbenchError):
-    """A spec that cannot be read, or does not match the plugins that it names."""
+    """A spec that cannot be read, or does not match the plugins that it names.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> try:
+    ...     pb.run({"name": "small", "tasks": ["docstrings.numpy"], "metods": ["classic.lsa"]})
+    ... except pb.PeekbenchError as error:
+    ...     print(type(error).__name__, "metods" in str(error))
+    SpecError True
+    """
 
 
 class PluginError(PeekbenchError):
-    """A plugin that is missing, cannot be imported, or registers wrong entries."""
+    """A plugin that is missing, cannot be imported, or registers wrong entries.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> try:
+    ...     pb.measure(print, tasks=["docstrings.numpy"])
+    ... except pb.PeekbenchError as error:
+    ...     print(type(error).__name__)
+    PluginError
+    """
 
 
 class DataError(PeekbenchError):
@@ -66,6 +86,14 @@ class UnavailableError(DataError):
         Name of the data and the place that was searched.
     reason
         Why the data are unavailable, and the remedy.
+
+    Examples
+    --------
+    >>> error = UnavailableError("hf.trec", "no network; download it before with `peekbench prefetch`")
+    >>> print(error)
+    hf.trec: no network; download it before with `peekbench prefetch`
+    >>> isinstance(error, DataError)
+    True
     """
 
     def __init__(self, resource: str, reason: str) -> None:
@@ -121,20 +149,64 @@ class HostError(PeekbenchError):
 
 
 class StoreError(PeekbenchError):
-    """A run's store that is damaged, locked, not writable, or not a peekbench store."""
+    """A run's store that is damaged, locked, not writable, or not a peekbench store.
+
+    Examples
+    --------
+    >>> raise StoreError("runs/tapt.sqlite is damaged: the checksums of 2 rows are wrong; restore a backup")
+    Traceback (most recent call last):
+    peekbench.errors.StoreError: runs/tapt.sqlite is damaged: the checksums of 2 rows are wrong; restore a backup
+    """
 
 
 class ResultsError(PeekbenchError):
-    """A results table that is malformed, or lacks trials."""
+    """A results table that is malformed, or lacks trials.
+
+    Examples
+    --------
+    >>> import pandas as pd, peekbench as pb
+    >>> try:
+    ...     pb.analyze(pd.DataFrame({"task": ["news", "news"], "extra": [0.71, 0.73]}))
+    ... except pb.PeekbenchError as error:
+    ...     print(type(error).__name__)
+    ResultsError
+    """
 
 
 class ContractError(PeekbenchError):
-    """A plugin's callable that violates its protocol."""
+    """A plugin's callable that violates its protocol.
+
+    Examples
+    --------
+    >>> raise ContractError("predictions have shape (45, 2); return one column for each of the 3 classes")
+    Traceback (most recent call last):
+    peekbench.errors.ContractError: predictions have shape (45, 2); return one column for each of the 3 classes
+    """
 
 
 class PluginWarning(UserWarning):
-    """A broken plugin that was skipped."""
+    """A broken plugin that was skipped.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PluginWarning)  # broken plugins are errors, for example in CI
+    ...     warnings.warn("plugin 'lsa' cannot be imported", PluginWarning)
+    Traceback (most recent call last):
+    peekbench.errors.PluginWarning: plugin 'lsa' cannot be imported
+    """
 
 
 class RunWarning(UserWarning):
-    """Failed trials, or other trouble of a run, after which `peekbench.run` returns the trials that succeeded."""
+    """Failed trials, or other trouble of a run, after which `peekbench.run` returns the trials that succeeded.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RunWarning)  # failed trials end a script
+    ...     warnings.warn("2 of 40 trials failed", RunWarning)
+    Traceback (most recent call last):
+    peekbench.errors.RunWarning: 2 of 40 trials failed
+    """

@@ -20,9 +20,9 @@ from peekbench.testing import METHOD_CHECKS, check_method, make_case, sample_unl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
-def test_controls_pass_the_contract_checks(use: str) -> None:
-    assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+def test_leak_passes_the_contract_checks() -> None:
+    """An example in the docstring of `check_method` checks `controls.null`."""
+    assert [outcome for outcome in check_method("controls.leak") if not outcome.passed] == []
 
 
 def test_null_fulfills_the_contract_in_language_modeling(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
 from peekbench.results import load_results, tidy
-from peekbench.testing import check_analyzer
 from peekbench_permutation.permutation import adjust
 from peekbench_stats import sign_flip_test
 
@@ -122,8 +121,3 @@ def test_improved_log_losses_count_as_up(simulate: Simulate) -> None:
     assert tasks[0]["adjusted p"] < 0.01 < tasks[1]["adjusted p"]
     with pytest.raises(PeekbenchError, match="option score: log_loss is missing in 1 of 360 rows"):
         analyze(results.assign(log_loss=results["log_loss"].where(results.index != 5)), score="log_loss")
-
-
-@pytest.mark.slow
-def test_contract() -> None:
-    assert [outcome for outcome in check_analyzer("permutation") if not outcome.passed] == []

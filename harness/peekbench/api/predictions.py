@@ -33,8 +33,10 @@ class RunPredictions:
     Examples
     --------
     >>> import peekbench as pb
-    >>> run = pb.load_run("quickstart")  # doctest: +SKIP
-    >>> run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)  # doctest: +SKIP
+    >>> run = pb.load_run("quickstart")
+    >>> rows = run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)
+    >>> rows.groupby("arm")["probability"].count().to_dict()
+    {'base': 200, 'extra': 200, 'test': 200}
     """
 
     def __init__(self, store: Path) -> None:

@@ -37,9 +37,12 @@ class Run:
     Examples
     --------
     >>> import peekbench as pb
-    >>> run = pb.load_run("quickstart")  # doctest: +SKIP
-    >>> run.arms.groupby("method")["bias"].mean()  # doctest: +SKIP
-    >>> run.report()  # doctest: +SKIP
+    >>> run = pb.load_run("quickstart")
+    >>> float(run.arms.groupby("method")["bias"].mean()["controls.null"])
+    0.0
+    >>> report = run.report()  # at the end of a cell of a notebook, it shows its verdicts and figures
+    >>> len(report.verdicts)
+    5
     """
 
     def __init__(self, spec: ExperimentSpec, summary: RunSummary) -> None:

@@ -81,26 +81,11 @@ def run(
     Examples
     --------
     >>> import peekbench as pb
-    >>> from tempfile import TemporaryDirectory
-    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
-    >>> with TemporaryDirectory() as folder:
-    ...     tickets = Path(folder, "tickets.csv")
-    ...     _ = tickets.write_text("\n".join(["text,label", *rows]))
-    ...     run = pb.run(
-    ...         {
-    ...             "name": "tickets",
-    ...             "tasks": [{"use": "files", "options": {"path": str(tickets)}}],
-    ...             "methods": ["controls.null"],
-    ...             "design": {"num_train": 4, "num_test": 10, "num_subsamples": 2},
-    ...         },
-    ...         store=Path(folder, "tickets.sqlite"),
-    ...         workers=1,
-    ...         progress=False,
-    ...     )
-    ...     print(run.arms[["subsample", "bias"]])
-       subsample  bias
-    0          0   0.0
-    1          1   0.0
+    >>> run = pb.run("specs/quickstart.yaml", progress=False)
+    >>> run.finished + run.resumed == run.planned
+    True
+    >>> run.report().name
+    'quickstart'
     """
     experiment = read_experiment(spec)
     if workers is not None:
@@ -199,6 +184,8 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
     Examples
     --------
     >>> import peekbench as pb
+    >>> pb.load_run("quickstart").failed
+    0
     >>> pb.load_run("no-such-run")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     peekbench.errors.PeekbenchError: no-such-run: no run of this name, as runs/no-such-run.sqlite does not exist; ...

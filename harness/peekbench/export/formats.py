@@ -37,7 +37,13 @@ FORMATS: Mapping[str, ExportFormat] = {
     "ro-crate": ExportFormat(write_crate, "RO-Crate with everything that `peekbench analyze` needs"),
     "croissant": ExportFormat(write_croissant, "the tables as a data set described in Croissant"),
 }
-"""Formats by their names."""
+"""Formats by their names.
+
+Examples
+--------
+>>> FORMATS["latex"].summary
+'LaTeX tables and a paragraph on the methods, with references'
+"""
 
 
 def export_run(

@@ -17,7 +17,15 @@ from peekbench.errors import PluginError
 
 API_VERSION = "1.0"
 """Version of the plugin API, `major.minor`. A minor version adds to the API; only a major version changes or removes
-what plugins use."""
+what plugins use.
+
+Examples
+--------
+>>> major, minor = map(int, API_VERSION.split("."))
+>>> major
+1
+"""
+
 STATEMENT = "PEEKBENCH_API"
 """Name of the constant in a plugin's module that states the version."""
 UNSTATED = "1.0"

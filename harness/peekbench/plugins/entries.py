@@ -34,7 +34,14 @@ CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
-leaderboard`, 'check' for the warnings of every report."""
+leaderboard`, 'check' for the warnings of every report.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(AnalyzerRole)
+('', 'check', 'comparison', 'estimates', 'ranking')
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,15 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 
 The function has no parameters and the name of one of the hooks, and returns a list of entries. Something that cannot be
 called raises a TypeError.
+
+Examples
+--------
+>>> from peekbench import MethodEntry, hookimpl
+>>> @hookimpl
+... def peekbench_methods():
+...     return [MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA and a linear classifier")]
+>>> peekbench_methods()[0].name
+'lsa'
 """
 
 

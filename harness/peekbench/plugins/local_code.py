@@ -62,6 +62,18 @@ def is_code(plugin: str) -> bool:
     return any(mark in plugin for mark in "./:")
 
 
+def with_full_path(use: str) -> str:
+    """Return the name of code with the full path of its file, which means the same file for any spec.
+
+    Examples
+    --------
+    >>> with_full_path("/project/my_file.py:fit"), with_full_path("classic.lsa")
+    ('/project/my_file.py:fit', 'classic.lsa')
+    """
+    code, name = split_code(use) if names_code(use) else ("", "")
+    return f"{find_file(code)}:{name}" if code.endswith(FILE) else use
+
+
 def bind(uses: Iterable[str], folder: Path) -> None:
     """Let the relative paths of files in the names of a spec start at its folder.
 

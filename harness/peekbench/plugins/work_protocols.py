@@ -10,16 +10,50 @@ from peekbench.records.hosts import Capacity, Host, Resources
 from peekbench.records.trials import TrialFailure, TrialResult, WorkItem
 
 THREADS_VARIABLE = "PEEKBENCH_THREADS"
-"""Environment variable in which an executor gives the number of CPU threads that one fit may use."""
+"""Environment variable in which an executor gives the number of CPU threads that one fit may use.
+
+Examples
+--------
+>>> import os
+>>> environment = {**os.environ, THREADS_VARIABLE: "4"}  # of a process that the executor starts
+>>> environment["PEEKBENCH_THREADS"]
+'4'
+"""
 
 NODE_VARIABLE = "PEEKBENCH_NODE"
-"""Environment variable in which an executor gives the name of a machine, instead of its host name."""
+"""Environment variable in which an executor gives the name of a machine, instead of its host name.
+
+Examples
+--------
+>>> import os
+>>> environment = {**os.environ, NODE_VARIABLE: "node-7"}  # of a process that the executor starts
+>>> environment["PEEKBENCH_NODE"]
+'node-7'
+"""
 
 Outcome: TypeAlias = TrialResult | TrialFailure
-"""Outcome of a trial."""
+"""Outcome of a trial.
+
+Examples
+--------
+>>> from peekbench.records import Draw, Trial, TrialFailure
+>>> def has_failed(outcome: Outcome) -> bool:
+...     return isinstance(outcome, TrialFailure)
+>>> has_failed(TrialFailure(Trial(Draw("tickets", 50, 200, 0), "lsa"), "ValueError: no texts", "Traceback ..."))
+True
+"""
 
 Event: TypeAlias = Outcome | Host | Capacity
-"""What an executor yields: outcomes, and what does the work."""
+"""What an executor yields: outcomes, and what does the work.
+
+Examples
+--------
+>>> from peekbench.records import Capacity, Host
+>>> def find_hosts(events: list[Event]) -> list[str]:
+...     return [event.name for event in events if isinstance(event, Host)]
+>>> find_hosts([Capacity(hosts=1, workers=16), Host("node-7")])
+['node-7']
+"""
 
 
 class Work(Protocol):

@@ -16,23 +16,68 @@ if TYPE_CHECKING:
 
 
 Topic: TypeAlias = Literal["results", "methods", "data"]
+"""Part of a report to which a table or a figure belongs.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Topic)
+('results', 'methods', 'data')
+"""
 
 Cell: TypeAlias = str | int | float | bool | None
+"""Value in a row of a table. None is shown as a dash.
+
+Examples
+--------
+>>> row: tuple[Cell, ...] = ("news", 0.71, 200, True, None)
+>>> Table("Scores", tuple(map(Column, "abcde")), (row,)).rows[0][1]
+0.71
+"""
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
+"""What a verdict says about an effect.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Decision)
+('biased up', 'biased down', 'equivalent', 'inconclusive')
+"""
 
 ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
 """Whether a run finds the known bias of a control."""
 
 BiasSize: TypeAlias = Literal["", "open", "beyond"]
 """For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
-part of it lies inside; otherwise ''."""
+part of it lies inside; otherwise ''.
+
+Examples
+--------
+>>> Verdict("lsa", "bias", "biased up", "", low=0.002, high=0.02, size="open").size  # the region is 0.01
+'open'
+"""
 
 ScoreName: TypeAlias = Literal["score", "log_loss", "brier", "macro_f1", "bits_per_byte"]
-"""Scores that analyses can be about: names of `peekbench.results.SCORES` except the number of correct answers."""
+"""Scores that analyses can be about: names of `peekbench.results.SCORES` except the number of correct answers.
+
+Examples
+--------
+>>> from typing import get_args
+>>> from peekbench.results import SCORES
+>>> set(get_args(ScoreName)) <= {score.name for score in SCORES}
+True
+"""
 
 FamilyChoice: TypeAlias = Literal["all", "method", "none"]
-"""Configurations that are adjusted together: all of a report, those of one method, or each one alone."""
+"""Configurations that are adjusted together: all of a report, those of one method, or each one alone.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(FamilyChoice)
+('all', 'method', 'none')
+"""
 
 
 @dataclass(frozen=True, slots=True)

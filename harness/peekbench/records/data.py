@@ -12,18 +12,74 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     BoolArray: TypeAlias = NDArray[np.bool_]
+    """Array of truth values, such as one for each row of a task.
+
+    Examples
+    --------
+    >>> def select(inputs: Inputs, is_selected: BoolArray) -> Inputs:
+    ...     return [text for text, chosen in zip(inputs, is_selected, strict=True) if chosen]
+    >>> select(["warm", "late"], [True, False])
+    ['warm']
+    """
+
     IntArray: TypeAlias = NDArray[np.int64]
+    """Array of whole numbers, such as the labels of a classification task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def count_classes(labels: IntArray, num_classes: int) -> IntArray:
+    ...     return np.bincount(labels, minlength=num_classes)
+    >>> count_classes(np.array([0, 2, 0]), 3).tolist()
+    [2, 0, 1]
+    """
+
     FloatArray: TypeAlias = NDArray[np.floating[Any]]
+    """Array of numbers, such as probabilities of shape (n, n_classes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def center(features: FloatArray) -> FloatArray:
+    ...     return features - features.mean(axis=0)
+    >>> center(np.array([[1.0], [3.0]])).tolist()
+    [[-1.0], [1.0]]
+    """
+
     Inputs: TypeAlias = Sequence[str] | FloatArray
-    """Texts, or rows of features of shape (n, n_features)."""
+    """Texts, or rows of features of shape (n, n_features).
+
+    Examples
+    --------
+    >>> def longest(inputs: Inputs) -> int:
+    ...     return max(len(text) for text in inputs)
+    >>> longest(["a text", "a longer text"])
+    13
+    """
+
 else:  # plugins import these names at run time, when annotations are not evaluated
     BoolArray = IntArray = FloatArray = Inputs = Any
 
 
 TaskKind: TypeAlias = Literal["classification", "regression", "language_modeling"]
-"""What a method predicts: a class, a number, or the text itself."""
+"""What a method predicts: a class, a number, or the text itself.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(TaskKind)
+('classification', 'regression', 'language_modeling')
+"""
+
 Split: TypeAlias = Literal["train", "test"]
-"""Part of a data set that its authors set aside for training or for testing."""
+"""Part of a data set that its authors set aside for training or for testing.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Split)
+('train', 'test')
+"""
 
 
 @dataclass(frozen=True, slots=True)

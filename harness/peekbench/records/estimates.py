@@ -10,7 +10,14 @@ from peekbench.records.analysis import Column, Decision, Table
 from peekbench.records.units import Unit
 
 Quantity: TypeAlias = Literal["extra", "bias", "boost"]
-"""'extra' is the score of the arm extra, which is uncontaminated."""
+"""'extra' is the score of the arm extra, which is uncontaminated.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Quantity)
+('extra', 'bias', 'boost')
+"""
 
 ACCURACY = "accuracy"
 """`ScoreEstimate.metric` of accuracies."""

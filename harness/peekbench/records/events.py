@@ -10,7 +10,14 @@ from typing import Any, Literal, TypeAlias
 from peekbench.records.trials import Trial
 
 RunStatus: TypeAlias = Literal["finished", "failed", "interrupted"]
-"""How a run ended: 'finished' if no trial failed in it, 'interrupted' by Ctrl-C or a signal, otherwise 'failed'."""
+"""How a run ended: 'finished' if no trial failed in it, 'interrupted' by Ctrl-C or a signal, otherwise 'failed'.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(RunStatus)
+('finished', 'failed', 'interrupted')
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,15 @@ class Curves:
 
 
 Figure: TypeAlias = Forest | Violins | Densities | Curves
+"""Any figure record.
+
+Examples
+--------
+>>> def describe(figure: Figure) -> str:
+...     return f"{figure.kind}: {figure.title}"
+>>> describe(Forest("Bias by task", ()))
+'forest: Bias by task'
+"""
 
 MAX_VALUES = 200
 

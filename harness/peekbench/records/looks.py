@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 LookMethod: TypeAlias = Literal["group_sequential", "confidence_sequence"]
-"""How verdicts account for planned looks."""
+"""How verdicts account for planned looks.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(LookMethod)
+('group_sequential', 'confidence_sequence')
+"""
 
 Settled: TypeAlias = Literal["biased", "equivalent"]
 """Kind of verdict at which a run may stop."""

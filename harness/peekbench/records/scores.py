@@ -249,4 +249,10 @@ SCORES: tuple[Score, ...] = (
         region=0.01,
     ),
 )
-"""All scores, in the order of the columns."""
+"""All scores, in the order of the columns.
+
+Examples
+--------
+>>> [score.name for score in SCORES if score.is_required]
+['score']
+"""

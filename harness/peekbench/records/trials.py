@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
-"""What is known in advance of a method's bias: 'negative' means none, 'positive' a planted one, '' nothing."""
+"""What is known in advance of a method's bias: 'negative' means none, 'positive' a planted one, '' nothing.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Control)
+('', 'negative', 'positive')
+"""
 
 
 @dataclass(frozen=True, slots=True)

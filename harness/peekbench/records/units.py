@@ -9,4 +9,10 @@ Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "
 
 'fraction' is shown as a percentage; 'difference', of two fractions, as signed percentage points; 'spread', such as a
 standard error of fractions, as percentage points without a sign; 'change', of two other numbers, as a signed number.
+
+Examples
+--------
+>>> from peekbench.formatting import format_cell
+>>> format_cell(0.0123, "fraction"), format_cell(0.0123, "difference"), format_cell(0.0123, "number")
+('1.2%', '+1.23', '0.0123')
 """

@@ -96,7 +96,13 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn("fit_seconds", "number", "seconds to fit", minimum=0),
     ResultsColumn("predict_seconds", "number", "seconds to predict", minimum=0),
 )  # fmt: skip
-"""All columns in order. Scores come from `peekbench.results.SCORES`."""
+"""All columns in order. Scores come from `peekbench.results.SCORES`.
+
+Examples
+--------
+>>> [column.name for column in COLUMNS][:4]
+['task', 'method', 'model', 'num_train']
+"""
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")

@@ -71,7 +71,7 @@ def run(
     keep_going: bool = False,
     allow_changed_code: bool = False,
 ) -> RunSummary:
-    r'''Run the trials of a spec that its store does not have yet.
+    r"""Run the trials of a spec that its store does not have yet.
 
     If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled.
 
@@ -108,24 +108,11 @@ def run(
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
     >>> from peekbench import load_spec
-    >>> spec = """
-    ... name: tickets
-    ... seed: 1
-    ... tasks: [{use: files, options: {path: tickets.csv}}]
-    ... methods: [controls.null]
-    ... design: {num_train: 4, num_test: 10, num_subsamples: 2}
-    ... executor: {use: local, options: {workers: 1}}
-    ... """
-    >>> rows = [f"ticket {number},{number % 2}" for number in range(40)]
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "tickets.csv").write_text("\n".join(["text,label", *rows]))
-    ...     _ = Path(folder, "tickets.yaml").write_text(spec)
-    ...     summary = run(load_spec(Path(folder, "tickets.yaml")), store=Path(folder, "tickets.sqlite"))
-    >>> summary.finished
-    2
-    '''
+    >>> summary = run(load_spec("specs/quickstart.yaml"))
+    >>> summary.failed
+    0
+    """
     return run_trials(
         spec,
         store=store,

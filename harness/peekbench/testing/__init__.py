@@ -5,9 +5,9 @@ checks of an entry, and return which of them passed. `parametrize_with_checks` m
 
 Examples
 --------
->>> from peekbench.testing import check_method
->>> [outcome.name for outcome in check_method("controls.null") if not outcome.passed]  # doctest: +SKIP
-[]
+>>> from peekbench.testing import METHOD_CHECKS
+>>> list(METHOD_CHECKS)[:2]
+['fits and predicts without unlabeled inputs', 'fits and predicts with unlabeled inputs']
 """
 
 import lazy_loader

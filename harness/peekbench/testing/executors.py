@@ -177,8 +177,8 @@ def check_executor(use: str, options: Mapping[str, Any] | None = None) -> list[C
     --------
     >>> list(EXECUTOR_CHECKS)[0]
     'every trial has an outcome'
-    >>> outcomes = check_executor("local", {"workers": 2})  # doctest: +SKIP
-    >>> all(outcome.passed for outcome in outcomes)  # doctest: +SKIP
+    >>> outcomes = check_executor("local", {"in_process": True})
+    >>> all(outcome.passed for outcome in outcomes)
     True
     """
     spec = make_component(ExecutorSpec, use, options)
@@ -368,4 +368,10 @@ EXECUTOR_CHECKS: dict[str, Callable[[ExecutorCase], None]] = {
     "closing ends all processes": check_close,
     "an error of the work ends the run": check_error,
 }
-"""Checks of an executor by name."""
+"""Checks of an executor by name.
+
+Examples
+--------
+>>> next(iter(EXECUTOR_CHECKS))
+'every trial has an outcome'
+"""

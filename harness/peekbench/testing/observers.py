@@ -13,6 +13,7 @@ from typing import Any
 
 from peekbench.errors import ContractError
 from peekbench.execution.observers import EVENTS, make_observer
+from peekbench.plugins.local_code import with_full_path
 from peekbench.records.analysis import Analysis, Column, Table, Verdict
 from peekbench.records.data import Folders
 from peekbench.records.events import ArmScores, RunFinished, RunStarted, TrialFinished
@@ -146,8 +147,8 @@ def check_observer(use: str, options: Mapping[str, Any] | None = None) -> list[C
     >>> from peekbench.testing import OBSERVER_CHECKS, check_observer
     >>> next(iter(OBSERVER_CHECKS))
     'returns an object with methods for events'
-    >>> outcomes = check_observer("logbook")  # doctest: +SKIP
-    >>> all(outcome.passed for outcome in outcomes)  # doctest: +SKIP
+    >>> outcomes = check_observer("my_file.py:logbook")
+    >>> all(outcome.passed for outcome in outcomes)
     True
     """
     return list(iterate_observer_checks(use, options))
@@ -166,7 +167,7 @@ def iterate_observer_checks(use: str, options: Mapping[str, Any] | None = None) 
     CheckOutcome
         Outcomes in the order of `OBSERVER_CHECKS`.
     """
-    spec = make_component(ObserverSpec, use, options)
+    spec = make_component(ObserverSpec, with_full_path(use), options)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chdir(folder):
         yield from run_checks(OBSERVER_CHECKS, ObserverCase(use, spec, Path(folder).resolve()))
 
@@ -206,4 +207,10 @@ OBSERVER_CHECKS: Mapping[str, Callable[[ObserverCase], None]] = {
     "takes a run without trials": check_complete_run,
     "importing the plugin is fast": check_light_import,
 }
-"""Checks of an observer by name."""
+"""Checks of an observer by name.
+
+Examples
+--------
+>>> next(iter(OBSERVER_CHECKS))
+'returns an object with methods for events'
+"""

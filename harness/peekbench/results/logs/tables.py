@@ -26,7 +26,14 @@ LOG_FORMATS: Mapping[str, Callable[[Path, str], list[TaskAnswers]]] = {
     "lm-eval": read_lm_eval,
     "inspect": read_inspect,
 }
-"""Functions that read a log by the name of the tool that wrote it."""
+"""Functions that read a log by the name of the tool that wrote it.
+
+Examples
+--------
+>>> sorted(LOG_FORMATS)
+['inspect', 'lm-eval']
+"""
+
 MAX_NAMED = 3  # texts named in an error
 
 
@@ -56,6 +63,13 @@ def import_logs(
     ------
     ResultsError
         If an arm is unknown or missing, a log cannot be read, or the arms do not have the same tasks and texts.
+
+    Examples
+    --------
+    >>> logs = [(arm, Path("logs") / arm) for arm in ("base", "extra", "test")]
+    >>> scores = import_logs("lm-eval", logs, method="my-model")
+    >>> scores.groupby("arm")["score"].mean().round(2).to_dict()
+    {'base': 0.33, 'extra': 0.5, 'test': 0.67}
     """
     if tool not in LOG_FORMATS:
         raise ResultsError(f"there is no log format {tool!r}; formats are {', '.join(LOG_FORMATS)}")
