@@ -39,7 +39,9 @@ def input_perplexity(
     with load_for_fit(options, context, metrics) as lease:
         model = lease.model
         prompts = ExamplePrompts(partial(make_encoder, model, task, options))
-        if unlabeled is not None:
+        if unlabeled is None:
+            model.freeze()  # so that the result is exactly that of `zero_shot`, which shares this arm
+        else:
             prepare(model, options, context.seed)
             limit = model.context_limit(options.context_length)
             texts = encode(model.tokenizer, [PromptFrame.cut(text) for text in unlabeled], limit)

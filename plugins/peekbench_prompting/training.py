@@ -69,7 +69,9 @@ def _fit(
         prompts = ExamplePrompts(partial(make_encoder, lease.model, task, options))
         (batch,) = prompts.build([""])
         encoder = batch.encoder
-        if unlabeled is not None or train is not None:
+        if unlabeled is None and train is None:
+            lease.model.freeze()  # so that the result is exactly that of `zero_shot`, which shares this arm
+        else:
             prepare(lease.model, options, context.seed)
         if unlabeled is not None:
             encoded = encoder.encode(list(unlabeled))

@@ -126,6 +126,19 @@ def test_every_supported_architecture_is_trained_on_prompts(name: str, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("use", ["prompting.pretrain", "prompting.input_perplexity"])
+def test_the_shared_base_arm_is_bitwise_equal_without_adapters(use: str, mistral: Path, tmp_path: Path) -> None:
+    """With `lora: null` the weights are trainable, which changes the rounding of torch's matrix products."""
+    untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})
+    trained = make_component(MethodSpec, use, {"model": str(mistral), **QUICK, "lora": None})
+    assert trained.base_key() == untrained.base_key()
+    expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
+    case = make_case(trained.use, trained.entry, trained.options, tmp_path, DATASET)
+    assert np.array_equal(case.predict(None), expected)
+    assert not np.allclose(case.predict(case.unlabeled[:16]), expected)  # the weights are trainable again
+
+
+@pytest.mark.slow
 def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> None:
     options = {"model": str(mistral), **QUICK}
     untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})

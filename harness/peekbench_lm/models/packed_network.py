@@ -117,6 +117,14 @@ class PackedNetwork:
         for name, weight in self._restored_weights():
             weight.copy_(self._weights[name])
 
+    def freeze(self) -> None:
+        """Make no weight trainable until the next `restore`.
+
+        Weights that require gradients round differently, even if no gradient is computed, because torch multiplies
+        their matrices in another shape.
+        """
+        self.network.requires_grad_(False)
+
     def _restored_weights(self) -> Iterable[tuple[str, nn.Parameter]]:
         """Return the names of the weights that training changes, and the weights."""
         return self.network.named_parameters() if self.weight_mode == "trained" else ()
