@@ -78,11 +78,11 @@ class BatchCalibration(ZeroShot):
     """Options of `prompting.batch_calibration`."""
 
     strength: float = Field(default=1.0, ge=0)
-    """Power of the class priors by which probabilities are divided; 0 for no calibration."""
+    """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
 
 
 class BatchCalibrationFewShot(FewShot):
     """Options of `prompting.batch_calibration_few_shot`."""
 
     strength: float = Field(default=1.0, ge=0)
-    """Power of the class priors by which probabilities are divided; 0 for no calibration."""
+    """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
