@@ -64,7 +64,16 @@ def import_(
         typer.Option("--arm", metavar="ARM=LOG", help="Log of an arm: extra=PATH; repeatable, also for one arm."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
-    metric: Annotated[str, typer.Option(help="Metric or scorer to import. Default: the only one of the logs.")] = "",
+    metric: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            help="Metric or scorer to import; repeatable, for tasks with others. Default: each task's only one."
+        ),
+    ] = None,
+    task: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
+    ] = None,
     method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
 ) -> None:
     """Make a table of scores from the logs of other tools, with one row for each text and arm.
@@ -82,7 +91,7 @@ def import_(
         if not Path(path).exists():
             raise PeekbenchError(f"--arm {argument}: no such file or folder")
         logs.append((arm, Path(path)))
-    table = import_logs(tool, logs, metric=metric, method=method)
+    table = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
     try:
         with atomic_write(output) as temporary:
             table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from commands import run_command
+from pandas.testing import assert_frame_equal
 
 from peekbench.errors import ResultsError
 from peekbench.results.analyze import analyze
 from peekbench.results.logs import import_logs
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+LOGS = Path(__file__).parents[2] / "fixtures/logs"
 TIME = "2026-05-01T12-00-00.123456"
 CORRECT = {"base": [0, 0, 1, 0, 1, 0], "extra": [1, 0, 1, 0, 1, 0], "test": [1, 1, 1, 0, 1, 0]}
 
@@ -86,11 +88,53 @@ def test_grades_of_inspect_are_scores(suffix: str, tmp_path: Path) -> None:
 
 
 def test_logs_of_inspect_itself_are_read() -> None:
-    """Two logs that Inspect 0.3.285 wrote with its mock of a model, compressed with Zstandard."""
-    logs = [(arm, FIXTURES / f"inspect/{arm}.eval") for arm in ("extra", "test")]
+    """Logs that Inspect wrote: two epochs, two scorers, one with two values, questions as text and as messages."""
+    logs = [(arm, LOGS / f"inspect/{arm}.eval") for arm in ("extra", "test")]
     with zipfile.ZipFile(logs[0][1]) as archive:
-        assert archive.getinfo("header.json").compress_type == 93
-    assert scores_by_arm(import_logs("inspect", logs)) == {"extra": [1, 0, 1, 0], "test": [1, 1, 1, 0]}
+        assert archive.getinfo("header.json").compress_type == 93, "compressed with Zstandard"
+    table = import_logs("inspect", logs, metrics=["choice"])
+    assert scores_by_arm(table) == {"extra": [0, 0.5, 1, 0.5], "test": [1, 0.5, 1, 1]}
+    assert set(table["task"]) == {"modules"}
+    assert_frame_equal(table, import_logs("inspect", logs, metrics=["parts,letter"]))
+    with pytest.raises(ResultsError, match="several metrics; .*: choice, parts,letter, parts,length"):
+        import_logs("inspect", logs)
+    with pytest.raises(ResultsError, match="is 9.0, not between 0 and 1"):
+        import_logs("inspect", logs, metrics=["parts,length"])
+
+
+def test_logs_of_lm_eval_itself_are_read() -> None:
+    """Logs that lm-evaluation-harness wrote: a group of two tasks, one with two metrics and one with two filters."""
+    logs = [(arm, LOGS / "lm_eval" / arm) for arm in ("base", "extra", "test")]
+    table = import_logs("lm-eval", logs, metrics=["acc", "exact_match,letter"])
+    for arm, path in logs:
+        stated = json.loads(next(path.glob("results_*.json")).read_text())["results"]
+        means = table[table["arm"] == arm].groupby("task")["score"].mean().to_dict()
+        expected = {"docs_module": stated["docs_module"]["acc,none"]}
+        assert means == expected | {"docs_name": stated["docs_name"]["exact_match,letter"]}
+    assert table.groupby(["task", "arm"]).size().tolist() == [8] * 6
+    (one,) = import_logs("lm-eval", logs, metrics=["acc"], tasks=["docs_module"])["task"].unique()
+    assert one == "docs_module"
+    for metrics, tasks, message in (
+        (["acc"], [], r"samples_docs_name_.* has no metric acc; .*: exact_match,first, exact_match,letter"),
+        (["acc", "f1"], ["docs_module"], "--metric f1 is a metric of no task; the metrics are acc,none"),
+        ([], ["docs_modul"], "--task docs_modul: no log has this task; did you mean docs_module"),
+        ([], ["docs_module"], "several metrics; choose one with --metric: acc,none, acc_norm,none"),
+    ):
+        with pytest.raises(ResultsError, match=message):
+            import_logs("lm-eval", logs, metrics=metrics, tasks=tasks)
+
+
+def test_every_task_has_samples_and_every_name_of_results_is_read(tmp_path: Path) -> None:
+    """`--output_path out.json` writes results of another name; a task without samples is not taken for a group."""
+    for arm in ("extra", "test"):
+        shutil.copytree(LOGS / "lm_eval" / arm, tmp_path / arm)
+    (results,) = (tmp_path / "test").glob("results_*.json")
+    renamed = results.rename(results.with_name(results.name.replace("results", "out")))
+    logs = [("extra", tmp_path / "extra"), ("test", renamed)]
+    assert len(import_logs("lm-eval", logs, metrics=["acc", "exact_match,first"])) == 32
+    next((tmp_path / "test").glob("samples_docs_name*")).unlink()
+    with pytest.raises(ResultsError, match="there is no samples_docs_name_"):
+        import_logs("lm-eval", logs, tasks=["docs_module"], metrics=["acc"])
 
 
 def test_repeats_of_an_arm_are_averaged_by_text(tmp_path: Path) -> None:
@@ -116,8 +160,8 @@ def test_a_metric_is_chosen_with_its_filter(tmp_path: Path) -> None:
         logs.append((arm, folder))
     with pytest.raises(ResultsError, match="several metrics; choose one with --metric: acc,none, acc,strict"):
         import_logs("lm-eval", logs)
-    assert scores_by_arm(import_logs("lm-eval", logs, metric="acc,none")) == CORRECT
-    assert set(import_logs("lm-eval", logs, metric="acc,strict")["score"]) == {0}
+    assert scores_by_arm(import_logs("lm-eval", logs, metrics=["acc,none"])) == CORRECT
+    assert set(import_logs("lm-eval", logs, metrics=["acc,strict"])["score"]) == {0}
 
 
 def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
@@ -140,5 +184,16 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ResultsError, match=message):
             import_logs("lm-eval", logs)
-    with pytest.raises(ResultsError, match="status of this log is 'error'"):
-        import_logs("inspect", [("extra", failed), ("test", failed)])
+    invalid = write_inspect(tmp_path / "invalid.eval", ["C"], invalidated=True)
+    short = write_inspect(tmp_path / "short.json", ["C"], results={"completed_samples": 2})
+    scores = [{"name": "match", "scorer": "match", "metrics": {"accuracy": {"value": 0.5}}}]
+    wrong = write_inspect(tmp_path / "wrong.json", ["C"], results={"completed_samples": 1, "scores": scores})
+    for log, message in (
+        (failed, "status of this log is 'error'"),
+        (invalid, "was invalidated"),
+        (short, "has 1 samples, and its results state 2"),
+        (wrong, "the mean of match is 1, and the results state 0.5"),
+        (tmp_path, "contains several logs"),
+    ):
+        with pytest.raises(ResultsError, match=message):
+            import_logs("inspect", [("extra", log), ("test", log)])

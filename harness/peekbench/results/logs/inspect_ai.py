@@ -7,13 +7,15 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from peekbench.errors import ResultsError
-from peekbench.results.logs.answers import TaskAnswers, choose_metric
+from peekbench.results.logs.answers import TaskAnswers, TasksOfLog, choose_metric
 
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Values of grades: correct, partially correct, incorrect, no answer. They are those of Inspect's metric `accuracy`."""
@@ -24,37 +26,80 @@ LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 CONVERT = "convert the log with `inspect log convert --to json`"
 
 
-def read_inspect(path: Path, metric: str) -> list[TaskAnswers]:
-    """Read the answers of a log, which has one task.
+def read_inspect(path: Path) -> TasksOfLog:
+    """Find the task of a log, which has one.
 
     Parameters
     ----------
     path
-        A log: an `.eval` file or a JSON file.
-    metric
-        Name of a scorer; if it is empty, the only one of the log. Answers of several epochs are repeats of a text.
+        A log, which is an `.eval` file or a JSON file; or a folder that contains a single one.
 
     Raises
     ------
     ResultsError
-        If the log cannot be read, is incomplete, or has scores that are not grades or fractions.
+        If the log cannot be read, is incomplete or was invalidated. The function that reads the task also raises it if
+        scores are not grades or fractions, or the samples do not have the average that the results state.
     """
-    if not path.is_file():
-        raise ResultsError(f"{path} is not a file; give one log of Inspect for each arm")
-    header, samples = _read_eval(path) if zipfile.is_zipfile(path) else _read_json(path)
+    file = _find_log(path)
+    header, samples = _read_eval(file) if zipfile.is_zipfile(file) else _read_json(file)
     if (status := header.get("status")) != "success":
-        raise ResultsError(f"{path}: the status of this log is {status!r}, so answers can be missing; finish it")
+        raise ResultsError(f"{file}: the status of this log is {status!r}, so answers can be missing; finish it")
+    if header.get("invalidated"):
+        raise ResultsError(f"{file}: this log was invalidated; repeat its invalid samples")
     if not samples:
-        raise ResultsError(f"{path} has no samples; run Inspect without --no-log-samples")
-    scorer = choose_metric(metric, (name for sample in samples for name in sample.get("scores") or {}), path)
-    answers = TaskAnswers(path, str(header["eval"]["task"]).rpartition("/")[2])
-    for sample in samples:
+        raise ResultsError(f"{file} has no samples; run Inspect without --no-log-samples")
+    results = header.get("results") or {}
+    if (stated := results.get("completed_samples", len(samples))) != len(samples):
+        raise ResultsError(f"{file} has {len(samples)} samples, and its results state {stated}; copy the file again")
+    task = str(header["eval"]["task"]).rpartition("/")[2]
+    return {task: partial(_read_task, file, samples, results)}
+
+
+def _find_log(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = sorted(file for file in path.rglob("*") if file.suffix in (".eval", ".json") and file.is_file())
+    if len(found) != 1:
+        several = f"several logs, such as {found[-1]}" if found else "no log of Inspect"
+        raise ResultsError(f"{path} contains {several}; give one .eval or JSON file")
+    return found[0]
+
+
+def _read_task(
+    file: Path, samples: Sequence[Mapping[str, Any]], results: Mapping[str, Any], metrics: Sequence[str]
+) -> TaskAnswers:
+    scores = [_scores(sample) for sample in samples]
+    answers = TaskAnswers(file, choose_metric(metrics, (name for each in scores for name in each), file))
+    for sample, values in zip(samples, scores, strict=True):
         text = str(sample["id"])
-        score = (sample.get("scores") or {}).get(scorer)
-        if score is None:
-            raise ResultsError(f"{path}: sample {text} has no score of {scorer}; repeat the failed samples")
-        answers.add(text, _as_number(score.get("value"), f"{path}, sample {text}"), _content(sample))
-    return [answers]
+        if answers.metric not in values:
+            raise ResultsError(f"{file}: sample {text} has no score of {answers.metric}; repeat the failed samples")
+        answers.add(text, _as_number(values[answers.metric], f"{file}, sample {text}"), _content(sample))
+    answers.check_average(_stated_average(results, answers.metric))
+    return answers
+
+
+def _scores(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the scorers of a sample; those of a scorer with several values as 'SCORER,NAME'."""
+    values: dict[str, Any] = {}
+    for scorer, score in (sample.get("scores") or {}).items():
+        value = score.get("value")
+        if isinstance(value, dict):
+            values |= {f"{scorer},{name}": part for name, part in value.items()}
+        else:
+            values[scorer] = value
+    return values
+
+
+def _stated_average(results: Mapping[str, Any], metric: str) -> object:
+    """Return the average over texts that a log states, or None if it states only other statistics."""
+    scorer, _, name = metric.partition(",")
+    for score in results.get("scores") or ():
+        is_mean = score.get("reducer") in (None, "mean")  # of the repeats of a text
+        if is_mean and (score.get("scorer"), score.get("name")) == (scorer, name or scorer):
+            averages = [entry.get("value") for kind, entry in score["metrics"].items() if kind in ("accuracy", "mean")]
+            return averages[0] if averages else None
+    return None
 
 
 def _read_eval(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -101,6 +146,9 @@ def _as_number(value: object, place: str) -> float:
     raise ResultsError(f"{place}: the score {value!r} is not a grade or a number; choose another scorer with --metric")
 
 
-def _content(sample: dict[str, Any]) -> str:
-    """Return what must be equal in all arms: the question and its answer."""
-    return json.dumps([sample.get("input"), sample.get("target")], sort_keys=True)
+def _content(sample: Mapping[str, Any]) -> str:
+    """Return what must be equal in all arms: the question, its choices and its answer."""
+    question = sample.get("input")
+    if isinstance(question, list):  # messages, whose ids differ between logs
+        question = [[message.get("role"), message.get("content")] for message in question]
+    return json.dumps([question, sample.get("choices"), sample.get("target")], sort_keys=True)

@@ -1,53 +1,53 @@
 """Logs of lm-evaluation-harness that were written with `--log_samples`.
 
 A run writes `results_TIME.json` with the averages, and `samples_TASK_TIME.jsonl` with a line for each text and filter.
+If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from peekbench.errors import ResultsError
-from peekbench.results.logs.answers import TaskAnswers, choose_metric
+from peekbench.results.logs.answers import TaskAnswers, TasksOfLog, choose_metric
 
-TOLERANCE = 1e-6  # of averages, which the tool computes in another order
+TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
+"""End of the name of a file with results, by which its samples are found."""
 
 
-def read_lm_eval(path: Path, metric: str) -> list[TaskAnswers]:
-    """Read the answers of a run to all its tasks.
+def read_lm_eval(path: Path) -> TasksOfLog:
+    """Find the tasks of a run.
 
     Parameters
     ----------
     path
         A file `results_TIME.json`, or a folder that contains a single one.
-    metric
-        Name of a metric, such as 'acc', with its filter if there are several: 'exact_match,strict-match'. If it is
-        empty, the only one of each task.
 
     Raises
     ------
     ResultsError
-        If files are missing, malformed, or do not agree with each other.
+        If files are missing or malformed. The functions that read a task also raise it if the samples of the task do
+        not have the average that the results state.
     """
-    results_file = _find_results(path)
-    results = _load(results_file.read_text(encoding="utf-8"), results_file).get("results")
-    if not isinstance(results, dict):
-        raise ResultsError(f"{results_file} has no results; give a file that lm-evaluation-harness wrote")
-    time = results_file.stem.removeprefix("results_")
-    answers = []
+    file = _find_results(path)
+    content = _load(file.read_text(encoding="utf-8"), file)
+    results, time = content.get("results"), TIME.search(file.stem)
+    if not isinstance(results, dict) or time is None:
+        raise ResultsError(f"{file} has no results; give the file results_TIME.json that lm-evaluation-harness wrote")
+    groups = {name for name, members in (content.get("group_subtasks") or {}).items() if members}
+    tasks = {}
     for task, averages in results.items():
-        samples = results_file.with_name(f"samples_{task}_{time}.jsonl")
-        if samples.is_file():  # groups of tasks have averages only
-            answers.append(_read_task(samples, task, metric, averages))
-    if not answers:
-        raise ResultsError(
-            f"{results_file}: there is no samples_TASK_{time}.jsonl beside it; run lm_eval with --log_samples"
-        )
-    return answers
+        samples = file.with_name(f"samples_{task}_{time[1]}.jsonl")
+        if samples.is_file():
+            tasks[task] = partial(_read_task, samples, averages)
+        elif task not in groups:  # groups of tasks have averages only
+            raise ResultsError(f"{file}: there is no {samples.name} beside it; run lm_eval with --log_samples")
+    return tasks
 
 
 def _find_results(path: Path) -> Path:
@@ -60,31 +60,19 @@ def _find_results(path: Path) -> Path:
     return found[0]
 
 
-def _read_task(file: Path, task: str, metric: str, averages: Mapping[str, Any]) -> TaskAnswers:
+def _read_task(file: Path, averages: Mapping[str, Any], metrics: Sequence[str]) -> TaskAnswers:
     lines = list(_read_lines(file))
     available = [f"{name},{line.get('filter', 'none')}" for line in lines for name in line.get("metrics", ())]
-    chosen = choose_metric(metric, available, file)
-    name, _, filter_ = chosen.partition(",")
-    answers = TaskAnswers(file, task)
+    answers = TaskAnswers(file, choose_metric(metrics, available, file))
+    name, _, filter_ = answers.metric.partition(",")
     for line in lines:
         if line.get("filter", "none") == filter_:
             score = line.get(name)
             if not isinstance(score, int | float):
-                raise ResultsError(f"{file}: {chosen} of text {line.get('doc_id')} is {score!r}, not a number")
+                raise ResultsError(f"{file}: {answers.metric} of text {line['doc_id']} is {score!r}, not a number")
             answers.add(str(line["doc_id"]), float(score), str(line.get("doc_hash", "")))
-    _check_average(answers, chosen, averages.get(chosen))
+    answers.check_average(averages.get(answers.metric))
     return answers
-
-
-def _check_average(answers: TaskAnswers, metric: str, stated: object) -> None:
-    """Refuse samples that are not those of the results, such as those of an interrupted copy."""
-    scores = [score for repeats in answers.scores.values() for score in repeats]
-    mean = math.fsum(scores) / len(scores)
-    if isinstance(stated, int | float) and not math.isclose(mean, stated, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-        raise ResultsError(
-            f"{answers.origin}: the mean of {metric} is {mean:.6g}, and the results state {stated:.6g}; the files do "
-            "not belong together, or lines are missing, or this metric is not a mean over texts"
-        )
 
 
 def _read_lines(file: Path) -> Iterator[dict[str, Any]]:

@@ -14,19 +14,18 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
+from peekbench.plugins.nearest import find_nearest
 from peekbench.results.columns import is_arm
-from peekbench.results.logs.answers import TaskAnswers
+from peekbench.results.logs.answers import TaskAnswers, TasksOfLog, is_metric
 from peekbench.results.logs.inspect_ai import read_inspect
 from peekbench.results.logs.lm_eval import read_lm_eval
+from peekbench.results.row_order import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOG_FORMATS: Mapping[str, Callable[[Path, str], list[TaskAnswers]]] = {
-    "lm-eval": read_lm_eval,
-    "inspect": read_inspect,
-}
-"""Functions that read a log by the name of the tool that wrote it.
+LOG_FORMATS: Mapping[str, Callable[[Path], TasksOfLog]] = {"lm-eval": read_lm_eval, "inspect": read_inspect}
+"""Functions that find the tasks of a log, by the name of the tool that wrote it.
 
 Examples
 --------
@@ -38,7 +37,12 @@ MAX_NAMED = 3  # texts named in an error
 
 
 def import_logs(
-    tool: str, logs: Sequence[tuple[str, Path]], *, metric: str = "", method: str = "method"
+    tool: str,
+    logs: Sequence[tuple[str, Path]],
+    *,
+    metrics: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    method: str = "method",
 ) -> pd.DataFrame:
     """Return a table of scores from the logs of the arms.
 
@@ -48,8 +52,11 @@ def import_logs(
         Tool that wrote the logs, see `LOG_FORMATS`.
     logs
         Arm and path of each log. Each arm has as many logs, such as one for each random seed.
-    metric
-        Metric or scorer; if it is empty, the only one of each log.
+    metrics
+        Metrics or scorers, of which each task must have exactly one; if there are none, the only one of each task.
+        If the metric has several values or filters, they follow a comma: 'exact_match,strict-match'.
+    tasks
+        Tasks to import; by default all.
     method
         Label of the method.
 
@@ -62,7 +69,7 @@ def import_logs(
     Raises
     ------
     ResultsError
-        If an arm is unknown or missing, a log cannot be read, or the arms do not have the same tasks and texts.
+        If an arm, task or metric is unknown or missing, a log cannot be read, or the arms do not have the same texts.
 
     Examples
     --------
@@ -81,8 +88,13 @@ def import_logs(
         raise ResultsError(
             f"there is no log of the arm {sorted(missing)[0]}; a bias is the difference of test and extra"
         )
-    by_arm = {arm: _merge([LOG_FORMATS[tool](path, metric) for other, path in logs if other == arm]) for arm in arms}
+    found = [(arm, LOG_FORMATS[tool](path)) for arm, path in logs]
+    chosen = _choose_tasks(found, tasks)
+    by_arm = {arm: _merge([log for other, log in found if other == arm], chosen, metrics) for arm in arms}
     _check_equal(by_arm)
+    used = {answers.metric for answers in by_arm[arms[0]].values()}
+    if unused := [metric for metric in metrics if not any(is_metric(name, [metric]) for name in used)]:
+        raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
     rows = [row for task in by_arm[arms[0]] for row in _rows(task, {arm: by_arm[arm][task] for arm in arms})]
     table = pd.DataFrame(rows, columns=["task", "num_test", "subsample", "arm", "score", "num_correct"])
     if table["num_correct"].isna().any():  # accuracies are shares of correct answers in all rows or in none
@@ -91,15 +103,35 @@ def import_logs(
     return table
 
 
-def _merge(logs: Sequence[Sequence[TaskAnswers]]) -> dict[str, TaskAnswers]:
-    """Join the repeats of an arm, by task."""
+def _choose_tasks(logs: Sequence[tuple[str, TasksOfLog]], wanted: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(task for _, log in logs for task in log))
+    for task in wanted:
+        if task not in names:
+            near = find_nearest(task, names)
+            remedy = f"did you mean {near}?" if near else f"the tasks are {', '.join(names)}"
+            raise ResultsError(f"--task {task}: no log has this task; {remedy}")
+    return list(dict.fromkeys(wanted)) or names
+
+
+def _merge(logs: Sequence[TasksOfLog], tasks: Sequence[str], metrics: Sequence[str]) -> dict[str, TaskAnswers]:
+    """Read the logs of an arm and join its repeats, by task."""
     merged: dict[str, TaskAnswers] = {}
-    for answers in (answers for log in logs for answers in log):
-        target = merged.setdefault(answers.task, TaskAnswers(answers.origin, answers.task))
+    for task, read in ((task, log[task]) for log in logs for task in tasks if task in log):
+        answers = read(metrics)
+        target = merged.setdefault(task, TaskAnswers(answers.origin, answers.metric))
+        if target.metric != answers.metric:
+            raise _other_metric(task, target, answers)
         for text, scores in answers.scores.items():
             for score in scores:
                 target.add(text, score, answers.hashes[text])
     return merged
+
+
+def _other_metric(task: str, first: TaskAnswers, other: TaskAnswers) -> ResultsError:
+    return ResultsError(
+        f"task {task}: the metric is {first.metric} in {first.origin} and {other.metric} in {other.origin}; choose one "
+        "with --metric"
+    )
 
 
 def _check_equal(by_arm: Mapping[str, Mapping[str, TaskAnswers]]) -> None:
@@ -110,6 +142,8 @@ def _check_equal(by_arm: Mapping[str, Mapping[str, TaskAnswers]]) -> None:
             raise ResultsError(f"only one of the arms {first} and {arm} has the task {sorted(different)[0]!r}")
         for task, answers in by_arm[arm].items():
             expected = by_arm[first][task]
+            if answers.metric != expected.metric:
+                raise _other_metric(task, expected, answers)
             for kind, one, other in (
                 ("texts", expected.scores.keys(), answers.scores.keys()),
                 ("contents of texts", expected.hashes.items(), answers.hashes.items()),
@@ -129,7 +163,7 @@ def _check_equal(by_arm: Mapping[str, Mapping[str, TaskAnswers]]) -> None:
 
 
 def _rows(task: str, arms: Mapping[str, TaskAnswers]) -> Iterator[tuple[object, ...]]:
-    texts = next(iter(arms.values())).scores
+    texts = sorted(next(iter(arms.values())).scores, key=natural_key)  # logs can have the order in which texts ended
     for number, text in enumerate(texts):
         for arm, answers in arms.items():
             scores = answers.scores[text]
