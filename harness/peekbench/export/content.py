@@ -62,6 +62,8 @@ class ExportedRun:
     """The results table, with complete trials only."""
     num_planned: int
     """Number of trials that the design plans."""
+    stopped_at: int | None
+    """Subsamples of the planned look at which the run stopped; None if it did not."""
     estimates: Sequence[ScoreEstimate]
     """Scores and effects by configuration and quantity: the average, then by task."""
     allow_incomplete: bool
@@ -117,7 +119,7 @@ def read_run(store: Path, publication: Publication, *, allow_incomplete: bool = 
     """
     with Store.open(store) as opened:
         spec, tasks, methods = opened.spec(), opened.tasks(), opened.methods()
-        sessions, identifier = opened.sessions(), opened.identifier()
+        sessions, identifier, stopped_at = opened.sessions(), opened.identifier(), opened.stopped_at()
     results, planned = load_results(store), planned_trials(store)
     if results.empty or not sessions:
         raise PeekbenchError(f"{store} has no finished trial, so there is nothing to export; finish the run")
@@ -137,6 +139,7 @@ def read_run(store: Path, publication: Publication, *, allow_incomplete: bool = 
         identifier=identifier,
         results=complete,
         num_planned=len(planned),
+        stopped_at=stopped_at,
         estimates=read_estimates(analysis.tables[0]),
         allow_incomplete=allow_incomplete,
         publication=publication,

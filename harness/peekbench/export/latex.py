@@ -8,8 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from peekbench.export.content import ExportedRun
-from peekbench.export.paper_text import describe_run, fill_citations, vary
-from peekbench.export.references import REFERENCES, REFERENCES_FILE
+from peekbench.export.paper_text import describe_run, fill_citations, vary, write_references
 from peekbench.formatting import visible
 from peekbench.records.estimates import ACCURACY, ScoreEstimate
 from peekbench.results.paired_effects import label_configuration
@@ -18,6 +17,10 @@ SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", **{each: "\\" + each for each in "&%$#_{}"},
 }  # fmt: skip
+ALLOW_BREAK = r"\allowbreak{}"
+MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+IDENTIFIER = re.compile(r"\b[0-9a-f]{8}(?=[0-9a-f]{8})|(?<=[0-9a-f]{8})[0-9a-f]{8}(?=[0-9a-f]{8})")
+BREAK = re.compile(r"(?<=[A-Za-z0-9])(?:\.|\\_)(?=[A-Za-z])")
 HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
 
 
@@ -39,16 +42,18 @@ def write_latex(run: ExportedRun, folder: Path) -> None:
         "average.tex": average_table(run),
         "by_task.tex": task_table(run),
         "methods.tex": text + "\n",
-        REFERENCES_FILE: REFERENCES,
         "main.tex": DOCUMENT,
     }
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
+    write_references(run, folder)
 
 
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
+\usepackage[margin=25mm]{geometry}
 \usepackage{booktabs,longtable,natbib}
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \begin{document}
 \input{methods}
 \input{average}
@@ -62,8 +67,15 @@ DOCUMENT = r"""\documentclass{article}
 def _as_latex(paragraph: str) -> str:
     """Escape a paragraph between its citations."""
     parts = re.split(r"(<<\w+>>)", paragraph)
-    escaped = (part if part.startswith("<<") else escape(part) for part in parts)
+    escaped = (part if part.startswith("<<") else _typeset(part) for part in parts)
     return fill_citations("".join(escaped).replace(" <<", "~<<"), lambda key: rf"\citep{{{key}}}")
+
+
+def _typeset(text: str) -> str:
+    """Escape a text; long names can break at points and underscores, identifiers after eight digits."""
+    text = MINUS.sub("$-$", escape(text))
+    text = IDENTIFIER.sub(lambda match: match[0] + ALLOW_BREAK, text)
+    return BREAK.sub(lambda match: match[0] + ALLOW_BREAK, text)
 
 
 def average_table(run: ExportedRun) -> str:
@@ -76,7 +88,8 @@ def average_table(run: ExportedRun) -> str:
     headings = ["Method", *_headings(estimates), "Verdict"]
     caption = f"Averages over {_count_tasks(run)}. {_explain(estimates)}"
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{_slug(run)}}}",
+        r"\begin{table}", r"\centering\small", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{_slug(run)}}}",
+        r"\medskip",
         rf"\begin{{tabular}}{{l{'r' * (len(headings) - 2)}l}}", r"\toprule", _row(headings), r"\midrule",
         *map(_row, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
@@ -84,23 +97,25 @@ def average_table(run: ExportedRun) -> str:
 
 
 def task_table(run: ExportedRun) -> str:
-    """Return a table over several pages, one row per configuration and task."""
+    """Return a table over several pages, one row per task and configuration, below the name of the task."""
     estimates = [estimate for estimate in run.estimates if not estimate.is_average]
     ordered = sorted(estimates, key=lambda each: list(run.tasks).index(each.task))
-    rows = [
-        (escape(group[0].task), _label(group[0], estimates), *_cells(group, _quantities(estimates)))
-        for _, of_task in groupby(ordered, key=lambda each: each.task)
-        for group in _groups(list(of_task))
-    ]
-    headings = ["Task", "Method", *_headings(estimates)]
+    headings = ["Method", *_headings(estimates)]
+    lines: list[str] = []
+    for task, of_task in groupby(ordered, key=lambda each: each.task):
+        title = rf"\multicolumn{{{len(headings)}}}{{l}}{{\textit{{{escape(task)}}}}} \\*"
+        lines += [r"\addlinespace", title] if lines else [title]
+        for group in _groups(list(of_task)):
+            cells = _cells(group, _quantities(estimates))
+            lines.append(_row([rf"\quad {_label(group[0], estimates)}", *cells]))
     caption = f"Each task on its own. {_explain(estimates)}"
-    lines = [
-        rf"\begin{{longtable}}{{ll{'r' * (len(headings) - 2)}}}",
-        rf"\caption{{{caption}}}\label{{tab:peekbench-{_slug(run)}-tasks}}\\", r"\toprule", _row(headings),
-        r"\midrule", r"\endfirsthead", r"\toprule", _row(headings), r"\midrule", r"\endhead", *map(_row, rows),
-        r"\bottomrule", r"\end{longtable}",
+    content = [
+        r"{\small\setlength{\LTcapwidth}{\linewidth}", rf"\begin{{longtable}}{{l{'r' * (len(headings) - 1)}}}",
+        rf"\caption{{{caption}}}\label{{tab:peekbench-{_slug(run)}-tasks}}\\[\medskipamount]", r"\toprule",
+        _row(headings), r"\midrule", r"\endfirsthead", r"\toprule", _row(headings), r"\midrule", r"\endhead", *lines,
+        r"\bottomrule", r"\end{longtable}", "}",
     ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return "\n".join(content) + "\n"
 
 
 def _label(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
@@ -144,7 +159,7 @@ def _format(estimate: ScoreEstimate) -> str:
 
     if estimate.low is None or estimate.high is None:
         return f"${shown(estimate.estimate)}$"
-    return f"${shown(estimate.estimate)}$ $[{shown(estimate.low)}, {shown(estimate.high)}]$"
+    return rf"${shown(estimate.estimate)}$ {{\footnotesize$[{shown(estimate.low)}, {shown(estimate.high)}]$}}"
 
 
 def _decision(group: Sequence[ScoreEstimate]) -> str:

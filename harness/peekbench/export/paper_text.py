@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from peekbench.export.content import ExportedRun
-from peekbench.export.references import REFERENCES, REFERENCES_FILE
+from peekbench.export.references import REFERENCES_FILE, make_references
 from peekbench.formatting import difference_unit, format_cell, format_signed, pluralize, score_unit
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.records.estimates import ACCURACY, ScoreEstimate
 from peekbench.report.build.provenance_text import MAIN_PACKAGES
 from peekbench.results.paired_effects import label_configuration
+from peekbench.spec.design import Design
 
 CITATION = re.compile(r"<<(\w+)>>")
-MAX_NAMED = 12  # tasks or methods that are named
+MAX_NAMED = 12  # tasks or methods that are named, or configurations whose results are stated
 ARM_WORDS = {
-    "base": "without unlabeled text (arm base)",
-    "extra": "with the extra texts (arm extra)",
-    "test": "with the test texts without their labels (arm test)",
+    "base": "without unlabeled text (base)",
+    "extra": "with the extra texts as unlabeled text (extra)",
+    "test": "with the test texts, but not their labels, as unlabeled text (test)",
 }
 
 
@@ -29,7 +32,13 @@ def write_text(run: ExportedRun, folder: Path) -> None:
     """Write the paragraph as plain text, with citations as in Markdown for Pandoc: [@dubey2024]."""
     text = fill_citations("\n\n".join(describe_run(run)), lambda key: f"[@{key}]")
     (folder / "methods.txt").write_text(text + "\n", encoding="utf-8")
-    (folder / REFERENCES_FILE).write_text(REFERENCES, encoding="utf-8")
+    write_references(run, folder)
+
+
+def write_references(run: ExportedRun, folder: Path) -> None:
+    """Write the references that the paragraphs cite."""
+    year = datetime.fromisoformat(run.session["started"]).year
+    (folder / REFERENCES_FILE).write_text(make_references(run.session["peekbench"], year), encoding="utf-8")
 
 
 def fill_citations(text: str, cite: Callable[[str], str]) -> str:
@@ -47,53 +56,55 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
     methods = [name for name, method in run.methods.items() if not method.control]
     controls = [name for name, method in run.methods.items() if method.control]
     yield (
-        f"We used peekbench {run.session['peekbench']} <<peekbench>> to measure whether "
-        f"{pluralize(len(methods), 'method')} ({_join(methods)}) {'scores' if len(methods) == 1 else 'score'} higher "
-        "by adapting to the unlabeled texts of the test set <<dubey2024>>."
+        f"We used peekbench {run.session['peekbench']} <<peekbench>> to measure whether adapting to the unlabeled "
+        f"texts of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
     )
+    has_labels = any(task.get("kind") != "language_modeling" for task in spec["tasks"])
+    shares = " with classes at their natural shares" if has_labels and design["train"] != "balanced" else ""
+    tasks = f"{'each of ' if len(run.tasks) > 1 else ''}{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
     yield (
-        f"On each of {pluralize(len(run.tasks), 'task')} ({_join(list(run.tasks))}), we drew "
-        f"{_describe_subsamples(design['num_subsamples'])} (seed {spec['seed']}) of "
-        f"{_join_numbers(design['num_train'])} labeled train texts"
-        f"{' with classes at their natural shares' if design['train'] != 'balanced' else ''}, "
-        f"{_join_numbers(design['num_test'])} test texts and as many extra texts from the same distribution, without "
-        "overlap."
+        f"From {tasks}, we drew {_describe_subsamples(design)} of {_join_numbers(design['num_train'])} "
+        f"{'labeled ' if has_labels else ''}train texts{shares}, {_join_numbers(design['num_test'])} test texts and as "
+        f"many extra texts from the same distribution, without overlap (seed {spec['seed']})."
     )
-    arms = [ARM_WORDS[arm] for arm in spec["arms"] if arm in ARM_WORDS]
-    doses = [arm for arm in spec["arms"] if arm not in ARM_WORDS]
-    yield (
-        f"Each method was fitted on each subsample {_join(arms)}"
-        + (f", and with mixtures of extra and test texts ({_join(list(map(_describe_dose, doses)))})" if doses else "")
-        + ", with the same train and test texts."
-    )
+    arms = [ARM_WORDS[arm] for arm in spec["arms"] if isinstance(arm, str)]
+    doses = [f"{arm['mix']:.4g}" for arm in spec["arms"] if not isinstance(arm, str)]
+    if doses:
+        arms.append(f"with mixtures in which the share of test texts is {_join(doses, 'or')}")
+    yield f"On each subsample, each method was fitted to the same train texts {_join(arms)}."
     yield (
         "The score of extra is uncontaminated; the bias is the score of test minus that of extra"
         + (", and the boost is the score of extra minus that of base." if "base" in spec["arms"] else ".")
     )
-    if controls:
-        yield f"The run includes {pluralize(len(controls), 'control')} whose bias is known ({_join(controls)})."
+    if methods and controls:
+        yield f"The run includes the control{'s' if controls[1:] else ''} {_join(controls)}, whose bias is known."
     if design["stop"] is not None:
-        yield (
-            f"The results were analyzed at {pluralize(design['stop']['looks'], 'planned look')}, for which verdicts "
-            "account."
-        )
-    analyses = [analysis["use"] for analysis in spec["analyses"]]
-    summaries = [f"{use} ({registry.find(use, AnalyzerEntry).summary})" for use in analyses]
-    yield f"The results were analyzed with {_join(summaries)}."
+        yield _describe_looks(run)
+    others = [analysis["use"] for analysis in spec["analyses"] if analysis["use"] != "summary"]
+    if others:
+        summaries = [f"{use} ({registry.find(use, AnalyzerEntry).summary})" for use in others]
+        yield f"Further analyses of the run are {_join(summaries)}."
+
+
+def _describe_looks(run: ExportedRun) -> str:
+    """Return a sentence on the planned looks, and on the one at which the run stopped."""
+    design = Design.model_validate(run.spec["design"])
+    planned = f"We planned {pluralize(design.num_looks, 'look')} at the results, for which the intervals account"
+    if run.stopped_at is None:
+        return f"{planned}."
+    return f"{planned}; the run ended at look {design.look_number(run.stopped_at)}, when all verdicts were settled."
 
 
 def _describe_results(run: ExportedRun) -> Iterator[str]:
     report = run.report
     failed = f"; {pluralize(len(report.failures), 'trial')} failed" if report.failures else ""
-    yield f"{run.num_analyzed:,} of {pluralize(run.num_planned, 'planned trial')} were analyzed{failed}."
+    number = f"{run.num_analyzed:,} of {pluralize(run.num_planned, 'planned trial')}"
+    yield f"{f'All {run.num_planned:,} planned trials' if run.is_complete else number} were analyzed{failed}."
     yield from _describe_biases(run)
     packages = run.session["packages"]
     versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
-    yield (
-        f"The run used Python {run.session['python']}, {_join(versions)}; its identifier is {run.identifier}."
-        if versions
-        else f"The run used Python {run.session['python']}; its identifier is {run.identifier}."
-    )
+    software = _join([f"Python {run.session['python']}", *versions])
+    yield f"The run used {software}; its identifier is {run.identifier}."
 
 
 def _describe_biases(run: ExportedRun) -> Iterator[str]:
@@ -101,9 +112,23 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     averages = [estimate for estimate in run.estimates if estimate.is_average]
     scores = {estimate.configuration: estimate for estimate in averages if estimate.quantity == "extra"}
     biases = [estimate for estimate in averages if estimate.quantity == "bias"]
+    regions = {each.region for each in run.report.verdicts if each.effect == "bias" and each.region is not None}
+    if len(regions) == 1:
+        (region,) = regions
+        is_accuracy = scores[biases[0].configuration].metric == ACCURACY
+        yield (
+            "A method is called equivalent if the interval of its bias lies within "
+            f"{f'{100 * region:g} points' if is_accuracy else f'{region:.4g}'} of 0; otherwise biased if the interval "
+            "excludes 0, and inconclusive if it does not."
+        )
     family = max((verdict.family for verdict in run.report.verdicts if verdict.effect == "bias"), default=1)
     if family > 1:
-        yield f"Verdicts and the intervals of the biases are adjusted for {family} configurations."
+        yield f"These intervals are adjusted for {family} configurations."
+    if len(biases) > MAX_NAMED:
+        counts = Counter(bias.decision for bias in biases)
+        decisions = _join(f"{count} {decision}" for decision, count in counts.most_common())
+        yield f"Of {len(biases)} configurations, {decisions}."
+        return
     for bias in biases:
         score = scores[bias.configuration]
         is_accuracy = score.metric == ACCURACY
@@ -115,7 +140,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
         sizes = {"num_train": bias.num_train, "num_test": bias.num_test}
         label = label_configuration({"method": bias.method, "model": bias.model, **vary(sizes, biases)})
         yield (
-            f"{label}: {score.metric} of extra {score_text}, bias "
+            f"For {label}, the mean {score.metric} of extra was {score_text}, and the bias was "
             f"{format_signed(bias.estimate, difference_unit(is_accuracy))}{' points' if is_accuracy else ''} "
             f"({interval}{f'{bias.control} control, ' if bias.control else ''}{bias.decision})."
         )
@@ -126,22 +151,21 @@ def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[s
     return {name: cell for name, cell in cells.items() if len({getattr(each, name) for each in estimates}) > 1}
 
 
-def _describe_subsamples(number: int | dict[str, int]) -> str:
+def _describe_subsamples(design: Mapping[str, Any]) -> str:
+    number = design["num_subsamples"]
+    at_most = "at most " if design["stop"] is not None else ""
     if isinstance(number, int):
-        return pluralize(number, "subsample")
-    return _join([f"{pluralize(count, 'subsample')} for {size} test texts" for size, count in number.items()])
-
-
-def _describe_dose(arm: object) -> str:
-    return f"mix {arm['mix']}" if isinstance(arm, dict) and "mix" in arm else str(arm)
+        return at_most + pluralize(number, "subsample")
+    return at_most + _join([f"{pluralize(count, 'subsample')} for {size} test texts" for size, count in number.items()])
 
 
 def _join_numbers(numbers: Sequence[int]) -> str:
     return _join([f"{number:,}" for number in numbers], "or")
 
 
-def _join(names: Sequence[str], word: str = "and") -> str:
+def _join(names: Iterable[str], word: str = "and") -> str:
     """Return names as a list in words."""
+    names = list(names)
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} others"]
     return f" {word} ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])

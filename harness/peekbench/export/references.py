@@ -1,10 +1,12 @@
 """References that texts about a run cite, as BibTeX."""
 
 REFERENCES_FILE = "references.bib"
-REFERENCES = """\
+_REFERENCES = """\
 @software{peekbench,
   title = {peekbench: measuring the bias of adapting to unlabeled test data},
   author = {{The peekbench authors}},
+  version = {VERSION},
+  year = {YEAR},
   url = {https://github.com/peekbench/peekbench},
 }
 
@@ -18,3 +20,21 @@ REFERENCES = """\
   url = {https://arxiv.org/abs/2410.00179},
 }
 """
+
+
+def make_references(version: str, year: int) -> str:
+    """Return the references as BibTeX.
+
+    Parameters
+    ----------
+    version
+        Version of peekbench that made the run.
+    year
+        Year of the run.
+
+    Examples
+    --------
+    >>> "year = {2026}" in make_references("0.1.0", 2026)
+    True
+    """
+    return _REFERENCES.replace("VERSION", version).replace("YEAR", str(year))

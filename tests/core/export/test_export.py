@@ -33,6 +33,7 @@ SPEC: dict[str, Any] = {
     "seed": 7,
     "tasks": [{"use": "toy.words", "name": "a_1"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
     "methods": ["toy.vote", "toy.constant"],
+    "arms": ["base", "extra", "test", {"mix": 0.25}],
     "design": {"num_train": 12, "num_test": 30, "num_subsamples": 4},
     "analyses": [{"use": "summary", "options": {"level": 0.9}}, "permutation"],
     "executor": {"use": "local", "options": {"in_process": True}},
@@ -104,8 +105,9 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
     for row in rows:
         low, high = (f"{100 * float(row[name]):.1f}" for name in ("low", "high"))
         label = f"{row['method']} ({row['model']})" if row["model"] else row["method"]
-        cells = f"{label} & ${100 * float(row['estimate']):.1f}$ $[{low}, {high}]$"
-        assert (rf"{escape(row['task'])} & {cells}" in by_task) if row["task"] else (cells in average)
+        cells = rf"{label} & ${100 * float(row['estimate']):.1f}$ {{\footnotesize$[{low}, {high}]$}}"
+        of_task = by_task.partition(rf"\textit{{{escape(row['task'])}}}")[2].partition(r"\textit")[0]
+        assert cells in (of_task if row["task"] else average)
     assert r"a\_1" in by_task
     for text in (average, by_task, methods):
         assert text.count("{") == text.count("}")
@@ -113,7 +115,8 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
     assert set(re.findall(r"\\citep\{(\w+)\}", methods)) == keys
     plain = (exported / "text/methods.txt").read_text()
     assert set(re.findall(r"\[@(\w+)\]", plain)) == keys
-    for fact in ("4 subsamples (seed 7)", "12 labeled train texts", "16 of 16 planned trials", "90% interval"):
+    for fact in ("4 subsamples of 12 labeled train texts", "(seed 7)", "share of test texts is 0.25", "90% interval",
+                 "All 16 planned trials", "lies within 0.5 points of 0"):  # fmt: skip
         assert fact in plain
 
 
