@@ -108,7 +108,7 @@ def _record_set(file: str, columns: list[FileColumn]) -> dict[str, Any]:
         "field": [
             {
                 "@type": "cr:Field",
-                "@id": f"{name}/{column.name}",
+                "@id": f"{name}/{column.name.replace(' ', '_')}",  # the format allows no spaces in identifiers
                 "name": column.name,
                 "description": column.meaning,
                 "dataType": TYPES[column.type],

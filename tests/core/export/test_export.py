@@ -26,6 +26,7 @@ from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
+from peekbench.store.files import CRATE_METADATA
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SPEC: dict[str, Any] = {
@@ -137,13 +138,19 @@ def test_records_follow_the_schema_of_every_eval_ever(exported: Path, store: Pat
     assert [path.name for path in again] == [path.name for path in files], "the same run has the same identifiers"
 
 
-def test_official_validator_accepts_the_records(exported: Path) -> None:
+def test_official_validator_accepts_the_records(exported: Path, tmp_path: Path) -> None:
     validate = pytest.importorskip("every_eval_ever.validator.validate")
     root = exported / "every-eval-ever"
     for file in root.rglob("*.json"):
-        report = validate.validate_file(file, repo_path=file.relative_to(root).as_posix(), run_semantic_checks=True)
+        place = file.relative_to(root).as_posix()
+        report = validate.validate_file(file, repo_path=place, run_semantic_checks=True)
         assert report.valid, report.errors
         assert not report.warnings
+        record = json.loads(file.read_text())
+        record["evaluation_results"][0]["metric_config"]["score_type"] = "continous"
+        broken = tmp_path / file.name
+        broken.write_text(json.dumps(record))
+        assert not validate.validate_file(broken, repo_path=place, run_semantic_checks=True).valid
 
 
 def test_crate_in_another_folder_rebuilds_each_number(exported: Path, store: Path, tmp_path: Path) -> None:
@@ -168,7 +175,7 @@ def test_crate_describes_all_its_files(exported: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the validator's libraries
-def test_official_validator_accepts_the_crate(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_official_validator_accepts_the_crate(exported: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     services = pytest.importorskip("rocrate_validator.services")
     models = pytest.importorskip("rocrate_validator.models")
     http = pytest.importorskip("rocrate_validator.utils.http")
@@ -179,17 +186,28 @@ def test_official_validator_accepts_the_crate(exported: Path, monkeypatch: pytes
     context._content = (files("rocrate") / "data/ro-crate.jsonld").read_bytes()
     known = {"https://w3id.org/ro/crate/1.1/context": context}
     monkeypatch.setattr(http.HttpRequester, "get", lambda _, url, **__: known[url], raising=False)
-    settings = services.ValidationSettings(
-        rocrate_uri=str(exported / "ro-crate"),
-        profile_identifier="process-run-crate",
-        requirement_severity=models.Severity.RECOMMENDED,
-    )
-    issues = {(issue.severity.name, issue.message) for issue in services.validate(settings).get_issues()}
+
+    def find_issues(crate: Path) -> set[tuple[str, str]]:
+        settings = services.ValidationSettings(
+            rocrate_uri=str(crate),
+            profile_identifier="process-run-crate",
+            requirement_severity=models.Severity.RECOMMENDED,
+        )
+        return {(issue.severity.name, issue.message) for issue in services.validate(settings).get_issues()}
+
+    issues = find_issues(exported / "ro-crate")
     assert {message for severity, message in issues if severity == "REQUIRED"} == set()
     # No store knows when a run ended, which organization publishes it, or more than the name of the author.
     assert {message.partition(" SHOULD")[0] for _, message in issues} <= {
         "The Action", "The author", "The `publisher` property of a `Root Data Entity`",
     }  # fmt: skip
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    content = json.loads((exported / "ro-crate" / CRATE_METADATA).read_text())
+    (action,) = (entity for entity in content["@graph"] if entity["@type"] == "CreateAction")
+    del action["instrument"]
+    (broken / CRATE_METADATA).write_text(json.dumps(content))
+    assert any("instrument" in message for severity, message in find_issues(broken) if severity == "REQUIRED")
 
 
 def test_croissant_describes_all_columns(exported: Path) -> None:
@@ -201,12 +219,18 @@ def test_croissant_describes_all_columns(exported: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its libraries
-def test_official_library_loads_the_croissant_data_set(exported: Path, no_network: None) -> None:
+def test_official_library_loads_the_croissant_data_set(exported: Path, no_network: None, tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     dataset = mlcroissant.Dataset(str(exported / "croissant/croissant.json"))
     assert not dataset.metadata.issues.errors
     expected = [float(row["estimate"]) for row in read_rows(exported / "croissant/estimates.csv")]
     assert [record["estimates/estimate"] for record in dataset.records("estimates")] == expected
+    broken = shutil.copytree(exported / "croissant", tmp_path / "broken")
+    content = json.loads((broken / "croissant.json").read_text())
+    content["recordSet"][0]["field"][0]["source"]["fileObject"]["@id"] = "score.csv"
+    (broken / "croissant.json").write_text(json.dumps(content))
+    with pytest.raises(mlcroissant.ValidationError, match="score.csv"):
+        mlcroissant.Dataset(str(broken / "croissant.json"))
 
 
 def test_other_files_are_never_replaced(store: Path, tmp_path: Path) -> None:
@@ -230,4 +254,3 @@ def test_command_exports_a_run_with_its_lock_file(make_raw: Callable[..., Any], 
     assert done.returncode == 0, done.stderr
     assert f"written: {Path('exports/small/ro-crate/spec.lock')}" in done.stdout
     assert Path("exports/small/ro-crate/spec.lock").read_text() == "pinned"
-    assert "did you mean small" in run_command("export", "smal", "--to", "csv").stderr
