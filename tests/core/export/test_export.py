@@ -147,7 +147,7 @@ def test_official_validator_accepts_the_records(exported: Path, tmp_path: Path) 
         assert report.valid, report.errors
         assert not report.warnings
         record = json.loads(file.read_text())
-        record["evaluation_results"][0]["metric_config"]["score_type"] = "continous"
+        record["evaluation_results"][0]["metric_config"]["score_type"] = "unbounded"
         broken = tmp_path / file.name
         broken.write_text(json.dumps(record))
         assert not validate.validate_file(broken, repo_path=place, run_semantic_checks=True).valid
