@@ -49,6 +49,15 @@ def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.D
         report.tables["nonsense"]
 
 
+def test_files_of_a_report_are_not_shown_in_a_notebook(
+    scores: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)  # where a console shows what it prints below the cell
+    (file,) = pb.analyze(scores, ["summary"]).save(tmp_path, ["text"])
+    assert "Bias by task" in file.read_text()
+    assert capsys.readouterr().out == ""
+
+
 class Elements(HTMLParser):
     """Collects the elements of a page, and checks that each is closed."""
 

@@ -204,7 +204,12 @@ def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
 
 def _plain_text(report: Report) -> str:
     console = Console(
-        file=io.StringIO(), width=TEXT_WIDTH, color_system=None, force_terminal=False, legacy_windows=False
+        file=io.StringIO(),
+        width=TEXT_WIDTH,
+        color_system=None,
+        force_terminal=False,
+        force_jupyter=False,  # in a notebook, a console would show everything below the cell
+        legacy_windows=False,
     )
     render_text(report, console, complete=True)
     assert isinstance(console.file, io.StringIO)
@@ -217,6 +222,7 @@ def _terminal_svg(report: Report) -> str:
         record=True,
         width=PICTURE_WIDTH,
         force_terminal=True,
+        force_jupyter=False,
         color_system="truecolor",
         legacy_windows=False,
     )
