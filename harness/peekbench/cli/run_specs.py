@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,8 +161,13 @@ def _execute(experiment: ExperimentSpec, path: Path, options: RunOptions, observ
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
-    is_quiet = options.printer.is_quiet
-    with nullcontext(NullProgress()) if is_quiet else make_progress(make_console(err=True)) as progress:
+    is_quiet, is_json = options.printer.is_quiet, options.printer.form == "json"
+    # A live display would hide the prompt of a debugger in a method.
+    is_live = not getattr(experiment.executor.options, "in_process", False)
+    with (
+        nullcontext(NullProgress()) if is_quiet else make_progress(make_console(err=True), is_live=is_live) as progress,
+        redirect_stdout(sys.stderr) if is_json else nullcontext(),  # methods in this process may print
+    ):
         return execute(
             experiment,
             store=path,

@@ -199,8 +199,8 @@ def new_tally(spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> Tall
     return Tally(methods, tuple(arm.name for arm in spec.arms), pending, done)
 
 
-def make_progress(console: Console) -> LiveProgress | LineProgress:
-    """Return a live display if the console is a terminal, and lines otherwise."""
-    if console.is_terminal:
+def make_progress(console: Console, *, is_live: bool = True) -> LiveProgress | LineProgress:
+    """Return a live display if the console is a terminal, and otherwise, or without `is_live`, lines."""
+    if console.is_terminal and is_live:
         return LiveProgress(console)
     return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

@@ -30,6 +30,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.yaml").write_text(yaml.safe_dump(raw))
     broken = {**raw, "name": "broken", "methods": ["toy.faulty"], "report": {"formats": []}}
     (folder / "broken.yaml").write_text(yaml.safe_dump(broken))
+    printing = {"use": "toy.faulty", "options": {"error": "none", "printed": 9}}
+    (folder / "printing.yaml").write_text(yaml.safe_dump({**raw, "name": "printing", "methods": [printing]}))
     (folder / "invalid.yaml").write_text("name: [")
     (folder / "runs").mkdir()
     run(load_spec(folder / "small.yaml"), store=folder / "runs" / "small.sqlite")
@@ -74,10 +76,11 @@ def test_what_plugins_print_is_no_part_of_the_output() -> None:
 
 @pytest.mark.slow
 def test_json_is_the_only_output_and_equals_the_file() -> None:
-    done = run_command("run", "small.yaml", "--json")
-    assert done.stdout == Path("reports/small/report.json").read_text()
-    assert json.loads(done.stdout)["name"] == "small"
-    assert "nothing to do" in done.stderr
+    done = run_command("run", "printing.yaml", "--json")
+    assert done.stdout == Path("reports/printing/report.json").read_text()
+    assert json.loads(done.stdout)["name"] == "printing"
+    assert "0 already done" in done.stderr
+    assert "x" * 9 in done.stderr  # what the method prints in this process
     for source in ("small", "small.yaml", "runs/small.sqlite"):
         for command in (["report"], ["analyze"], ["leaderboard"]):
             printed = run_command(*command, source, "--json")

@@ -116,6 +116,7 @@ def test_terminal_shows_a_live_table(make_spec: Callable[..., Any]) -> None:
     assert "1 failed" in shown
     assert "[red]no[/]" in shown  # markup in a message is text
     assert isinstance(make_progress(Console(file=io.StringIO())), LineProgress)
+    assert isinstance(make_progress(console, is_live=False), LineProgress)  # leaves the terminal to a debugger
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3.6, "4 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
