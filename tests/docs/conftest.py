@@ -26,6 +26,7 @@ def supposed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the documentation supposes, and a small run of the quickstart."""
     folder = tmp_path_factory.mktemp("docs") / "folder"
     shutil.copytree(FILES, folder)
+    shutil.copy(ROOT / "docs" / "guides" / "example_scores.csv", folder)
     (folder / "specs").mkdir()
     for path in (ROOT / "specs").iterdir():
         (folder / "specs" / path.name).symlink_to(path)
