@@ -129,3 +129,15 @@ def test_colors_follow_the_terminal_and_no_color(monkeypatch: pytest.MonkeyPatch
     plain = on_screen(report, **terminal)
     assert "\x1b[1mbiased up" in plain
     assert "31m" not in plain
+
+
+def test_a_narrow_terminal_breaks_no_label() -> None:
+    names = ["lsa-10", "lsa-50", "classic.self_training"]
+    lines = on_screen(Report("small", "", tuple(map(verdict, names))), width=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    for name in ("lsa-10 ", "lsa-50 ", "classic.self_tra"):
+        (line,) = [line for line in lines if name in line]
+        assert "+0.10 [-0.20, +0.40] points" in line
+    alike = [verdict(f"{'long_' * 8}{number}") for number in range(2)]
+    shown = on_screen(Report("small", "", tuple(alike)), width=60)
+    assert all(each.method in shown for each in alike), "shortened names would be equal"

@@ -25,6 +25,7 @@ from peekbench.report.render.verdict_texts import (
 )
 
 DECISION_WIDTH = 14  # characters of the column of decisions
+MIN_PLOT = 72  # columns of a terminal; in a narrower one, an axis would leave so little room that labels are broken
 MAX_PLOT = 110  # characters of a line with an interval
 MAX_LABEL = 48  # characters of a method's name
 MAX_VERDICTS = 12
@@ -67,12 +68,7 @@ def render_verdicts(
         leads = [lead for lead, *_ in _by_method(controls)]
         # A control that did not pass is never left out before one that did.
         leads.sort(key=lambda verdict: verdict.decision == "passed")
-        estimates = max(len(format_estimate(verdict)) for verdict in leads[:max_verdicts])
-        longest = max(8, min(MAX_LABEL, console.width - DECISION_WIDTH - estimates - 2))
-        labels = [_shorten(verdict.method, longest) for verdict in leads[:max_verdicts]]
-        for verdict, name in zip(leads, labels, strict=False):
-            label = f"{name.ljust(max(map(len, labels)))}  "
-            console.print(Text.assemble(_decision(verdict), label, format_estimate(verdict)), soft_wrap=True)
+        _print_estimates([[lead] for lead in leads[:max_verdicts]], console)
         if left_out := leads[max_verdicts:]:
             print_note(f"... and {_count_decisions(left_out)}", console)
 
@@ -111,6 +107,9 @@ def _print_judged(groups: Sequence[Sequence[Verdict]], console: Console, *, has_
         if not unit:
             _print_undrawn(members, console)
             continue
+        if console.width < MIN_PLOT:
+            _print_estimates(members, console, has_details=has_details)
+            continue
         drawn = [
             Interval(_shorten(lead.method), lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0)
             for lead, *_ in members
@@ -132,6 +131,21 @@ def _print_judged(groups: Sequence[Sequence[Verdict]], console: Console, *, has_
                 start = Text(" " * DECISION_WIDTH)
             styled = style_line(replace(line, label=line.label[2:]), console.width)
             console.print(Text.assemble(start, styled), no_wrap=True, crop=True)
+
+
+def _print_estimates(groups: Sequence[Sequence[Verdict]], console: Console, *, has_details: bool = False) -> None:
+    """Print verdicts with their intervals in numbers alone."""
+    leads = [lead for lead, *_ in groups]
+    estimates = max(len(format_estimate(lead)) for lead in leads)
+    longest = max(8, min(MAX_LABEL, console.width - DECISION_WIDTH - estimates - 2))
+    names = [lead.method for lead in leads]
+    short = [_shorten(name, longest) for name in names]
+    labels = short if len(set(short)) == len(set(names)) else names  # a broken line is better than one name for two
+    for lead, label, group in zip(leads, labels, groups, strict=True):
+        padded = f"{label.ljust(max(map(len, labels)))}  "
+        console.print(Text.assemble(_decision(lead), padded, format_estimate(lead)), soft_wrap=True)
+        if has_details:
+            _print_details(group, console)
 
 
 def _shorten(label: str, limit: int = MAX_LABEL) -> str:
