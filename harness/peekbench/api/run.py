@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from peekbench.api.messages import in_python
 from peekbench.api.predictions import KEYS, RunPredictions, key_of
 from peekbench.api.report_view import ReportView
+from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores
@@ -128,7 +130,10 @@ class Run:
             If trials are missing and that is not allowed.
         """
         allow_incomplete = allow_incomplete or self.failed > 0
-        return ReportView(report_of_run(self.store, allow_incomplete=allow_incomplete, analyses=analyses or ()))
+        try:
+            return ReportView(report_of_run(self.store, allow_incomplete=allow_incomplete, analyses=analyses or ()))
+        except ResultsError as error:
+            raise ResultsError(in_python(str(error))) from error
 
     def __repr__(self) -> str:
         """Return the name and the numbers of trials."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -12,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
+from peekbench.api.messages import in_python
 from peekbench.api.report_view import ReportView
 from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
@@ -27,21 +26,6 @@ from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec
 
 FRAME = "the data frame"
-WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
-ARGUMENTS = (
-    (re.compile(r" --map \(columns= in Python\)"), " columns={...}"),
-    (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
-    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
-    (re.compile(r"--percent"), "percent=True"),
-    (re.compile(r"--pair-by-order"), "pair_by_order=True"),
-    (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
-)
-"""Options of the command line that messages name, and the arguments that mean the same."""
-
-
-def _quote(word: str) -> str:
-    """Return the word of a shell command, with or without quotation marks, as a string of Python."""
-    return repr("".join(shlex.split(word)))
 
 
 class TableKeywords(TypedDict, total=False):
@@ -119,7 +103,7 @@ def analyze(
     try:
         return ReportView(_analyze(scores, chosen, options, name, allow_incomplete=allow_incomplete))
     except ResultsError as error:
-        raise ResultsError(_in_python(str(error))) from error
+        raise ResultsError(in_python(str(error))) from error
 
 
 def _analyze(
@@ -153,10 +137,3 @@ def _to_pandas(scores: Any) -> pd.DataFrame:
             "pandas.DataFrame(scores), with the names of the columns"
         )
     return table
-
-
-def _in_python(message: str) -> str:
-    """Return a message about a table with arguments of `analyze` instead of options of the command line."""
-    for option, argument in ARGUMENTS:
-        message = option.sub(argument, message)
-    return message

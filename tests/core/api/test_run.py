@@ -109,3 +109,32 @@ def test_progress_goes_to_standard_error(make_spec: Callable[..., Any], capsys: 
     assert "6 of 6 trials" in shown.err
     pb.run(make_spec(name="second", methods=["toy.constant"]), progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupted_run_can_be_reported_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("method.py").write_text(
+        "from pathlib import Path\n"
+        "def fit(train, task, seed):\n"
+        "    if len(list(Path().glob('*.fitted'))) == 3 and not Path('again').exists():\n"
+        "        raise KeyboardInterrupt\n"
+        "    Path(f'{seed}.fitted').touch()\n"
+        "    return lambda texts: [[1 / task.num_classes] * task.num_classes] * len(texts)\n"
+    )
+    spec = {
+        "name": "stopped",
+        "tasks": ["toy.words"],
+        "methods": ["method.py:fit"],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": 5},
+        "executor": {"use": "local", "options": {"in_process": True}},
+    }
+    with pytest.raises(KeyboardInterrupt):
+        pb.run(spec, progress=False)
+    stopped = pb.load_run("stopped")
+    assert stopped.resumed == 2, "the third trial was not finished"
+    with pytest.raises(pb.PeekbenchError, match="3 of 5 subsamples missing(?s:.)*; allow_incomplete=True analyzes"):
+        stopped.report()
+    assert stopped.report(allow_incomplete=True).warnings
+    Path("again").touch()
+    assert (resumed := pb.run(spec, progress=False)).resumed == 2
+    assert resumed.finished == 3

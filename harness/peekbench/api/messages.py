@@ -1,0 +1,35 @@
+"""Messages of the core that name options of the command line, in the words of Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
+ARGUMENTS = (
+    (re.compile(r" --map \(columns= in Python\)"), " columns={...}"),
+    (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
+    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
+    (re.compile(r"--percent"), "percent=True"),
+    (re.compile(r"--pair-by-order"), "pair_by_order=True"),
+    (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
+)
+"""Options of the command line that messages name, and the arguments that mean the same."""
+
+
+def _quote(word: str) -> str:
+    """Return the word of a shell command, with or without quotation marks, as a string of Python."""
+    return repr("".join(shlex.split(word)))
+
+
+def in_python(message: str) -> str:
+    """Return a message with arguments of Python instead of options of the command line.
+
+    Examples
+    --------
+    >>> in_python("4 trials are missing; --allow-incomplete analyzes the others")
+    '4 trials are missing; allow_incomplete=True analyzes the others'
+    """
+    for option, argument in ARGUMENTS:
+        message = option.sub(argument, message)
+    return message
