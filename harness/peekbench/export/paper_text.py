@@ -101,7 +101,7 @@ def _describe_results(run: ExportedRun) -> Iterator[str]:
     number = f"{run.num_analyzed:,} of {pluralize(run.num_planned, 'planned trial')}"
     yield f"{f'All {run.num_planned:,} planned trials' if run.is_complete else number} were analyzed{failed}."
     yield from _describe_biases(run)
-    packages = run.session["packages"]
+    packages = run.session.get("versions", run.session["packages"])  # without what no method requires
     versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
     software = _join([f"Python {run.session['python']}", *versions])
     yield f"The run used {software}; its identifier is {run.identifier}."

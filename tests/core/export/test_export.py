@@ -116,6 +116,7 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
     assert set(re.findall(r"\\citep\{(\w+)\}", methods)) == keys
     plain = (exported / "text/methods.txt").read_text()
     assert set(re.findall(r"\[@(\w+)\]", plain)) == keys
+    assert "torch" not in plain, "it can be installed, but no method requires it"
     for fact in ("4 subsamples of 12 labeled train texts", "(seed 7)", "share of test texts is 0.25", "90% interval",
                  "All 16 planned trials", "lies within 0.5 points of 0"):  # fmt: skip
         assert fact in plain
