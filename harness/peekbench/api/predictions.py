@@ -104,6 +104,8 @@ class RunPredictions:
 
     def _refuse(self, where: dict[str, Any]) -> None:
         keys = [key_of(trial) for trial in self]
+        if not keys:
+            raise ResultsError("no trial is finished, so there are no predictions; `run.failures` has errors, if any")
         for name, value in where.items():
             known = sorted({key[name] for key in keys})
             if not set(_as_list(value)) <= set(known):
@@ -111,7 +113,7 @@ class RunPredictions:
                 near = get_close_matches(str(value)[:MAX_NAME], texts, n=1)
                 remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(texts[:MAX_LISTED]) or 'none'}"
                 raise ResultsError(f"no finished trial has the {name} {value!r}; {remedy}")
-        raise ResultsError("no finished trial has all these values; there are no predictions to return")
+        raise ResultsError("no finished trial has all these values together; there are no predictions to return")
 
     def __repr__(self) -> str:
         """Return the number of trials."""

@@ -92,7 +92,9 @@ class Run:
     @cached_property
     def arms(self) -> pd.DataFrame:
         """One row for each trial, with the scores of its arms side by side, the boost and the bias, as fractions."""
-        return pd.DataFrame() if self.results.empty else paired_scores(self.results)
+        if self.results.empty:
+            return pd.DataFrame(columns=[*KEYS, "base", "extra", "test", "boost", "bias"])
+        return paired_scores(self.results)
 
     @property
     def predictions(self) -> RunPredictions:

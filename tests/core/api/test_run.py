@@ -102,6 +102,14 @@ def test_a_path_resumes_and_failures_warn(make_raw: Callable[..., dict[str, Any]
     assert "4 trials failed" in run.report(["summary"])._repr_html_()
 
 
+def test_a_run_without_a_finished_trial_is_empty(make_spec: Callable[..., Any]) -> None:
+    with pytest.warns(RunWarning, match="trials failed"):
+        run = pb.run(make_spec(methods=["toy.faulty"], tasks=["toy.words"]), progress=False)
+    assert run.arms.groupby("method")["bias"].mean().empty
+    with pytest.raises(pb.PeekbenchError, match="no trial is finished"):
+        run.predictions.to_pandas()
+
+
 def test_progress_goes_to_standard_error(make_spec: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
     pb.run(make_spec(name="first", methods=["toy.constant"]))
     shown = capsys.readouterr()
