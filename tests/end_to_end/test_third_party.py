@@ -136,9 +136,8 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
 @pytest.mark.slow
 def test_spec_runs_to_a_report(installed: Environment) -> None:
     assert "2 tasks, 2 methods, 80 trials" in installed.peekbench("validate", "all_examples.yaml")
-    for plugin in PLUGINS:
-        spec = f"{plugin.distribution}/{plugin.name}.yaml"
-        assert "2 methods, " in installed.peekbench("validate", "--no-data", spec)
+    specs = [f"{plugin.distribution}/{plugin.name}.yaml" for plugin in PLUGINS]
+    assert installed.peekbench("validate", "--no-data", *specs).count("2 methods, ") == len(PLUGINS)
     installed.peekbench("run", "all_examples.yaml")
     report = json.loads((installed.folder / "reports" / "all_examples" / "report.json").read_text())
     (table,) = (table for table in report["tables"] if table["title"].startswith("Win rate"))

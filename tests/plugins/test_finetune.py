@@ -195,7 +195,7 @@ def test_reduced_micro_batch_size_is_a_metric(tmp_path: Path, monkeypatch: pytes
     assert np.allclose(predictor.predict(case.test), expected, atol=1e-4)
 
 
-def spec_of(folders: Sequence[Path], workers: int, name: str) -> ExperimentSpec:
+def spec_of(folders: Sequence[Path], executor: dict[str, Any], name: str) -> ExperimentSpec:
     exceptions = {"toy.words": {"classification": {"epochs": 1}}}
     return make_spec(
         {
@@ -212,18 +212,18 @@ def spec_of(folders: Sequence[Path], workers: int, name: str) -> ExperimentSpec:
                 for use in ("tapt", "overtrain")
             ],
             "design": {"num_train": 12, "num_test": 10, "num_subsamples": 2},
-            "executor": {"use": "local", "options": {"workers": workers}},
+            "executor": {"use": "local", "options": executor},
         },
         folder=folders[0].parent,
     )
 
 
 @pytest.mark.slow
-def test_runs_give_the_same_results_for_any_number_of_workers(tmp_path: Path) -> None:
+def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) -> None:
     folders = [save_model(name, tmp_path / name) for name in ("bert", "gpt2")]
     tables = []
-    for workers in (1, 2):
-        summary = run(spec_of(folders, workers, f"run{workers}"))
+    for name, executor in (("here", {"in_process": True}), ("workers", {"workers": 2})):
+        summary = run(spec_of(folders, executor, name))
         assert (summary.finished, summary.failed) == (16, 0)
         with sqlite3.connect(summary.store) as store:
             arms = dict(store.execute("SELECT arm, count(*) FROM arms GROUP BY arm").fetchall())
@@ -247,7 +247,7 @@ def test_runs_give_the_same_results_for_any_number_of_workers(tmp_path: Path) ->
 def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
-        run(spec_of([folder], 1, "bare"))
+        run(spec_of([folder], {"workers": 1}, "bare"))
 
 
 def test_errors_about_options_name_the_option() -> None:

@@ -75,7 +75,7 @@ def test_a_spec_runs_on_real_tasks(tmp_path: Path) -> None:
             "tasks": [{"use": f"hf.{task}", "options": {"data_dir": str(MIRROR)}} for task in ROWS],
             "methods": [{"use": "classic.lsa", "options": {"num_components": 10}}],
             "design": {"num_train": 100, "num_test": 100, "num_subsamples": 4},
-            "executor": {"use": "local", "options": {"workers": 2}},
+            "executor": {"use": "local", "options": {"in_process": True}},
         },
         folder=tmp_path,
     )
