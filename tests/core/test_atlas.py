@@ -12,7 +12,8 @@ import pytest
 
 from peekbench import ExperimentSpec, load_spec
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.registry import DISTRIBUTION, installed, join_name, load
+from peekbench.plugins.entry_names import join_name
+from peekbench.plugins.registry import DISTRIBUTION, installed, load
 from peekbench.results import paired_scores
 from peekbench.results.sequential import run
 

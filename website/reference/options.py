@@ -10,6 +10,7 @@ from peekbench.cli.option_docs import OptionDoc, option_docs
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.kinds import KINDS, PluginKind
 from peekbench.records.data import Folders, TaskFacts
 from website.reference.markdown import GENERATED, code, page, plain, table
@@ -41,7 +42,7 @@ def entries_of(kind: PluginKind) -> dict[str, Entry]:
     for plugin, (point, *_) in registry.installed().items():
         if point.dist is not None and point.dist.name == registry.DISTRIBUTION:
             offers = registry.load(plugin).offers[kind.name]
-            found |= {registry.join_name(plugin, name): entry for name, entry in offers.items()}
+            found |= {join_name(plugin, name): entry for name, entry in offers.items()}
     if not found:
         raise PluginError(f"no {kind.name} is installed; build the site in the environment of `tox run -e docs`")
     return dict(sorted(found.items()))
@@ -95,9 +96,9 @@ def _section(use: str, entry: Entry, tables: dict[str, str]) -> Iterator[str]:
 
 def _facts(use: str, entry: Entry) -> Iterator[str]:
     """Iterate over what lists of entries say beyond the summary."""
-    plugin, _ = registry.split_name(use)
+    plugin, _ = split_name(use)
     if isinstance(entry, TaskGroupEntry):
-        yield f"Members: {', '.join(code(registry.join_name(plugin, member)) for member in entry.members)}"
+        yield f"Members: {', '.join(code(join_name(plugin, member)) for member in entry.members)}"
     if isinstance(entry, MethodEntry):
         yield f"Kinds of tasks: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}"
         if entry.control:

@@ -17,6 +17,7 @@ from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import is_code
 from peekbench.plugins.named_code import named_files
@@ -78,7 +79,7 @@ def _entries(kind: PluginKind) -> tuple[dict[str, Entry], list[str]]:
         except PluginError as error:
             errors.append(f"  ({error})")
             continue
-        entries |= {registry.join_name(plugin, name): entry for name, entry in sorted(offers.items())}
+        entries |= {join_name(plugin, name): entry for name, entry in sorted(offers.items())}
     return entries, errors
 
 
@@ -145,18 +146,18 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         known facts instead.
     """
     registry.check_known(use)
-    plugin_name, entry_name = registry.split_name(use)
+    plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
     if not entries:
-        offered = sorted(registry.join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
+        offered = sorted(join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
         if entry_name == plugin_name:
             raise PluginError(f"{use!r} is a plugin; name one of its entries: {', '.join(offered)}")
         if is_code(plugin_name):
             raise registry.explain_missing_function(use, offered)
         remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
         raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
-    use = registry.join_name(plugin_name, entry_name)
+    use = join_name(plugin_name, entry_name)
     for kind, entry in entries:
         yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):
@@ -224,8 +225,8 @@ def _format_detail(value: Any) -> str:
 def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
     lines = [f"{use}: {kind.name}", entry.summary]
     if isinstance(entry, TaskGroupEntry):
-        plugin, _ = registry.split_name(use)
-        lines.append(f"members: {', '.join(registry.join_name(plugin, member) for member in entry.members)}")
+        plugin, _ = split_name(use)
+        lines.append(f"members: {', '.join(join_name(plugin, member) for member in entry.members)}")
     if isinstance(entry, MethodEntry):
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
     if has_options(entry):

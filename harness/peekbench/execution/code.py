@@ -14,6 +14,7 @@ from peekbench.execution.own_modules import OwnModules, find_own_modules
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.local_code import find_file
 from peekbench.plugins.references import find_reference, iterate_callables
 
@@ -51,7 +52,7 @@ def code_hashes(uses: Iterable[str]) -> dict[str, PluginCode]:
     """
     methods: dict[str, set[str]] = {}
     for use in uses:
-        plugin, method = registry.split_name(use)
+        plugin, method = split_name(use)
         methods.setdefault(plugin, set()).add(method)
     return {plugin: _summarize(find_code(plugin, used)) for plugin, used in methods.items()}
 
@@ -141,7 +142,7 @@ def _declared_units(plugin: str, entries: Mapping[str, MethodEntry], used: froze
                 yield unit
             elif name in used:
                 raise PluginError(
-                    f"the method {registry.join_name(plugin, name)} declares the package {package!r}, which is not "
+                    f"the method {join_name(plugin, name)} declares the package {package!r}, which is not "
                     "installed; install it, or correct MethodEntry.packages"
                 )
 

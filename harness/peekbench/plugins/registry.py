@@ -1,4 +1,4 @@
-"""Find, import, check and index plugins.
+"""Find and import plugins, and find their entries by name.
 
 Each plugin has its own plugin manager and is imported only if a spec or a command needs it, so that a broken plugin
 affects only the specs that name it.
@@ -6,29 +6,24 @@ affects only the specs that name it.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar
 
-import pluggy
-
-from peekbench.errors import PluginError, PluginWarning
+from peekbench.errors import PluginError
 from peekbench.plugins import api_version, hookspecs
-from peekbench.plugins.entries import Entry
-from peekbench.plugins.estimators import is_estimator
+from peekbench.plugins.collecting import EntryT, Plugin, make_plugin
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import FILE, is_code, is_given, load_module, names_code, split_code
-from peekbench.plugins.named_code import named_files, write_out
+from peekbench.plugins.local_code import FILE, is_code, load_module
+from peekbench.plugins.named_code import named_files
 from peekbench.plugins.nearest import find_nearest
-from peekbench.plugins.validation import ENTRY_NAME, check_entries
+from peekbench.plugins.validation import ENTRY_NAME
 
 MAX_LISTED = 12  # entries of a plugin that a message lists
 
@@ -36,25 +31,6 @@ DISTRIBUTION = "peekbench"
 """Distribution of the core, whose own plugins are the defaults."""
 INSTALL = "install the plugin with `pip install`, or name a function in a file, as in `my_file.py:fit`"
 """Remedy for the name of a plugin that is not installed."""
-
-EntryT = TypeVar("EntryT", bound=Entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """A plugin that was imported, with its entries."""
-
-    name: str
-    """Name of its entry point."""
-    module: str
-    """Value of its entry point, such as 'peekbench_classic'."""
-    offers: Mapping[str, Mapping[str, Entry]]
-    """Entries by kind, such as 'method', and name."""
-
-    def entries(self, entry_type: type[EntryT]) -> dict[str, EntryT]:
-        """Return the entries of one type, by name."""
-        entries = self.offers[kind_of(entry_type).name]
-        return {name: entry for name, entry in entries.items() if isinstance(entry, entry_type)}
 
 
 @cache
@@ -97,7 +73,7 @@ def load(name: str) -> Plugin:
         module = load_module(name)
         known = _of_code.get(name)
         if known is None or known[0] is not module:
-            known = _of_code[name] = (module, _make_plugin(name, module, module.__name__, name))
+            known = _of_code[name] = (module, make_plugin(name, module, module.__name__, name))
         return known[1]
     return load_installed(name)
 
@@ -111,7 +87,7 @@ def load_installed(name: str) -> Plugin:
     """Import one installed plugin and collect its entries; see `load`."""
     point = _only_entry_point(name)
     plugin = f"plugin {name!r} ({_origin(point)})"
-    if _is_shipped(point):
+    if is_shipped(point):
         return _import(point, plugin)
     try:
         stated = api_version.find_stated_version(point.module)
@@ -127,7 +103,8 @@ def load_installed(name: str) -> Plugin:
         raise PluginError(f"{plugin} {mismatch}, which lacks what it uses; upgrade peekbench. {error}") from error
 
 
-def _is_shipped(point: EntryPoint) -> bool:
+def is_shipped(point: EntryPoint) -> bool:
+    """Return whether a plugin comes with peekbench."""
     return point.dist is not None and point.dist.name == DISTRIBUTION
 
 
@@ -139,33 +116,7 @@ def _import(point: EntryPoint, plugin: str) -> Plugin:
         raise PluginError(
             f"{plugin} cannot be imported: {type(error).__name__}: {error}; reinstall the plugin or its dependencies"
         ) from error
-    return _make_plugin(point.name, module, point.value, plugin)
-
-
-def _make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugin:
-    """Collect the entries that a module registers, and for code without a plugin those of its functions."""
-    manager = pluggy.PluginManager(hookspecs.GROUP)
-    manager.add_hookspecs(hookspecs)
-    try:
-        manager.register(module, name=name)
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        hooks = ", ".join(kind.hook for kind in KINDS)
-        raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
-    offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
-    if is_code(name):
-        for entry_name, entry in _entries_of_functions(module):
-            offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
-    return Plugin(name, place, MappingProxyType(offers))
-
-
-def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
-    """Iterate over the entries of a module's own functions and estimators; other things are left out."""
-    for name, thing in vars(module).items():
-        is_own = getattr(thing, "__module__", "") == module.__name__ or is_given(module) or is_estimator(thing)
-        if not name.startswith("_") and not name.startswith("peekbench_") and is_own:
-            with suppress(PluginError, ValueError, TypeError):  # `find` reports the error if the name is wanted
-                yield name, make_entry(thing, name)
+    return make_plugin(point.name, module, point.value, plugin)
 
 
 def is_known(plugin: str) -> bool:
@@ -216,79 +167,6 @@ def _only_entry_point(name: str) -> EntryPoint:
             "its pyproject.toml with letters, digits, '_' and '-'"
         )
     return point
-
-
-def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, plugin: str) -> dict[str, Entry]:
-    """Call one hook of a plugin and return the checked entries by name."""
-    caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
-    implementations = caller.get_hookimpls()
-    if callable(getattr(module, kind.hook, None)) and not implementations:
-        raise PluginError(f"{plugin}: {kind.hook} is not marked; put @hookimpl above it")
-    try:
-        answers = caller()
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"{plugin}: {kind.hook} raised {type(error).__name__}: {error}; only return entries in a hook"
-        ) from error
-    if implementations and not answers:  # pluggy leaves out None
-        answers = [None]
-    entries: dict[str, Entry] = {}
-    for answer in answers:
-        _add_entries(answer, kind, plugin, entries)
-    return entries
-
-
-def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry]) -> None:
-    """Check what one hook returned and add it to `entries`."""
-    expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
-    if not isinstance(answer, list):
-        raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, not {type(answer).__name__}")
-    for entry in answer:
-        if not isinstance(entry, kind.entry_types):
-            raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, but one item is {entry!r}")
-        name: Any = entry.name
-        if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
-            raise PluginError(
-                f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
-            )
-        if name in entries:
-            raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
-        entries[name] = entry
-    try:
-        check_entries(entries)
-    except PluginError as error:
-        raise PluginError(f"{plugin}: {kind.hook} returns a wrong entry: {error}") from error
-
-
-def split_name(use: str) -> tuple[str, str]:
-    """Split `plugin.thing` into the two names; a plugin's name alone means its entry of the same name.
-
-    Examples
-    --------
-    >>> split_name("classic.lsa")
-    ('classic', 'lsa')
-    >>> split_name("summary")
-    ('summary', 'summary')
-    >>> split_name("my_file.py:fit")
-    ('my_file.py', 'fit')
-    """
-    if names_code(use := write_out(use)):
-        return split_code(use)
-    plugin, dot, entry_name = use.partition(".")
-    return plugin, entry_name if dot else plugin
-
-
-def join_name(plugin: str, entry_name: str) -> str:
-    """Return the shortest name that a spec can use for an entry of a plugin.
-
-    Examples
-    --------
-    >>> join_name("classic", "lsa"), join_name("summary", "summary")
-    ('classic.lsa', 'summary')
-    """
-    if is_code(plugin):
-        return f"{plugin.rstrip(':')}:{entry_name}"
-    return plugin if entry_name == plugin else f"{plugin}.{entry_name}"
 
 
 def find(use: str, entry_type: type[EntryT]) -> EntryT:
@@ -428,65 +306,3 @@ def _names(kind: PluginKind, plugins: Sequence[tuple[str, str]]) -> list[str]:
 def _shorten(names: Sequence[str]) -> str:
     others = f" and {len(names) - MAX_LISTED} others" if len(names) > MAX_LISTED else ""
     return (", ".join(names[:MAX_LISTED]) or "none") + others
-
-
-def names_with(entry_type: type[EntryT], has_role: Callable[[EntryT], bool]) -> list[str]:
-    """Return the names of the installed entries of a type that have a role; broken plugins are left out.
-
-    Parameters
-    ----------
-    entry_type
-        Class of the entries.
-    has_role
-        Function that returns whether an entry has the role.
-    """
-    names = []
-    for plugin in installed():
-        with suppress(PluginError):
-            entries = load(plugin).entries(entry_type)
-            names += [join_name(plugin, name) for name, entry in entries.items() if has_role(entry)]
-    return names
-
-
-def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
-    """Find the entry with a role that is used if neither the spec nor the command names one.
-
-    An entry that comes with peekbench takes precedence, so installing another plugin changes no report. Broken plugins
-    are skipped with a `PluginWarning`.
-
-    Parameters
-    ----------
-    entry_type
-        Class of the entry.
-    role
-        Name of the role for messages, such as 'ranking'.
-    remedy
-        How to choose among several entries, for messages.
-    has_role
-        Function that returns whether an entry has the role.
-
-    Returns
-    -------
-    str
-        Name of the entry in specs, `plugin.thing`.
-
-    Raises
-    ------
-    PluginError
-        If no installed plugin has such an entry, or if several have and the choice is not clear.
-    """
-    shipped = {name for name, (point, *_) in installed().items() if _is_shipped(point)}
-    for plugins in (shipped, installed().keys() - shipped):
-        names = []
-        for name in sorted(plugins):
-            try:
-                entries = load(name).entries(entry_type)
-            except PluginError as error:
-                warnings.warn(str(error), PluginWarning, stacklevel=2)
-                continue
-            names += [join_name(name, entry_name) for entry_name, entry in entries.items() if has_role(entry)]
-        if len(names) == 1:
-            return names[0]
-        if names:
-            raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
-    raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")

@@ -13,8 +13,8 @@ import pandas as pd
 from peekbench.errors import ContractError, ResultsError
 from peekbench.execution.planning import list_trials
 from peekbench.formatting import pluralize
-from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
+from peekbench.plugins.roles import find_default
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.records.predictions import Predictions
@@ -183,9 +183,7 @@ def find_analysis(role: AnalyzerRole) -> str:
         If no installed plugin has one, or if several have and none comes with peekbench.
     """
     description = f"analysis for a {role}"
-    return registry.find_default(
-        AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role
-    )
+    return find_default(AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role)
 
 
 def ask(use: str, results: pd.DataFrame, looks: Looks | None = None) -> Analysis:
@@ -204,7 +202,7 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
     chosen = [analysis for analysis in analyses if analysis.entry.forecast is not None]
     if not chosen:
         remedy = "name one under `analyses` in the spec"
-        use = registry.find_default(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
+        use = find_default(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
         chosen = [make_component(AnalysisSpec, use)]
     return tuple(
         analysis.entry.forecast(design, options=analysis.options)

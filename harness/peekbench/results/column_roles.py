@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
+from peekbench.plugins.roles import names_with
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import has_whole, quoted, short, to_floats
 from peekbench.results.column_names import (
@@ -191,7 +191,7 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
 
 
 def _analyses_without_arms() -> str:
-    names = registry.names_with(AnalyzerEntry, lambda entry: entry.arms == (BASE,))
+    names = names_with(AnalyzerEntry, lambda entry: entry.arms == (BASE,))
     return f". Scores of models without arms can be analyzed by {', '.join(names)}" if names else ""
 
 

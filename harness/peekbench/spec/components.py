@@ -20,6 +20,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
 )
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.local_code import names_code, split_code
 from peekbench.plugins.named_code import write_out
 from peekbench.plugins.protocols import Options
@@ -116,7 +117,7 @@ def _find_readers() -> Iterator[str]:
         with suppress(PluginError):
             for name, entry in registry.load(plugin).entries(DataSourceEntry).items():
                 if "path" in entry.options.model_fields:
-                    yield registry.join_name(plugin, name)
+                    yield join_name(plugin, name)
 
 
 class TaskSpec(NamedComponent):
@@ -215,7 +216,7 @@ class MethodSpec(NamedComponent):
             task: without_unlabeled(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
         }
         by_task = {task: options for task, options in of_tasks.items() if options != everywhere}
-        plugin, entry_name = registry.split_name(self.use)
+        plugin, entry_name = split_name(self.use)
         key = f"{plugin}.{entry.base or entry_name} {json.dumps(everywhere, sort_keys=True)}"
         return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
 

@@ -10,6 +10,7 @@ from pydantic import ValidationInfo
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.kinds import kind_of
 from peekbench.plugins.local_code import is_code
 from peekbench.spec.base import STORED
@@ -35,7 +36,7 @@ def _members(task: Any) -> list[Any]:
     group = _find_group(use)
     if group is None:
         return [task]
-    plugin, _ = registry.split_name(use)
+    plugin, _ = split_name(use)
     written = task if isinstance(task, Mapping) else {}
     start = f"{plugin.rstrip(':')}:" if is_code(plugin) else f"{plugin}."
     return [{**written, "use": f"{start}{member}"} for member in group.members]
@@ -52,7 +53,7 @@ def written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
 def _find_group(use: Any) -> TaskGroupEntry | None:
     if not isinstance(use, str):
         return None
-    plugin, entry_name = registry.split_name(use)
+    plugin, entry_name = split_name(use)
     if not registry.is_known(plugin):  # searching for a similar name takes time
         return None
     try:

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry, has_options
+from peekbench.plugins.entry_names import join_name
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.kinds import PluginKind
 from peekbench.plugins.protocols import Options
@@ -121,7 +122,7 @@ def _list_choices(kind: PluginKind, working: Mapping[str, str], definitions: dic
     choices: list[_Choice] = []
     for plugin, code in working.items():
         for entry_name, entry in sorted(registry.load(code).offers[kind.name].items()):
-            names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", registry.join_name(plugin, entry_name)]))
+            names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", join_name(plugin, entry_name)]))
             if isinstance(entry, TaskGroupEntry):
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
                 choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))

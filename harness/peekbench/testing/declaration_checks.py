@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin
 from peekbench.errors import ContractError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.local_code import is_code
 from peekbench.plugins.protocols import Options
 from peekbench.testing.case import Case
@@ -71,7 +72,7 @@ def _choices(annotation: Any) -> list[Any]:
 
 def check_shared_base(case: Case) -> None:
     """Check that methods of a plugin with the same base have the same predictions in the base arm."""
-    plugin, own = registry.split_name(case.use)
+    plugin, own = split_name(case.use)
     before = observe(case, None).predictions
     base_options = _base_options(case.entry, case.options)
     for name, entry in registry.load(plugin).entries(MethodEntry).items():
@@ -96,7 +97,7 @@ def _base_options(entry: MethodEntry, options: Options) -> dict[str, Any]:
 
 def check_light_import(subject: Named) -> None:
     """Check that importing the plugin imports no heavy library."""
-    plugin, _ = registry.split_name(subject.use)
+    plugin, _ = split_name(subject.use)
     if is_code(plugin):  # it is imported only by specs that name it
         return
     check_module_light(registry.load(plugin).module.partition(":")[0])  # it may name an object of the module

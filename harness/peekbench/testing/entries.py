@@ -8,6 +8,7 @@ from typing import Any
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
+from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.kinds import KINDS
 from peekbench.plugins.local_code import is_code
 from peekbench.records.data import SourceRef
@@ -55,11 +56,11 @@ def find_kinds(use: str) -> list[str]:
         If no plugin has such an entry, or only one that cannot be checked.
     """
     registry.check_known(use)
-    plugin, name = registry.split_name(use)
+    plugin, name = split_name(use)
     offers = registry.load(plugin).offers
     kinds = [kind for kind in KINDS if name in offers[kind.name]]
     if not kinds:
-        names = sorted(registry.join_name(plugin, other) for entries in offers.values() for other in entries)
+        names = sorted(join_name(plugin, other) for entries in offers.values() for other in entries)
         if is_code(plugin):
             raise registry.explain_missing_function(use, names)
         remedy = registry.suggest(use) or f"{plugin} offers: {', '.join(names)}"
@@ -67,7 +68,7 @@ def find_kinds(use: str) -> list[str]:
     entries = {kind.name: offers[kind.name][name] for kind in kinds}
     for entry in entries.values():
         if isinstance(entry, TaskGroupEntry):
-            members = ", ".join(registry.join_name(plugin, member) for member in entry.members)
+            members = ", ".join(join_name(plugin, member) for member in entry.members)
             raise PluginError(f"{use!r} is a group of data sources; check its members one by one: {members}")
     checked = [kind.name for kind in kinds if kind.name in CHECKS]
     if not checked:

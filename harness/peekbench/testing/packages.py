@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.references import find_reference
 
 
@@ -22,5 +23,5 @@ def own_packages(use: str, callee: object) -> frozenset[str]:
     reference = find_reference(callee)
     modules = [reference.target if reference else str(getattr(callee, "__module__", ""))]
     with suppress(PluginError):  # an entry of no plugin, in a test
-        modules.append(registry.load(registry.split_name(use)[0]).module)
+        modules.append(registry.load(split_name(use)[0]).module)
     return frozenset(name.partition(":")[0].partition(".")[0] for name in modules)

@@ -12,7 +12,7 @@ import pytest
 import peekbench as pb
 from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
-from peekbench.plugins import registry
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.functions import make_entry
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.testing.entries import find_kinds
@@ -141,7 +141,7 @@ def test_commands_explain_what_a_file_lacks(folder: Path, command: Any, name: st
 
 
 def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[..., Any]) -> None:
-    assert registry.split_name("peekbench_toy:constant") == ("peekbench_toy:", "constant")
+    assert split_name("peekbench_toy:constant") == ("peekbench_toy:", "constant")
     assert pb.run(make_spec(methods=["peekbench_toy:constant"]), progress=False).finished == 6
 
 

@@ -15,7 +15,9 @@ from peekbench.cli.catalog import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.kinds import KINDS, kind_of
+from peekbench.plugins.roles import find_default
 from peekbench.spec.experiment import parse_spec
 from peekbench.spec.json_schema import broken_plugins, make_schema
 
@@ -183,8 +185,8 @@ def test_two_plugins_with_one_name_are_an_error(install: Install) -> None:
 
 
 def test_name_of_a_plugin_alone_means_its_thing_of_that_name() -> None:
-    assert registry.split_name("summary") == ("summary", "summary")
-    assert registry.split_name("classic.lsa") == ("classic", "lsa")
+    assert split_name("summary") == ("summary", "summary")
+    assert split_name("classic.lsa") == ("classic", "lsa")
 
 
 def test_error_says_that_a_thing_is_of_another_kind() -> None:
@@ -224,17 +226,17 @@ def test_a_kind_is_added_in_one_place(
 
 def test_default_entry_with_a_role_comes_with_the_core(install: Install) -> None:
     install("brush", RENDERER)
-    assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
+    assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
     with pytest.raises(PluginError, match="no installed plugin has a ranking of dogs"):
-        registry.find_default(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
+        find_default(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
 
 
 def test_default_entry_with_a_role_is_the_only_installed_one(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
-    assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
+    assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
     install("brush", RENDERER)
     with pytest.raises(PluginError, match="several installed plugins have a renderer: brush, figures; name one"):
-        registry.find_default(RendererEntry, "renderer", "name one", lambda _: True)
+        find_default(RendererEntry, "renderer", "name one", lambda _: True)
 
 
 def test_search_for_a_role_skips_broken_plugins_with_a_warning(
@@ -243,7 +245,7 @@ def test_search_for_a_role_skips_broken_plugins_with_a_warning(
     monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
     install("broken", "import no_such_library")
     with pytest.warns(PluginWarning, match="'broken' .*no_such_library"):
-        assert registry.find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
+        assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
 
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:

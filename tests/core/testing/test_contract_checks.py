@@ -64,6 +64,7 @@ from peekbench import (
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError
 from peekbench.plugins import registry
+from peekbench.plugins.collecting import Plugin
 from peekbench.testing import (
     METHOD_CHECKS,
     check_method,
@@ -294,7 +295,7 @@ def test_options_of_each_type_are_varied(name: str, tmp_path: Path) -> None:
 
 def check_pair(method: MethodEntry, other: MethodEntry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that two methods of one plugin agree on their base; the first has its knob at 3."""
-    plugin = registry.Plugin("pair", "pair", {"method": {method.name: method, other.name: other}})
+    plugin = Plugin("pair", "pair", {"method": {method.name: method, other.name: other}})
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     case = make_case(f"pair.{method.name}", method, method.options.model_validate({"knob": 3.0}), folder)
     METHOD_CHECKS[SHARED](case)
@@ -368,7 +369,7 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "broken_plugin.py").write_text("import no_such_module\n")
     monkeypatch.syspath_prepend(tmp_path)
     check_module_light("light_plugin")
-    plugin = registry.Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
+    plugin = Plugin("heavy", "heavy_plugin:plugin", {})  # an entry point may name an object
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     with pytest.raises(ContractError, match="importing heavy_plugin imports pandas"):
         METHOD_CHECKS[IMPORT](make_case("heavy.tried", make(valid_method), Knob(), tmp_path))

@@ -9,6 +9,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
+from peekbench.plugins.roles import find_default
 from peekbench.records.figures import Figure, Forest
 from peekbench.report.document import Report
 
@@ -31,7 +32,7 @@ def find_renderer_entry(use: str = "") -> RendererEntry:
         If no such renderer is installed, or if several are and none is named.
     """
     remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
-    use = use or registry.find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
+    use = use or find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
     return registry.find(use, RendererEntry)
 
 
