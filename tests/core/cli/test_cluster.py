@@ -116,6 +116,9 @@ def test_merged_shards_are_bit_equal_to_a_run() -> None:
         assert [session["shard"] for session in store.sessions()] == ["1/2", "2/2"]
         assert [host["trials"] for host in store.hosts()] == store.session_sizes()
         assert store.texts().keys() == {"a", "b"}
+        identifier = store.identifier()
+    with Store.open("whole.sqlite") as whole:
+        assert whole.identifier() == identifier
     assert "0 trials added, 18 were already stored with the same numbers" in merge()
     assert contents() == contents(Path("whole.sqlite"))
     assert run_command("check-store", "small").returncode == 0
