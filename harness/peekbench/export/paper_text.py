@@ -80,10 +80,10 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         yield f"The run includes the control{'s' if controls[1:] else ''} {_join(controls)}, whose bias is known."
     if design["stop"] is not None:
         yield _describe_looks(run)
-    others = [analysis["use"] for analysis in spec["analyses"] if analysis["use"] != "summary"]
-    if others:
-        summaries = [f"{use} ({registry.find(use, AnalyzerEntry).summary})" for use in others]
-        yield f"Further analyses of the run are {_join(summaries)}."
+    summaries = [
+        f"{analysis['use']} ({registry.find(analysis['use'], AnalyzerEntry).summary})" for analysis in spec["analyses"]
+    ]
+    yield f"The results were analyzed with {_join(summaries)}."
 
 
 def _describe_looks(run: ExportedRun) -> str:
