@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -13,6 +14,8 @@ from peekbench.plugins import registry
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_NAME = 40  # characters
+DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
+"""Names that no file can have on Windows, whatever its suffix; `NAME.yaml` would be one."""
 AUTHOR = re.compile(r"(?P<name>[^<>]*[^<>\s])\s*(<(?P<email>[^<>@\s]+@[^<>@\s]+)>)?")
 
 
@@ -37,7 +40,8 @@ def check_name(name: str) -> None:
         remedy = f"; for example {similar!r}" if similar else ""
         raise PeekbenchError(
             f"a plugin cannot be named {name!r}: use up to {MAX_NAME} lowercase letters and digits, beginning with a "
-            f"letter, with '_' between words, and no word that YAML reads as another value{remedy}"
+            f"letter, with '_' between words, and neither a word that YAML reads as another value nor the name of a "
+            f"Windows device{remedy}"
         )
     taken = _find_installed(name)
     if taken:
@@ -45,12 +49,15 @@ def check_name(name: str) -> None:
 
 
 def _is_valid(name: str) -> bool:
-    return NAME.fullmatch(name) is not None and len(name) <= MAX_NAME and isinstance(yaml.safe_load(name), str)
+    if NAME.fullmatch(name) is None or len(name) > MAX_NAME or DEVICES.fullmatch(name):
+        return False
+    return isinstance(yaml.safe_load(name), str)
 
 
 def _find_valid(name: str) -> str:
     """Return the valid name that is nearest to one that is not; empty if there is none."""
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name[: 2 * MAX_NAME])
+    without_accents = unicodedata.normalize("NFKD", name[: 2 * MAX_NAME]).encode("ascii", "ignore").decode()
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", without_accents)
     valid = re.sub(r"[^a-z0-9]+", "_", words.lower()).removeprefix("peekbench_").strip("_")[:MAX_NAME].strip("_")
     return next((candidate for candidate in (valid, f"my_{valid}"[:MAX_NAME]) if _is_valid(candidate)), "")
 

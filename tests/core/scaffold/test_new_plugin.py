@@ -81,6 +81,8 @@ def test_nothing_is_left_if_writing_fails(tmp_path: Path) -> None:
         ("null", "for example 'my_null'"),
         ("on", "for example 'my_on'"),
         ("a__b_", "for example 'a_b'"),
+        ("naïve", "for example 'naive'"),
+        ("con", "for example 'my_con'"),
         ("../lsa", "for example 'lsa'"),
         ("x" * 41, "up to 40"),
         ("", "use up to 40 lowercase letters"),
