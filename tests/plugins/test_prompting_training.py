@@ -45,6 +45,7 @@ CPU = torch.device("cpu")
 torch.set_num_threads(1)  # small models are slower with more threads
 USES = ("prompting.pretrain", "prompting.packed", "prompting.supervised")
 STAGE = {"epochs": 3, "batch_size": 8, "learning_rate": 2e-2}
+ONE_EPOCH = {"epochs": 1, "batch_size": 32, "learning_rate": 2e-2}
 QUICK: dict[str, Any] = {"weights": "fp32", "precision": "fp32", "pretraining": STAGE, "lora": {"rank": 4}}
 needs_bitsandbytes = pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
@@ -95,7 +96,7 @@ def make_method_case(use: str, model: Path | str, tmp_path: Path, **options: Any
     ("use", "settings"),
     [
         ("prompting.packed", {"attention": "text"}),
-        ("prompting.supervised", {"pretrain": False, "finetuning": {**STAGE, "epochs": 1}}),
+        ("prompting.supervised", {"pretrain": False, "finetuning": ONE_EPOCH}),
         ("prompting.input_perplexity", {}),
     ],
 )
@@ -104,7 +105,7 @@ def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], mi
     options = {
         "model": str(mistral),
         **QUICK,
-        "pretraining": {**STAGE, "epochs": 1},
+        "pretraining": ONE_EPOCH,
         **settings,
     }
     assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
