@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from website.checks import check_content, check_links, check_navigation, read_pages
 from website.crossrefs import link_site
+from website.gallery import run_examples, write_gallery
+from website.llms import write_llms
 from website.notebooks import write_notebooks
 from website.reference import write_reference
 from website.render import CONFIGURATION, render
@@ -33,10 +36,15 @@ def build(folder: Path) -> Path:
     source.mkdir(parents=True)
     stage(source, repository())
     write_notebooks(source, repository())
-    write_reference(source)
+    with ThreadPoolExecutor() as pool:
+        examples = pool.submit(run_examples, folder / "gallery")
+        write_reference(source)
+        examples.result()
+    write_gallery(source, folder / "gallery")
     check_navigation(CONFIGURATION, source)
     html = render(folder)
     link_site(html)
+    write_llms(CONFIGURATION, source, html)
     pages = read_pages(html)
     check_links(html, pages)
     for path in sorted(source.rglob("*.md")):

@@ -23,12 +23,9 @@ def write_notebooks(folder: Path, repository: str) -> None:
             target = folder / OTHER_PAGES[path]
             target.parent.mkdir(exist_ok=True)
             source = f"{repository}/blob/main/{path}"
-            text = notebook_text(ROOT / path)
-            note = f"This page is the notebook [`{path}`]({source}). Run it to see its output.\n"
-            heading, separator, rest = text.partition("\n\n")
-            target.write_text(
-                rewrite_links(f"{heading}\n\n{note}{separator}{rest}", path, repository), encoding="utf-8"
-            )
+            note = f"This page is the notebook [`{path}`]({source}); run it to see its output."
+            page = rewrite_links(f"{notebook_text(ROOT / path)}\n\n{note}\n", path, repository)
+            target.write_text(page, encoding="utf-8")
 
 
 def notebook_text(path: Path) -> str:
