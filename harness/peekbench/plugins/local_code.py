@@ -153,6 +153,19 @@ def load_module(code: str) -> ModuleType:
         ) from error
 
 
+def find_pickled_files(content: bytes) -> list[str]:
+    """Return the paths of the files that another process must load before it can unpickle objects.
+
+    The modules that are made of files have names that no process can import.
+
+    Parameters
+    ----------
+    content
+        The pickled objects.
+    """
+    return [str(path) for path, (_, module) in _modules.items() if module.__name__.encode() in content]
+
+
 def _import_module(name: str) -> ModuleType:
     try:
         return import_module(name)

@@ -7,15 +7,12 @@ find the file like any other code without a plugin, and need no such name.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from peekbench.plugins.local_code import names_code
-
-KEYS = ("tasks", "methods", "analyses", "audits", "observers", "executor", "report")
-"""Keys of a spec under which entries are named."""
 
 _files: dict[str, Path] = {}
 """Absolute paths of files, by the name that means them."""
@@ -68,7 +65,7 @@ def write_out(use: str, folder: Path | None = None) -> str:
     return f"{path}:{entry if dot else name}"
 
 
-def write_out_all(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def write_out_all(raw: Mapping[str, Any], folder: Path, keys: Collection[str]) -> Mapping[str, Any]:
     """Return a spec in which all names of entries are written out.
 
     Parameters
@@ -77,11 +74,12 @@ def write_out_all(raw: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
         The spec as plain values; it is not changed.
     folder
         Folder of the spec.
+    keys
+        Keys of the spec under which entries are named.
     """
     if not _files:
         return raw
-
-    return {key: _write_out_part(value, folder) if key in KEYS else value for key, value in raw.items()}
+    return {key: _write_out_part(value, folder) if key in keys else value for key, value in raw.items()}
 
 
 def _write_out_part(part: Any, folder: Path) -> Any:

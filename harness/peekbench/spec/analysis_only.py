@@ -135,7 +135,7 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
     raw = read_yaml(text, str(path))
     if isinstance(raw, dict):
-        raw = write_out_all(raw, path.absolute().parent)
+        raw = write_out_all(raw, path.absolute().parent, ("analyses", "report"))
         bind(find_uses(raw, ["analyses"]), path.absolute().parent)
     try:
         return AnalysisOnlySpec.model_validate(raw)

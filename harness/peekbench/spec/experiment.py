@@ -351,7 +351,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    raw = write_out_all(raw, folder)
+    raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
     bind(find_uses(raw, ("analyses",) if stored else COMPONENTS), folder)
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 from peekbench.errors import ContractError
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
+from peekbench.plugins.local_code import find_pickled_files, load_module
 from peekbench.testing.import_watch import ImportWatch
 from peekbench.testing.process_state import (
     describe_changes,
@@ -96,7 +97,7 @@ def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: A
     variables = os.environ | {HASH_VARIABLE: str(surroundings.hash_seed)}
     with TemporaryDirectory() as folder:
         question, answer = Path(folder) / "question", Path(folder) / "answer"
-        question.write_bytes(pickle.dumps((surroundings, generators, content)))
+        question.write_bytes(pickle.dumps((surroundings, generators, find_pickled_files(content), content)))
         # With the path of this process: `-c` alone would first search the working folder.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({str(folder)!r})"
         command, printed = [sys.executable, "-c", code], Path(folder) / "printed"
@@ -113,15 +114,16 @@ def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: A
 
 def main(folder: str) -> None:
     """Answer the question in a folder. This is the whole work of the new process."""
-    surroundings, generators, content = pickle.loads((Path(folder) / "question").read_bytes())  # noqa: S301 - of `call`
+    question = (Path(folder) / "question").read_bytes()
+    surroundings, generators, files, content = pickle.loads(question)  # noqa: S301 - of `call`
     random.setstate(generators[0])
     np.random.set_state(generators[1])
     with one_thread_pools():
-        answer = _answer(surroundings, content)
+        answer = _answer(surroundings, files, content)
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(surroundings: Surroundings, content: bytes) -> Answer:
+def _answer(surroundings: Surroundings, files: Iterable[str], content: bytes) -> Answer:
     state: dict[str, object] = {}
 
     def allow_changes(before: dict[str, object]) -> None:
@@ -138,6 +140,8 @@ def _answer(surroundings: Surroundings, content: bytes) -> Answer:
         running = list_running()
         state |= take_state()
         try:
+            for file in files:
+                load_module(file)
             function, arguments = pickle.loads(content)  # noqa: S301 - of `call`
             value, error = function(*arguments), ""
         except Exception as raised:

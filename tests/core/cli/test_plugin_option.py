@@ -64,7 +64,7 @@ def test_entries_of_a_file_are_known_to_the_command_only() -> None:
     assert "my_file.fit " in peek("list", "methods", *option)
     assert "peekbench_my_file.py\n" in peek("list", "plugins", *option)
     assert "smoothing: number, default 1.0" in peek("show", "my_file.fit", *option)
-    assert "did you mean my_file.fit?" in peek("show", "my_file.fitt", *option, status=2)
+    assert "peekbench_my_file.py:fit?" in peek("show", "my_file.fitt", *option, status=2)
     assert '"my_file.fit"' in peek("schema", *option)
     assert "no plugin 'my_file' is installed" in peek("validate", "specs/small.yaml", status=2)
 

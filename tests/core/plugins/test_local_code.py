@@ -14,8 +14,10 @@ from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
 from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.functions import make_entry
+from peekbench.plugins.local_code import load_module
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.testing.entries import find_kinds
+from peekbench.testing.fresh_process import Surroundings, call
 
 CODE = """
 import helper_of_methods
@@ -148,6 +150,14 @@ def test_a_module_that_python_can_import_needs_no_plugin(make_spec: Callable[...
 def test_options_of_a_function_reach_another_process(folder: Path) -> None:
     options = validate(SPEC, folder=folder).methods[0].options
     assert pickle.loads(pickle.dumps(options)).model_dump() == options.model_dump() == {"smoothing": 1.0}
+
+
+@pytest.mark.slow
+def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
+    options = load_module(str(tmp_path / "own.py")).Own(share=0.25)
+    answer = call(Surroundings(), repr, options)
+    assert (answer.value, answer.error) == ("Own(share=0.25)", "")
 
 
 def test_what_is_no_entry_is_refused() -> None:
