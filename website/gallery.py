@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,8 @@ class Example:
     """Command that makes the report, run in a folder with the repository's `website/gallery`."""
     figure: str = ""
     """Picture of the report to show, with its alternative text after a space."""
+    needs_run: bool = False
+    """Whether the command uses the run of another example."""
 
 
 EXAMPLES = (
@@ -73,6 +76,7 @@ EXAMPLES = (
         "Leaderboard",
         "The methods of the first report, ranked by their uncontaminated score.",
         "peekbench leaderboard methods --reports reports",
+        needs_run=True,
     ),
 )
 
@@ -92,12 +96,18 @@ def run_examples(work: Path) -> None:
     """
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(ROOT / INPUTS, work / INPUTS)
-    for example in EXAMPLES:
-        program, *arguments = shlex.split(example.command)
-        command = [sys.executable, "-m", program, *arguments, "--quiet"]
-        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise GalleryError(f"{example.command} ended with status {done.returncode}: {done.stdout}{done.stderr}")
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for needs_run in (False, True):
+            commands = [example.command for example in EXAMPLES if example.needs_run == needs_run]
+            list(pool.map(lambda command: _run(command, work), commands))
+
+
+def _run(command: str, work: Path) -> None:
+    program, *arguments = shlex.split(command)
+    words = [sys.executable, "-m", program, *arguments, "--quiet"]
+    done = subprocess.run(words, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise GalleryError(f"{command} ended with status {done.returncode}: {done.stdout}{done.stderr}")
 
 
 def write_gallery(source: Path, work: Path) -> None:
