@@ -56,7 +56,7 @@ def _pages(title: str, content: Any) -> Iterator[tuple[str, str]]:
 
 def _summary(text: str) -> str:
     """Return the first sentence of a page."""
-    paragraphs = (part for part in text.split("\n\n")[1:] if not re.match(r"[#!|*<>-]|```|\s", part))
+    paragraphs = (part for part in text.split("\n\n")[1:] if not re.match(r"[#!|*<>-]|:::|```|\s", part))
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(next(paragraphs, "").split()))
     return re.split(r"(?<=[.?])\s", words)[0]
 

@@ -19,7 +19,7 @@ HTML = "<html><title>{title}</title><article><h1 id='top'>A</h1><p>{text}</p></a
 def site(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The modules of the site."""
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("staging", "checks", "crossrefs", "reference", "notebooks")
+    names = ("staging", "checks", "crossrefs", "reference", "llms")
     return SimpleNamespace(**{name: importlib.import_module(f"website.{name}") for name in names})
 
 
@@ -105,3 +105,24 @@ def test_names_in_code_are_linked_once_in_a_section(site: SimpleNamespace) -> No
     linked = site.crossrefs.link_names(page, "guides/a.html", targets)
     assert linked.count("<a ") == 1
     assert '</h2><a href="../reference/methods.html#classic.lsa"><code>classic.lsa</code></a> <code>' in linked
+
+
+def test_texts_for_language_models(site: SimpleNamespace, tmp_path: Path) -> None:
+    configuration = tmp_path / "zensical.toml"
+    configuration.write_text(
+        '[project]\nsite_name = "peekbench"\nsite_description = "Measure"\n'
+        'nav = [{ "Home" = "index.md" }, { "Reference" = [{ "Python" = [{ "pb" = "api.md" }] }] }]\n'
+    )
+    source, html = tmp_path / "source", tmp_path / "html"
+    source.mkdir()
+    html.mkdir()
+    (source / "index.md").write_text("# Home\n\n![p](p.svg)\n\nIt [measures](a.md) bias. And more.\n")
+    (source / "api.md").write_text("# pb\n\n::: peekbench.run\n")
+    (html / "api.html").write_text("<article><h1>pb<a>&para;</a></h1>\n\n<p>Run a &lt;spec&gt;.</p></article>")
+    site.llms.write_llms(configuration, source, html)
+    assert (html / "llms.txt").read_text() == (
+        "# peekbench\n\n> Measure.\n\n## Home\n\n- [Home](index.md): It measures bias.\n\n"
+        "## Reference\n\n- [pb](api.md): Run a <spec>.\n"
+    )
+    assert (html / "api.md").read_text() == "pb\n\nRun a <spec>.\n"
+    assert "It [measures](a.md) bias" in (html / "llms-full.txt").read_text()
