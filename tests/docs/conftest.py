@@ -31,6 +31,7 @@ def supposed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (ROOT / "specs").iterdir():
         (folder / "specs" / path.name).symlink_to(path)
     spec = yaml.safe_load((ROOT / "specs" / "quickstart.yaml").read_text())
+    spec["tasks"] = ["docstrings.numpy", "docstrings.pandas"]
     spec["design"]["num_subsamples"] = NUM_SUBSAMPLES
     spec["executor"] = {"use": "local", "options": {"in_process": True}}
     (folder / "specs" / "quickstart.yaml").unlink()

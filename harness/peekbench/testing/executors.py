@@ -180,6 +180,8 @@ def check_executor(use: str, options: Mapping[str, Any] | None = None) -> list[C
     >>> outcomes = check_executor("local", {"in_process": True})
     >>> all(outcome.passed for outcome in outcomes)
     True
+    >>> sum("the calling process" in outcome.message for outcome in outcomes)  # skipped: they need worker processes
+    4
     """
     spec = make_component(ExecutorSpec, use, options)
     return check_entry(spec.entry, spec.options)
