@@ -47,6 +47,7 @@ def section_findings(section: Section) -> Iterator[str]:
     yield from _largest(methods, section.unit)
     yield _boosts(methods)
     yield _by_task(methods, section.unit)
+    yield from _opposite(methods, section.unit)
     if section.unit == POINTS:
         yield from _detectable(methods)
     yield from _controls(section)
@@ -112,6 +113,22 @@ def _by_task(methods: Sequence[Method], unit: str) -> str:
         f"Of {len(cells)} pairs of method and task, {' and '.join(found)}. The largest of these biases is "
         f"{effect_text(largest[2], unit)} {unit}, of `{largest[0].name}` on {task_name(largest[1])}."
     )
+
+
+def _opposite(methods: Sequence[Method], unit: str) -> Iterator[str]:
+    """Yield which methods are biased up on one task and down on another, so that their averages hide biases."""
+    found = []
+    for method in methods:
+        biases = [(task, cell.bias) for task, cell in method.tasks.items()]
+        if {"biased up", "biased down"} <= {bias.decision for _, bias in biases}:
+            (lowest, low), (highest, high) = (extreme(biases, key=lambda pair: pair[1].mean) for extreme in (min, max))
+            show = partial(effect_text, unit=unit)
+            found.append(
+                f"`{method.name}` ({show(low)} {unit} on {task_name(lowest)}, {show(high)} on {task_name(highest)})"
+            )
+    if found:
+        subject = "One method is" if len(found) == 1 else f"{len(found)} methods are"
+        yield f"{subject} biased up on one task and down on another, which an average hides: {', '.join(found)}."
 
 
 def task_name(task: str) -> str:
