@@ -99,8 +99,6 @@ def run_command() -> int:
         return output.ERROR
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else output.SUCCESS
-    finally:
-        output.restore_stdout()
     return output.SUCCESS
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
 
-from peekbench.cli.output import echo
+from peekbench.cli.output import echo, restore_stdout
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
@@ -66,11 +66,13 @@ def _print_version(is_wanted: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Take the options that precede a command."""
+    context.call_on_close(restore_stdout)
 
 
 def load(path: Path, workers: int | None = None) -> ExperimentSpec:

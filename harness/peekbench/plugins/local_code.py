@@ -59,7 +59,7 @@ def split_code(use: str) -> tuple[str, str]:
 
 def is_code(plugin: str) -> bool:
     """Return whether the first part of a split name is a file or a module; names of plugins have neither mark."""
-    return any(mark in plugin for mark in "./:")
+    return any(mark in plugin for mark in ".:")
 
 
 def with_full_path(use: str) -> str:

@@ -256,7 +256,7 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
 def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
     name, _ = split_name(use)
-    if (file := Path(f"{name}{FILE}")).is_file():
+    if (file := Path(f"{name}{FILE}")) in Path().glob(f"*{FILE}"):  # a name can be too long for a path
         return f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write `use: {file}:fit`"
     if nearest := suggest(use, kind):
         return f"no plugin {name!r} is installed; {nearest} Otherwise, {INSTALL}"
