@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 TAG = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", re.DOTALL)
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 MEMBER = re.compile(r"^::: .*", re.MULTILINE)
 
 
@@ -55,10 +56,13 @@ def _pages(title: str, content: Any) -> Iterator[tuple[str, str]]:
 
 
 def _summary(text: str) -> str:
-    """Return the first sentence of a page."""
-    paragraphs = (part for part in text.split("\n\n")[1:] if not re.match(r"[#!|*<>-]|:::|```|\s", part))
-    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(next(paragraphs, "").split()))
-    return re.split(r"(?<=[.?])\s", words)[0]
+    """Return the first sentence of a page that stands in a paragraph, or nothing if there is none."""
+    for part in FENCE.sub("", text).split("\n\n")[1:]:
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(part.split()))
+        sentence = re.split(r"(?<=[.?])\s", words)[0]
+        if sentence.endswith((".", "?")) and not re.match(r"[#!|*<>-]|:::|\d+\.|\s", part):
+            return sentence
+    return ""
 
 
 def _plain_text(page: Path) -> str:

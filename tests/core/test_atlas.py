@@ -207,3 +207,27 @@ def test_findings_name_what_is_not_found(scripts: SimpleNamespace) -> None:
     assert "Controls that did not pass: `null`" in text
     assert "the detectable bias is larger than 0.5 points" in text
     assert "negative boost" not in text
+
+
+def test_findings_name_averages_that_hide_biases(scripts: SimpleNamespace) -> None:
+    """A method that is biased up on one task and down on another is named with both; one that is not is not."""
+    effect, cell, make = scripts.records.Effect, scripts.records.Cell, scripts.records.Method
+    none = effect(mean=0.0, low=-0.004, high=0.004, decision="equivalent")
+    up = effect(mean=0.04, low=0.03, high=0.05, decision="biased up")
+    down = effect(mean=-0.03, low=-0.04, high=-0.02, decision="biased down")
+    common = {"spec": "hub", "control": "", "subsamples": 5, "base": 0.5, "extra": 0.5, "test": 0.5, "boost": none}
+    methods = [
+        make(name=name, bias=none, detectable=0.004, tasks={"hf.a": cell(boost=none, bias=low), "hf.b": high}, **common)
+        for name, low, high in (
+            ("mixed", down, cell(boost=none, bias=up)),
+            ("one_way", none, cell(boost=none, bias=up)),
+        )
+    ]
+    section = scripts.records.Section(
+        name="hub", unit="points", num_train=100, num_test=200, num_tasks=2, methods=methods
+    )
+    text = " ".join(scripts.findings.section_findings(section))
+    assert (
+        "One method is biased up on one task and down on another, which an average hides: `mixed` "
+        "(-3.00 [-4.00, -2.00] points on a, +4.00 [+3.00, +5.00] on b)."
+    ) in text
