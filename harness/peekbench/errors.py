@@ -1,7 +1,8 @@
 """Errors that tell a user what is wrong, where, and what to do about it.
 
-The command line prints a `PeekbenchError` without a traceback and exits with status 2. Any other exception is a defect
-of peekbench or of a plugin and keeps its traceback.
+The command line prints a `PeekbenchError` without a traceback and exits with status 2. An exception in the code of a
+data source, or while a method is prepared, becomes a `PluginError` that says where in the code it was raised. Any other
+exception is a defect of peekbench or of a plugin and keeps its traceback.
 
     PeekbenchError
     ├── SpecError
@@ -52,7 +53,7 @@ class SpecError(PeekbenchError):
 
 
 class PluginError(PeekbenchError):
-    """A plugin that is missing, cannot be imported, or registers wrong entries.
+    """A plugin that is missing, cannot be imported, registers wrong entries, or whose code raises an exception.
 
     Examples
     --------

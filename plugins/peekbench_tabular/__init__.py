@@ -77,7 +77,9 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
-    entry = partial(MethodEntry, task_kinds=frozenset({"classification", "regression"}))
+    entry = partial(
+        MethodEntry, task_kinds=frozenset({"classification", "regression"}), input_kinds=frozenset({"features"})
+    )
     step = partial(entry, base="linear")
     return [
         step(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from peekbench.cli.app import app
 from peekbench.cli.output import FAILED, echo
 from peekbench.cli.plugin_option import PluginOption
-from peekbench.errors import SpecError
+from peekbench.errors import PluginError, SpecError
 from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
@@ -52,10 +53,16 @@ def check(
         if len(kinds) > 1:
             echo(f"{kind} {use}:")
         outcomes = []
-        for outcome in iterate_checks(kind, use, values, source):
-            note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
-            echo(f"{'passed' if outcome.passed else 'FAILED'}  {outcome.name}{note}")
-            outcomes.append(outcome)
+        try:
+            for outcome in iterate_checks(kind, use, values, source):
+                note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
+                word = "passed " if outcome.passed else "FAILED " if outcome.was_run else "not run"
+                echo(f"{word} {outcome.name}{note}")
+                outcomes.append(outcome)
+        except PluginError as error:
+            if traceback and error.__cause__ is not None:
+                echo("".join(format_exception(error.__cause__)), err=True)
+            raise
         num_failed += _print_failures(outcomes, with_traceback=traceback)
     if num_failed:
         raise typer.Exit(FAILED)
@@ -76,7 +83,7 @@ def _find_source(task: str | None, options: str | None) -> SourceRef | None:
 
 def _print_failures(outcomes: list[CheckOutcome], *, with_traceback: bool) -> int:
     """Print each problem once, with the checks that found it, and return the number of failed checks."""
-    failed = [outcome for outcome in outcomes if not outcome.passed]
+    failed = [outcome for outcome in outcomes if not outcome.passed and outcome.was_run]
     by_problem = defaultdict(list)
     for outcome in failed:
         by_problem[outcome.problem or outcome.message].append(outcome)
@@ -87,4 +94,6 @@ def _print_failures(outcomes: list[CheckOutcome], *, with_traceback: bool) -> in
             echo(f"\n{pluralize(len(found_by), 'check')} of {len(outcomes)} failed in the same way:\n    {problem}")
         if with_traceback:
             echo("\n" + found_by[0].traceback.rstrip())
+    if num_left := sum(not outcome.was_run for outcome in outcomes):
+        echo(f"\n{pluralize(num_left, 'other check')} not run; correct the failed ones first")
     return len(failed)

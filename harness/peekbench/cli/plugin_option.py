@@ -65,7 +65,7 @@ def _name_file(file: Path) -> None:
         (point, *_) = installed()[name]
         raise PluginError(
             f"--plugin {file}: the installed plugin {name!r} ({point.value}) has the same name; rename the file, or "
-            f"name its functions in the spec, as in `use: {file}:fit`"
+            f"name its functions in the spec, as in `use: {file}:NAME`"
         )
     if (other := named_files().get(name, path)) != path:
         raise PluginError(f"--plugin {file}: {other} has the same name, {name!r}; rename one of the files")

@@ -83,6 +83,36 @@ def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
         )
 
 
+def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
+    """Yield a warning about texts without a visible character, of tasks whose texts can be read quickly."""
+    empty = {task.name: find_empty_texts(load_dataset(spec.source(task))) for task in spec.tasks}
+    if affected := _worst({name: len(rows) for name, rows in empty.items() if rows}):
+        counts = ", ".join(f"{number:,.0f} in {name}" for name, number in affected[:MAX_LISTED])
+        name = affected[0][0]
+        yield (
+            f"Texts are empty: {counts}; the first in {name} is that of row {empty[name][0]}. They are drawn like "
+            "other texts: remove the rows, or check the column of the text"
+        )
+
+
+def find_empty_texts(dataset: Dataset) -> list[int]:
+    """Return the rows, counted from 0, whose texts have no visible character.
+
+    Parameters
+    ----------
+    dataset
+        Rows of a task. Features have no texts, and very many texts are not read.
+
+    Examples
+    --------
+    >>> find_empty_texts(Dataset(["a", " ", "b", ""], [0, 1, 0, 1], ("x", "y")))
+    [1, 3]
+    """
+    if not isinstance(dataset.inputs, Sequence) or len(dataset.inputs) > MAX_COUNTED:
+        return []
+    return [row for row, text in enumerate(dataset.inputs) if not text.strip()]
+
+
 def warn_of_data(
     spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
 ) -> Iterator[str]:
@@ -100,6 +130,7 @@ def warn_of_data(
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
     yield from warn_of_design(designs, facts, overlaps)
     yield from warn_of_classes(designs, facts)
+    yield from warn_of_texts(spec)
 
 
 def measured_overlaps(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:

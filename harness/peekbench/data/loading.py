@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from peekbench.cache import cache_folder
-from peekbench.errors import ContractError, DataError, PeekbenchError
+from peekbench.errors import ContractError, DataError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
+from peekbench.plugins.exceptions import one_line_errors
 from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -50,6 +51,7 @@ def load_dataset(
     ------
     PluginError
         If the data source does not exist.
+        Also if its code raises an exception.
     DataError
         If its data are unavailable or malformed.
 
@@ -95,17 +97,12 @@ def _key(source: SourceRef) -> Key:
 
 def _load(use: str, options: str, folder: Path, kind: TaskKind | None) -> Dataset:
     entry = registry.find(use, DataSourceEntry)
-    try:
-        dataset = entry.load(
-            options=entry.options.model_validate_json(options), folders=Folders(spec=folder, cache=cache_folder())
-        )
-    except PeekbenchError:
-        raise
-    except OSError as error:
-        raise DataError(f"{use}: {error}; check that the file exists and is readable") from error
-    except Exception as error:
-        error.add_note(f"raised by the data source {use} with options {options}")
-        raise
+    parsed = entry.options.model_validate_json(options)
+    with one_line_errors(f"data source {use}", use, parsed):
+        try:
+            dataset = entry.load(options=parsed, folders=Folders(spec=folder, cache=cache_folder()))
+        except OSError as error:
+            raise DataError(f"{use}: {error}; check that the file exists and is readable") from error
     if not isinstance(dataset, Dataset):
         raise ContractError(f"the data source {use} returned a {type(dataset).__name__}; return peekbench.Dataset")
     check_dataset(dataset, use)
@@ -154,9 +151,9 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     Raises
     ------
     DataError
-        If inputs are neither texts nor an array of features, their number differs from the number of labels, labels are
-        not among 0..C-1, splits are not 'train' or 'test', targets are not finite, inputs for language modeling are not
-        texts, or details are not JSON-serializable.
+        If there are no rows, inputs are neither texts nor an array of features, their number differs from the number
+        of labels, labels are not among 0..C-1, splits are not 'train' or 'test', targets are not finite, inputs for
+        language modeling are not texts, or details are not JSON-serializable.
     """
     _check_types(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
@@ -164,6 +161,8 @@ def check_dataset(dataset: Dataset, use: str) -> None:
             f"{use}: {pluralize(len(dataset.inputs), 'input')} but {pluralize(len(dataset.labels), 'label')}; "
             "each row needs one of each"
         )
+    if not len(dataset.inputs):
+        raise DataError(f"{use}: it has no rows; check the path of the data, and the conditions that select rows")
     _check_splits(dataset, use)
     if dataset.kind == "language_modeling":
         if dataset.class_names:
@@ -238,6 +237,22 @@ def class_counts(dataset: Dataset, split: Split | None = None) -> dict[int, int]
     if split is None or not dataset.splits:
         return dict(Counter(labels))
     return dict(Counter(label for label, place in zip(labels, dataset.splits, strict=True) if place == split))
+
+
+def find_absent_class(dataset: Dataset) -> str:
+    """Return a clause about the first class without a row that train sets can contain; empty if there is none.
+
+    Every train set contains every class, so no design fits such a dataset.
+    """
+    counts = class_counts(dataset, "train")
+    absent = [name for label, name in enumerate(dataset.class_names) if not counts.get(label)]
+    if not absent:
+        return ""
+    place = " of its train split" if dataset.splits else ""
+    return (
+        f"no row{place} has the class {absent[0]!r}, but train sets need a row of each class; remove it from its class "
+        "names, or add rows"
+    )
 
 
 def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:

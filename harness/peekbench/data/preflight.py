@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from peekbench.data.loading import class_counts, fingerprint, load_dataset
+from peekbench.data.loading import class_counts, find_absent_class, fingerprint, load_dataset
 from peekbench.errors import DataError, PluginError, UnavailableError
 from peekbench.formatting import pluralize
+from peekbench.plugins.entries import MethodEntry
 from peekbench.records.data import Dataset, Split, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
@@ -25,7 +26,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
     DataError
         If data are unavailable or have too few rows. The message names all affected tasks.
     PluginError
-        If a method does not support the kind of a task.
+        If a method does not support the kind of a task, or its inputs.
     """
     errors: dict[str, DataError] = {}
     for task in spec.tasks:
@@ -35,7 +36,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
         except DataError as error:
             errors[task.name] = error
         else:
-            _check_kind(spec, task.name, dataset.kind)
+            _check_kinds(spec, task.name, dataset)
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:
@@ -55,13 +56,40 @@ def _summarize(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]
             yield f"{len(names)} tasks ({', '.join(names if is_partial else [*names[:MAX_NAMED], '...'])}): {cause}"
 
 
-def _check_kind(spec: ExperimentSpec, task: str, kind: TaskKind) -> None:
+def _check_kinds(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
     for method in spec.methods:
-        if kind not in method.entry.task_kinds:
+        if mismatch := find_mismatch(method.entry, dataset, f"task {task}"):
             raise PluginError(
-                f"method {method.name} ({method.use}) supports {' and '.join(sorted(method.entry.task_kinds))}, "
-                f"but task {task} is {kind}; {_remedy(kind, len(spec.methods))}"
+                f"method {method.name} ({method.use}) {mismatch}; {_remedy(dataset.kind, len(spec.methods))}"
             )
+
+
+def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
+    """Return a clause that says why a method cannot be used on a task; empty if it can.
+
+    Parameters
+    ----------
+    entry
+        The method.
+    dataset
+        Rows of the task.
+    task
+        The task in the clause.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> entry = MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")
+    >>> find_mismatch(entry, Dataset(np.zeros((2, 3)), [0, 1], ("low", "high")), "task iris")
+    'classifies texts, but the inputs of task iris are features'
+    """
+    if dataset.kind not in entry.task_kinds:
+        return f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {dataset.kind}"
+    if dataset.kind == "classification" and dataset.input_kind not in entry.input_kinds:
+        return (
+            f"classifies {' and '.join(sorted(entry.input_kinds))}, but the inputs of {task} are {dataset.input_kind}"
+        )
+    return ""
 
 
 def _remedy(kind: TaskKind, num_methods: int) -> str:
@@ -120,12 +148,13 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
     counts = class_counts(dataset, "train")
     place = " in its train split" if dataset.splits else ""
     for label, class_name in enumerate(dataset.class_names):
-        if counts.get(label, 0) < needed:
-            demand = f"num_train {num_train} needs {needed} from" if is_balanced else "train sets need a row of"
-            remedy = "lower num_train" if is_balanced else "add rows"
+        if not counts.get(label):
+            raise DataError(f"task {task}: {find_absent_class(dataset)}")
+        if counts[label] < needed:
             raise DataError(
-                f"task {task}, class {class_name!r}: {pluralize(counts.get(label, 0), 'row')}{place}, but {demand} "
-                f"each of {num_classes} classes; {remedy} or drop the class"
+                f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')}{place}, but num_train "
+                f"{num_train} needs {needed} from each of {num_classes} classes; lower num_train, draw train sets with "
+                "`train: natural`, or merge the class with another one in the data"
             )
     return needed * num_classes if is_balanced else num_train
 

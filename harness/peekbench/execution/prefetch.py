@@ -10,6 +10,7 @@ from typing import Any
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
+from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -66,7 +67,7 @@ def check_files(spec: ExperimentSpec) -> None:
             continue
         try:
             for place, options in _each_options(spec, component):
-                with _placed_errors(place, f"`check` of {place}; `use: {component.use}`"):
+                with _placed_errors(place), one_line_errors("`check`", component.use, options):
                     component.entry.check(options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
@@ -98,7 +99,9 @@ def _prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> str:
 
 def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
     assert audit.entry.prefetch is not None
-    return _list_facts(audit.entry.prefetch(options=spec.audit_options(audit), folders=spec.folders()))
+    options = spec.audit_options(audit)
+    with _placed_errors(f"audit {audit.name}"), one_line_errors("`prefetch`", audit.use, options):
+        return _list_facts(audit.entry.prefetch(options=options, folders=spec.folders()))
 
 
 def _list_facts(facts: Mapping[str, Any]) -> str:
@@ -144,22 +147,19 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
 def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
     if method.entry.prefetch is None:
         return {}
-    with _placed_errors(place, f"`prefetch` of {place}; `use: {method.use}`"):
+    with _placed_errors(place), one_line_errors("`prefetch`", method.use, options):
         return method.entry.prefetch(options=options, folders=spec.folders())
 
 
 @contextmanager
-def _placed_errors(place: str, caller: str) -> Iterator[None]:
-    """Add the place to errors that users can fix, and a note on where they were raised to others."""
+def _placed_errors(place: str) -> Iterator[None]:
+    """Add the place to errors."""
     try:
         yield
     except PeekbenchError as error:
         kinds = (SpecError, PluginError, DataError)  # derived kinds may take other arguments
         kind = next((kind for kind in kinds if isinstance(error, kind)), PeekbenchError)
         raise kind(f"{place}: {error}") from error
-    except Exception as error:
-        error.add_note(f"raised by {caller}")
-        raise
 
 
 def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: str) -> dict[str, Any]:

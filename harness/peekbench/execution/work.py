@@ -35,6 +35,7 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
+from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import THREADS_VARIABLE, Outcome
@@ -287,11 +288,8 @@ def _find_needs(method: MethodSpec, options: Options) -> Resources:
     """Return what a fit with these options needs, after checking what the plugin returned."""
     if method.entry.resources is None:
         return Resources()
-    try:
+    with one_line_errors(f"method {method.name}: `resources`", method.use, options):
         needs: Any = method.entry.resources(options=options)
-    except Exception as error:
-        error.add_note(f"raised by `resources` of method {method.name}; `use: {method.use}`")
-        raise
     if not isinstance(needs, Resources) or not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
         for number in (needs.cpus, needs.memory, needs.gpus)

@@ -27,10 +27,11 @@ from peekbench.plugins.protocols import (
 )
 from peekbench.plugins.references import CallableField
 from peekbench.plugins.work_protocols import Executor
-from peekbench.records.data import Folders, TaskFacts, TaskKind
+from peekbench.records.data import Folders, InputKind, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 
 CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
+TEXTS: frozenset[InputKind] = frozenset({"texts"})
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
@@ -112,6 +113,9 @@ class MethodEntry:
     """Model of the options in a spec; by default there are none."""
     task_kinds: frozenset[TaskKind] = CLASSIFICATION
     """Kinds of tasks that the method supports."""
+    input_kinds: frozenset[InputKind] = TEXTS
+    """Inputs that the method can classify: 'texts', 'features' or both. Inputs of a regression are always features,
+    those of language modeling always texts."""
     unlabeled_options: frozenset[str] = frozenset()
     """Names of options that have no effect if `unlabeled` is None."""
     base: str = ""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeAlias, get_type_hints
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeAlias, get_args, get_type_hints
 
 from pydantic import create_model
 from pydantic.errors import PydanticUserError
@@ -22,6 +23,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
 from peekbench.plugins.estimators import as_predictor, is_estimator, make_estimator_entry
 from peekbench.plugins.protocols import Options
+from peekbench.records.data import InputKind
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
@@ -54,7 +56,13 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
     summary = (inspect.getdoc(thing) or f"the function {name}").partition("\n")[0].strip().rstrip(".")
     if {"unlabeled", "train"} & parameters.keys():
         options = _options(thing, name, hints, METHOD)
-        return MethodEntry(name=name, method=_method(thing), options=options, summary=summary)
+        return MethodEntry(
+            name=name,
+            method=_method(thing),
+            options=options,
+            summary=summary,
+            input_kinds=frozenset(get_args(InputKind)),
+        )
     if "results" in parameters:
         options = _options(thing, name, hints, ("results",))
         return AnalyzerEntry(name=name, analyze=_pass_options(thing), options=options, summary=summary)
@@ -89,9 +97,11 @@ def _options(
         if parameter.name in known:
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY) or is_bare:
+            near = known if len(known) == 1 else get_close_matches(parameter.name, known, n=1, cutoff=0.8)
+            rename = f"rename it to `{near[0]}`" if near else f"its parameters are {', '.join(known)}; rename it"
             raise PluginError(
-                f"{name} has the parameter {parameter}, which is none of {', '.join(known)}; rename it, or give it a "
-                "default to make it an option"
+                f"{name} has the parameter `{parameter}`, which peekbench cannot pass; {rename}, or give it a default "
+                "to make it an option"
             )
         if isinstance(annotation, str) or annotation is parameter.empty:
             annotation = type(parameter.default) if parameter.default not in (parameter.empty, None) else Any

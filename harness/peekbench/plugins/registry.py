@@ -29,7 +29,9 @@ MAX_LISTED = 12  # entries of a plugin that a message lists
 
 DISTRIBUTION = "peekbench"
 """Distribution of the core, whose own plugins are the defaults."""
-INSTALL = "install the plugin with `pip install`, or name a function in a file, as in `my_file.py:fit`"
+INSTALL = "install the plugin with `pip install`, or name a function in a file, as in `my_file.py:{}`"
+FUNCTIONS = {"data source": "load", "method": "fit", "analysis": "analyze"}
+"""Names of functions in examples, by the kind of the entry."""
 """Remedy for the name of a plugin that is not installed."""
 
 
@@ -140,12 +142,20 @@ def check_known(use: str) -> None:
     plugin, _ = split_name(use)
     _refuse_file(use)
     if not is_known(plugin) and (nearest := suggest(use)):
-        raise PluginError(f"no plugin {plugin!r} is installed; {nearest} Otherwise, {INSTALL}")
+        raise PluginError(f"no plugin {plugin!r} is installed; {nearest} Otherwise, {_how_to_install()}")
 
 
-def _refuse_file(use: str) -> None:
+def _how_to_install(kind: PluginKind | None = None) -> str:
+    return INSTALL.format(_example(kind))
+
+
+def _example(kind: PluginKind | None) -> str:
+    return FUNCTIONS.get("" if kind is None else kind.name, "fit")
+
+
+def _refuse_file(use: str, kind: PluginKind | None = None) -> None:
     if use.endswith(FILE):
-        raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:fit`")
+        raise PluginError(f"{use!r} is a file; name a function in it, as in `{use}:{_example(kind)}`")
 
 
 def _only_entry_point(name: str) -> EntryPoint:
@@ -153,7 +163,7 @@ def _only_entry_point(name: str) -> EntryPoint:
         nearest = find_nearest(name, installed())
         raise PluginError(
             f"no plugin {name!r} is installed{f' (did you mean {nearest!r}?)' if nearest else ''}; "
-            f"installed: {', '.join(installed()) or 'none'}. Otherwise, {INSTALL}"
+            f"installed: {', '.join(installed()) or 'none'}. Otherwise, {_how_to_install()}"
         )
     point, *others = installed()[name]
     if others:
@@ -186,7 +196,7 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """
     kind = kind_of(entry_type)
     plugin_name, entry_name = split_name(use)
-    _refuse_file(use)
+    _refuse_file(use, kind)
     if is_code(plugin_name):
         return _find_code(use, entry_type)
     if plugin_name not in installed():
@@ -245,7 +255,10 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
     code = plugin_name.rstrip(":")
     module = load_module(plugin_name)
     if hasattr(module, entry_name):
-        make_entry(getattr(module, entry_name), f"{code}:{entry_name}")  # which says why it is no entry
+        try:
+            make_entry(getattr(module, entry_name), entry_name)  # which says why it is no entry
+        except PluginError as error:
+            raise PluginError(f"{code}:{error}") from error
         return PluginError(f"{use!r} is imported there from another module; name that module instead")
     if near := get_close_matches(join_name(plugin_name, entry_name), names, n=1):
         return PluginError(f"{code} has no {entry_name!r}; did you mean {near[0]}?")
@@ -255,14 +268,18 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
 
 def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
-    name, _ = split_name(use)
+    name, entry = split_name(use)
     if (file := Path(f"{name}{FILE}")) in Path().glob(f"*{FILE}"):  # a name can be too long for a path
-        return f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write `use: {file}:fit`"
+        function = _example(kind) if entry == name else entry
+        return (
+            f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write "
+            f"`use: {file}:{function}`"
+        )
     if nearest := suggest(use, kind):
-        return f"no plugin {name!r} is installed; {nearest} Otherwise, {INSTALL}"
+        return f"no plugin {name!r} is installed; {nearest} Otherwise, {_how_to_install(kind)}"
     nearest = find_nearest(name, _plugins_with(kind))
     question = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Otherwise, {INSTALL}"
+    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Otherwise, {_how_to_install(kind)}"
 
 
 def _list_plugins(kind: PluginKind) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any, get_args
 
 from pydantic.errors import PydanticUserError
@@ -14,7 +15,7 @@ from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
-from peekbench.records.data import TaskKind
+from peekbench.records.data import InputKind, TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -63,10 +64,10 @@ def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
             yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
-def _task_kinds_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    kinds = frozenset(get_args(TaskKind))
-    if not (isinstance(entry.task_kinds, frozenset) and entry.task_kinds and entry.task_kinds <= kinds):
-        yield f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or both of {sorted(kinds)}"
+def _kinds_errors(field: str, kind: Any, entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    value, kinds = getattr(entry, field), frozenset(get_args(kind))
+    if not (isinstance(value, frozenset) and value and value <= kinds):
+        yield f"{field} is {value!r}; give a frozenset of one or more of {sorted(kinds)}"
 
 
 def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
@@ -94,7 +95,8 @@ def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
 
 FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] = {
     "options": _options_errors,
-    "task_kinds": _task_kinds_errors,
+    "task_kinds": partial(_kinds_errors, "task_kinds", TaskKind),
+    "input_kinds": partial(_kinds_errors, "input_kinds", InputKind),
     "unlabeled_options": _unlabeled_options_errors,
     "packages": _packages_errors,
     "role": _role_errors,

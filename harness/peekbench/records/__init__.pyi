@@ -12,6 +12,7 @@ from .data import BoolArray as BoolArray
 from .data import Dataset as Dataset
 from .data import FloatArray as FloatArray
 from .data import Folders as Folders
+from .data import InputKind as InputKind
 from .data import Inputs as Inputs
 from .data import IntArray as IntArray
 from .data import Labeled as Labeled

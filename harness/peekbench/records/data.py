@@ -71,6 +71,16 @@ Examples
 ('classification', 'regression', 'language_modeling')
 """
 
+InputKind: TypeAlias = Literal["texts", "features"]
+"""What the inputs of a task are: texts, or rows of numbers.
+
+Examples
+--------
+>>> import numpy as np
+>>> Dataset(np.zeros((2, 3)), [0, 1], ("low", "high")).input_kind
+'features'
+"""
+
 Split: TypeAlias = Literal["train", "test"]
 """Part of a data set that its authors set aside for training or for testing.
 
@@ -177,6 +187,11 @@ class Dataset:
     splits: Sequence[Split] = ()
     """'train' or 'test' for each row, length n, to keep official splits: train rows are then drawn from 'train', extra
     and test rows from 'test'. If it is empty, all sets are drawn from all rows."""
+
+    @property
+    def input_kind(self) -> InputKind:
+        """What the inputs are: 'texts', in any sequence, or 'features', in an array."""
+        return "texts" if isinstance(self.inputs, Sequence) else "features"
 
     def __post_init__(self) -> None:
         """Count the bytes of each text in language modeling."""

@@ -18,6 +18,7 @@ from .outcomes import CheckOutcome as CheckOutcome
 from .pytest_checks import parametrize_with_checks as parametrize_with_checks
 from .sample_results import SamplePredictions as SamplePredictions
 from .sample_results import sample_results as sample_results
+from .samples import sample_features as sample_features
 from .samples import sample_numbers as sample_numbers
 from .samples import sample_texts as sample_texts
 from .samples import sample_unlabeled_texts as sample_unlabeled_texts

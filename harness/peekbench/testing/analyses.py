@@ -125,7 +125,7 @@ def iterate_analysis_checks(
         Outcomes in the order of `ANALYSIS_CHECKS`.
     """
     spec = make_component(AnalysisSpec, use, options)
-    return run_checks(ANALYSIS_CHECKS, make_analysis_case(spec.use, spec.entry, spec.options, results))
+    return run_checks(ANALYSIS_CHECKS, make_analysis_case(spec.use, spec.entry, spec.options, results), num_required=1)
 
 
 def make_analysis_case(

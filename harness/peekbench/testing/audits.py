@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from peekbench.cache import cache_folder
 from peekbench.data.loading import hash_rows, load_dataset
 from peekbench.errors import ContractError
 from peekbench.plugins import registry
@@ -23,6 +22,7 @@ from peekbench.testing.analyses import require_whole_tables
 from peekbench.testing.cache_view import view_cache
 from peekbench.testing.declaration_checks import check_light_import
 from peekbench.testing.outcomes import CheckOutcome, run_checks
+from peekbench.testing.preparation import prepare_entry
 from peekbench.testing.repeated_call import (
     RepeatedCall,
     by_name,
@@ -117,12 +117,11 @@ def iterate_audit_checks(
     spec = make_component(AuditSpec, use, options)
     if source is not None:
         tasks = {source.use: load_dataset(source)}
-    if spec.entry.prefetch is not None:
-        spec.entry.prefetch(options=spec.options, folders=Folders(spec=Path.cwd(), cache=cache_folder()))
+    prepare_entry(spec, Path.cwd())
     with ExitStack() as stack:
         cache = stack.enter_context(view_cache())
         case = make_audit_case(spec.use, spec.entry, spec.options, cache, tasks)
-        yield from run_checks(AUDIT_CHECKS, case)
+        yield from run_checks(AUDIT_CHECKS, case, num_required=1)
 
 
 def make_audit_case(

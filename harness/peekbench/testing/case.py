@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
@@ -29,12 +29,11 @@ from peekbench.records.data import (
     Labeled,
     SourceRef,
     Task,
-    TaskKind,
 )
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.design import Design
 from peekbench.testing.attempt import Attempt
-from peekbench.testing.samples import sample_numbers, sample_texts, sample_unlabeled_texts
+from peekbench.testing.samples import sample_features, sample_numbers, sample_texts, sample_unlabeled_texts
 
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
@@ -268,7 +267,7 @@ def make_case(
     (60, 60, 60)
     """
     if dataset is None:
-        dataset = _sample_rows(entry.task_kinds)
+        dataset = _sample_rows(entry)
     data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
     num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
@@ -300,11 +299,13 @@ def make_case(
     )
 
 
-def _sample_rows(kinds: Collection[TaskKind]) -> Dataset:
-    """Return synthetic rows of a kind of task."""
-    if "regression" in kinds:
+def _sample_rows(entry: MethodEntry) -> Dataset:
+    """Return synthetic rows of a kind of task that a method supports."""
+    if "regression" in entry.task_kinds:
         return sample_numbers()
-    return sample_texts() if "classification" in kinds else sample_unlabeled_texts()
+    if "classification" not in entry.task_kinds:
+        return sample_unlabeled_texts()
+    return sample_texts() if "texts" in entry.input_kinds else sample_features()
 
 
 def _num_train(dataset: Dataset) -> int:

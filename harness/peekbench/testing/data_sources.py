@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.cache import cache_folder
-from peekbench.data.loading import check_dataset, fingerprint, hash_rows
+from peekbench.data.data_warnings import find_empty_texts
+from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.protocols import Options
@@ -93,7 +95,7 @@ def iterate_source_checks(use: str, options: Mapping[str, Any] | None = None) ->
     """
     spec = make_component(TaskSpec, use, options)
     folders = Folders(spec=Path.cwd(), cache=cache_folder())
-    return run_checks(SOURCE_CHECKS, load_source(spec.use, spec.entry, spec.options, folders))
+    return run_checks(SOURCE_CHECKS, load_source(spec.use, spec.entry, spec.options, folders), num_required=1)
 
 
 def load_source(use: str, entry: DataSourceEntry, options: Options, folders: Folders) -> LoadedSource:
@@ -136,12 +138,16 @@ def _hash_source(use: str, entry: DataSourceEntry | None, options: dict[str, Any
     return f"{hash_rows(dataset.inputs, dataset.labels, dataset.class_names)} {facts}"
 
 
-def check_rows(source: LoadedSource) -> None:
-    """Check that a data source returns valid rows."""
+def check_rows(source: LoadedSource) -> str | None:
+    """Check that a data source returns valid rows. Return a warning about empty texts."""
     dataset = source.loaded.result()
     if not isinstance(dataset, Dataset):
         raise ContractError(f"it returned a {type(dataset).__name__}; return peekbench.Dataset")
     check_dataset(dataset, source.use)
+    if absent := find_absent_class(dataset):
+        raise ContractError(absent)
+    empty = find_empty_texts(dataset)
+    return f"warning: {pluralize(len(empty), 'empty text')}, the first in row {empty[0]}" if empty else None
 
 
 def check_facts(source: LoadedSource) -> None:
@@ -167,7 +173,7 @@ def _check_calls(check: Callable[[RepeatedCall], None], source: LoadedSource) ->
     check(source.calls)
 
 
-SOURCE_CHECKS: Mapping[str, Callable[[LoadedSource], None]] = {
+SOURCE_CHECKS: Mapping[str, Callable[[LoadedSource], str | None]] = {
     "the rows are valid": check_rows,
     "facts agree with the rows": check_facts,
     "same rows at every call": _of_calls(check_second_call),

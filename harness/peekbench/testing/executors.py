@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from tempfile import TemporaryDirectory
+from traceback import format_exception
 from typing import Any
 
 import psutil
@@ -18,13 +19,14 @@ from peekbench.execution.hosts import host_name
 from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
+from peekbench.plugins.exceptions import describe_exception
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
 from peekbench.spec.experiment import DEFAULT_EXECUTOR
-from peekbench.testing.outcomes import CheckOutcome
+from peekbench.testing.outcomes import CheckOutcome, not_run
 from peekbench.testing.sample_work import BROKEN, Origin, SampleWork, make_items
 
 TIME_LIMIT = 1.0  # seconds of a trial of the checks
@@ -191,7 +193,17 @@ def check_entry(entry: ExecutorEntry, options: Options) -> list[CheckOutcome]:
     """Do all contract checks of an executor's entry; see `check_executor`."""
     with TemporaryDirectory() as folder:
         case = ExecutorCase(entry, options, folder)
+        first, *others = EXECUTOR_CHECKS
+        try:
+            case.plain  # noqa: B018 - the run that most checks look at
+        except Exception as error:
+            failed = CheckOutcome(first, False, f"it raised {describe_exception(error)}", traceback=_format(error))
+            return [failed, *(not_run(name, first) for name in others)]
         return [_outcome(name, check, case) for name, check in EXECUTOR_CHECKS.items()]
+
+
+def _format(error: Exception) -> str:
+    return "".join(format_exception(error))
 
 
 def _outcome(name: str, check: Callable[[ExecutorCase], None], case: ExecutorCase) -> CheckOutcome:
@@ -200,9 +212,9 @@ def _outcome(name: str, check: Callable[[ExecutorCase], None], case: ExecutorCas
     except _NotApplicableError as reason:
         return CheckOutcome(name, True, f"skipped: {reason}")
     except ContractError as error:
-        return CheckOutcome(name, False, str(error))
+        return CheckOutcome(name, False, str(error), traceback=_format(error))
     except Exception as error:  # an error of the plugin is a failed check, and the other checks go on
-        return CheckOutcome(name, False, f"it raised {type(error).__name__}: {error}")
+        return CheckOutcome(name, False, f"it raised {describe_exception(error)}", traceback=_format(error))
     return CheckOutcome(name, True)
 
 

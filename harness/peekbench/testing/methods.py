@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from peekbench.cache import cache_folder
 from peekbench.data.loading import load_dataset
+from peekbench.data.preflight import find_mismatch
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Folders, SourceRef
 from peekbench.spec.components import MethodSpec, make_component
@@ -31,6 +31,7 @@ from peekbench.testing.prediction_checks import (
     check_order_invariance,
     check_subset_invariance,
 )
+from peekbench.testing.preparation import prepare_entry
 from peekbench.testing.process_checks import (
     check_cache_keys,
     check_hidden_labels,
@@ -142,16 +143,12 @@ def iterate_method_checks(
             source = replace(source, kind="language_modeling")
         dataset = load_dataset(source)
     _check_kind(spec, dataset)
-    if spec.entry.prefetch is not None:
-        spec.entry.prefetch(options=spec.options, folders=Folders(spec=folder, cache=cache_folder()))
+    prepare_entry(spec, folder)
     with view_cache() as cache:
         case = make_case(spec.use, spec.entry, spec.options, folder, dataset, source)
-        yield from run_checks(METHOD_CHECKS, replace(case, folders=Folders(spec=folder, cache=cache)))
+        yield from run_checks(METHOD_CHECKS, replace(case, folders=Folders(spec=folder, cache=cache)), num_required=2)
 
 
 def _check_kind(spec: MethodSpec, dataset: Dataset | None) -> None:
-    kinds = spec.entry.task_kinds
-    if dataset is not None and dataset.kind not in kinds:
-        raise DataError(
-            f"{spec.use} supports {' and '.join(sorted(kinds))}, but the task is {dataset.kind}; choose another task"
-        )
+    if dataset is not None and (mismatch := find_mismatch(spec.entry, dataset, "the task")):
+        raise DataError(f"{spec.use} {mismatch}; choose another task")

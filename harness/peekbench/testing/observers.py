@@ -169,7 +169,7 @@ def iterate_observer_checks(use: str, options: Mapping[str, Any] | None = None) 
     """
     spec = make_component(ObserverSpec, with_full_path(use), options)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chdir(folder):
-        yield from run_checks(OBSERVER_CHECKS, ObserverCase(use, spec, Path(folder).resolve()))
+        yield from run_checks(OBSERVER_CHECKS, ObserverCase(use, spec, Path(folder).resolve()), num_required=1)
 
 
 def check_methods(case: ObserverCase) -> None:

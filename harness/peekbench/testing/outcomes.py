@@ -14,8 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from peekbench.errors import ContractError
+from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
+from peekbench.plugins.exceptions import describe_exception
 
 SubjectT = TypeVar("SubjectT")
 
@@ -35,14 +36,19 @@ class CheckOutcome:
     passed: bool
     """Whether the check passed."""
     message: str = ""
-    """Problem and remedy, with the arm in which it occurs; if the check was skipped, why; otherwise empty."""
+    """Problem and remedy, with the arm in which it occurs; if the check was skipped or not run, why; a warning if it
+    passed with one; otherwise empty."""
     problem: str = ""
     """The same for all checks that fail in the same way; empty if the check passed, or if it is the message."""
     traceback: str = ""
     """Traceback of the exception that failed the check; empty if the check passed."""
+    was_run: bool = True
+    """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
 
 
-def run_checks(checks: Mapping[str, Callable[[SubjectT], None]], subject: SubjectT) -> Iterator[CheckOutcome]:
+def run_checks(
+    checks: Mapping[str, Callable[[SubjectT], str | None]], subject: SubjectT, num_required: int = 0
+) -> Iterator[CheckOutcome]:
     """Run checks one after the other, as a worker runs fits: BLAS and OpenMP have one thread.
 
     After each check, the global generators and the state of the process are restored as far as possible, so that a
@@ -51,19 +57,32 @@ def run_checks(checks: Mapping[str, Callable[[SubjectT], None]], subject: Subjec
     Parameters
     ----------
     checks
-        Checks by name.
+        Checks by name. A check returns None, or a warning.
     subject
         Argument of each check.
+    num_required
+        Number of first checks on which all others depend. If one of them fails, the others are not run.
 
     Yields
     ------
     CheckOutcome
         Outcome of each check. An exception that is not a `ContractError` fails the check, too.
     """
-    for name, check in checks.items():
+    failed = ""
+    for number, (name, check) in enumerate(checks.items()):
+        if failed and number >= num_required:
+            yield not_run(name, failed)
+            continue
         with one_thread_pools(), preserve_global_generators(), preserved_state():
             outcome = _run(name, check, subject)
+        if number < num_required and not outcome.passed:
+            failed = failed or name
         yield outcome
+
+
+def not_run(name: str, failed: str) -> CheckOutcome:
+    """Return the outcome of a check that is not run because another one has failed."""
+    return CheckOutcome(name, False, f"not run, because another check failed: {failed}", was_run=False)
 
 
 @contextmanager
@@ -86,17 +105,17 @@ def preserved_state() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _run(name: str, check: Callable[[SubjectT], None], subject: SubjectT) -> CheckOutcome:
+def _run(name: str, check: Callable[[SubjectT], str | None], subject: SubjectT) -> CheckOutcome:
     try:
-        check(subject)
+        warning = check(subject)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
         cause = error.__cause__ if isinstance(error, ContractError) and error.__cause__ else error
         text = "".join(traceback.format_exception(error))
         return CheckOutcome(name, False, _describe(error), _describe(cause), text)
-    return CheckOutcome(name, True)
+    return CheckOutcome(name, True, warning or "")
 
 
 def _describe(error: BaseException) -> str:
-    return str(error) if isinstance(error, ContractError) else f"it raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"

@@ -90,3 +90,28 @@ def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(num_rows, 4))
     return Dataset(features, features @ np.arange(1.0, 5.0) + rng.normal(size=num_rows), kind="regression")
+
+
+def sample_features(num_rows: int = 240, *, seed: int = 0) -> Dataset:
+    """Make a synthetic classification task with four features: the targets of `sample_numbers` are low or high.
+
+    Parameters
+    ----------
+    num_rows
+        Number of rows.
+    seed
+        Seed of the features and of the noise.
+
+    Returns
+    -------
+    Dataset
+        Inputs of shape (num_rows, 4) and labels of shape (num_rows,), with two classes of the same size.
+
+    Examples
+    --------
+    >>> sample_features(30).input_kind
+    'features'
+    """
+    numbers = sample_numbers(num_rows, seed=seed)
+    labels = (np.argsort(np.argsort(numbers.labels)) >= num_rows // 2).astype(np.int64)
+    return Dataset(numbers.inputs, labels, ("low", "high"))

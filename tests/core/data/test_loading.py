@@ -12,7 +12,7 @@ import pytest
 
 from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
-from peekbench.errors import ContractError, DataError
+from peekbench.errors import ContractError, DataError, PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.records.data import Dataset, SourceRef, Split
@@ -60,6 +60,7 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details are not JSON-serializable"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train", "test"]), r"splits are .* of 4 rows; give 'train'"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train"] * 4), r"splits are .*both at least once"),
+        (Dataset([], [], ("a", "b")), "it has no rows"),
         (Dataset(TEXTS, [0, 0, 0, 0], ("a",)), "1 class; classification needs two or more"),
     ],
 )
@@ -79,9 +80,10 @@ def test_errors_of_a_data_source_name_it(tmp_path: Path, monkeypatch: pytest.Mon
         raise FileNotFoundError(2, "No such file", "rows.csv")
 
     serve(monkeypatch, broken)
-    with pytest.raises(KeyError) as caught:
+    with pytest.raises(
+        PluginError, match=r"toy\.words: KeyError: 'column' \(.*test_loading\.py, line \d+, in broken\)"
+    ):
         load_dataset("toy.words", folder=tmp_path)
-    assert any("raised by the data source toy.words" in note for note in caught.value.__notes__)
     serve(monkeypatch, unreadable)
     with pytest.raises(DataError, match="rows.csv"):
         load_dataset("toy.words", folder=tmp_path)

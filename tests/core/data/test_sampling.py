@@ -214,7 +214,11 @@ def test_errors_about_too_few_rows_name_task_class_and_count(parts: dict[str, An
     [
         (10, {"num_train": 20}, "class 'a': 4 rows in its train split, but num_train 20 needs 5"),
         (30, {"num_train": 40, "train": "natural"}, "30 rows in its train split, but num_train is 40; lower"),
-        (2, {"num_train": 20, "train": "natural"}, "class 'c': 0 rows in its train split, but train sets need a row"),
+        (
+            2,
+            {"num_train": 20, "train": "natural"},
+            "no row of its train split has the class 'c', but train sets need a row",
+        ),
         (700, {"num_test": 151}, "300 rows in its test split, but 2 x num_test 151 = 302 are needed"),
     ],
 )

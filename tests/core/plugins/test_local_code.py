@@ -112,7 +112,7 @@ def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path)
         ("methods.py:fit_prio", "did you mean methods.py:fit_prior"),
         ("method.py:fit_prior", "no file .*method.py on this machine; did you mean methods.py"),
         ("methods.py", "is a file; name a function in it"),
-        ("methods.py:wrong", "parameter texts, which is none of unlabeled, train"),
+        ("methods.py:wrong", "parameter `texts`, which peekbench cannot pass; its parameters are unlabeled, train"),
         ("methods.py:count", "one of the analyses"),
         ("methods.py:SHARE", "methods.py:SHARE is a float, not a function"),
         (":fit", "nothing stands before the colon"),

@@ -318,11 +318,14 @@ def test_methods_with_different_options_share_no_base(tmp_path: Path, monkeypatc
     check_pair(make(valid_method, base="mine"), replace(other, options=Knob), tmp_path, monkeypatch)
 
 
-def test_check_method_continues_after_a_failed_check() -> None:
+def test_checks_that_could_only_repeat_a_failure_are_not_run() -> None:
     outcomes = {outcome.name: outcome for outcome in check_method("toy.faulty", {"error": "raise"})}
     assert len(outcomes) == len(METHOD_CHECKS)
-    assert "RuntimeError: this method is broken" in outcomes[SEED].message
-    assert outcomes["importing the plugin is fast"].passed
+    assert outcomes[BASE].message.startswith("it raised RuntimeError: this method is broken (")
+    assert "peekbench_toy.py, line " in outcomes[BASE].message
+    assert [name for name, outcome in outcomes.items() if outcome.was_run] == [BASE, EXTRA]
+    assert not any(outcome.passed for outcome in outcomes.values())
+    assert BASE in outcomes[SEED].message
 
 
 def test_regression_methods_are_checked_on_numbers() -> None:
@@ -351,7 +354,7 @@ def test_too_few_rows_are_an_error() -> None:
     with pytest.raises(PeekbenchError, match="100 rows, 48 of them .* at least 108"):
         check_method("toy.vote", dataset=sample_texts(100))
     nothing = Dataset([f"row {row}" for row in range(240)], [0, 1] * 120, ("one", "two", "none"))
-    with pytest.raises(PeekbenchError, match="class 'none': 0 rows"):
+    with pytest.raises(PeekbenchError, match="no row has the class 'none'"):
         check_method("toy.vote", dataset=nothing)
 
 

@@ -1,0 +1,116 @@
+"""Turns exceptions that the code of a plugin raises into errors of one line: the problem, its place, and the remedy."""
+
+from __future__ import annotations
+
+import json
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+
+from peekbench.errors import PeekbenchError, PluginError
+from peekbench.formatting import shorten
+from peekbench.plugins.local_code import find_file, names_code, split_code
+from peekbench.plugins.protocols import Options
+
+CORE = Path(__file__).resolve().parents[1]
+LIBRARIES = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
+MAX_MESSAGE = 500  # characters of the exception's message
+
+
+@contextmanager
+def one_line_errors(caller: str, use: str, options: Options | None = None) -> Iterator[None]:
+    """Raise a `PluginError` instead of exceptions that no user of the plugin can interpret.
+
+    Parameters
+    ----------
+    caller
+        What calls the code of the plugin, such as 'method lsa: prefetch'.
+    use
+        Name of the entry in specs.
+    options
+        Options of the entry. The remedy repeats them, because the exception may depend on them.
+
+    Raises
+    ------
+    PluginError
+        For any exception but a `PeekbenchError`. It is the cause of the error, with its traceback.
+
+    Examples
+    --------
+    >>> from peekbench.errors import PluginError
+    >>> try:
+    ...     with one_line_errors("data source my_file.py:load", "my_file.py:load"):
+    ...         {}["column"]
+    ... except PluginError as error:
+    ...     print(str(error).partition(" (")[0])
+    data source my_file.py:load: KeyError: 'column'
+    """
+    try:
+        yield
+    except PeekbenchError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"{caller}: {describe_exception(error)}; `{check_command(use, options)} --traceback` prints the traceback"
+        ) from error
+
+
+def describe_exception(error: BaseException) -> str:
+    """Return the type, the message and the place of an exception.
+
+    Parameters
+    ----------
+    error
+        The exception. Its place is the innermost frame in code that is neither peekbench's core nor an installed
+        library; if there is none, the outermost frame outside of the core.
+    """
+    message = " ".join(shorten(str(error), MAX_MESSAGE).split())
+    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    place = _find_place(error)
+    return f"{described} ({place})" if place else described
+
+
+def _find_place(error: BaseException) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_in(frame.filename, [CORE])]
+    own = [frame for frame in frames if Path(frame.filename).is_absolute() and not _is_in(frame.filename, LIBRARIES)]
+    if not frames:
+        return ""
+    frame = own[-1] if own else frames[0]
+    function = "" if frame.name.startswith("<") else f", in {frame.name}"
+    return f"{_relative(Path(frame.filename))}, line {frame.lineno}{function}"
+
+
+def _is_in(file: str, folders: list[Path]) -> bool:
+    path = Path(file).resolve()
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _relative(path: Path) -> Path:
+    """Return a path from the working folder on, if it is in there."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def check_command(use: str, options: Options | None = None) -> str:
+    """Return the command that checks an entry.
+
+    Parameters
+    ----------
+    use
+        Name of the entry in specs.
+    options
+        Options of the entry; those that have their default are left out.
+
+    Examples
+    --------
+    >>> check_command("classic.lsa")
+    'peekbench check classic.lsa'
+    """
+    code, name = split_code(use) if names_code(use) else ("", use)
+    if path := find_file(code):  # which the spec names from its own folder on, and a command from the working folder on
+        use = f"{_relative(path)}:{name}"
+    values = options.model_dump(mode="json", exclude_defaults=True) if options else {}
+    given = f" --options {quote(json.dumps(values))}" if values else ""
+    return f"peekbench check {quote(use)}{given}"

@@ -1,0 +1,121 @@
+"""Errors of a user's own file, as commands print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import run_command
+
+CODE = """
+from peekbench import Dataset, MethodEntry, hookimpl
+
+TEXTS = [f"text {row}" for row in range(60)]
+
+def load_broken(folders):
+    return look_up({})
+
+def look_up(columns):
+    return columns["review"]
+
+def load_nothing(folders):
+    return Dataset([], [], ("a", "b"))
+
+def load_absent(folders):
+    return Dataset(TEXTS, [row % 2 for row in range(60)], ("a", "b", "c"))
+
+def load_blank(folders):
+    return Dataset([*TEXTS[:-1], " "], [row % 2 for row in range(60)], ("a", "b"))
+
+def load_cwd(folder):
+    return load_blank(folder)
+
+@hookimpl
+def peekbench_methods():
+    return [MethodEntry(name="downloaded", method="json:loads", summary="", prefetch=prefetch)]
+
+def prefetch(*, options, folders):
+    return look_up({})
+"""
+SPEC = """
+name: own
+tasks: [{name: own, use: "TASK"}]
+methods: ["METHOD"]
+design: {num_train: 10, num_test: 20, num_subsamples: 2}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench.plugins.local_code._paths", {})  # a command is a process of its own
+    Path("own.py").write_text(CODE)
+
+
+def validate(task: str, method: str = "controls.null", command: str = "validate") -> str:
+    Path("own.yaml").write_text(SPEC.replace("TASK", task).replace("METHOD", method))
+    done = run_command(command, "own.yaml")
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "describe", "run"])
+def test_an_exception_is_one_line_with_its_place_and_remedy(command: str) -> None:
+    printed = validate("own.py:load_broken", command=command)
+    line = CODE.splitlines().index('    return columns["review"]') + 1
+    assert printed.splitlines()[-1].endswith(
+        f"data source own.py:load_broken: KeyError: 'review' (own.py, line {line}, in look_up); "
+        "`peekbench check own.py:load_broken --traceback` prints the traceback"
+    )
+    assert "Traceback" not in printed
+
+
+def test_the_remedy_prints_the_traceback() -> None:
+    done = run_command("check", "own.py:load_broken", "--traceback")
+    assert done.returncode == 3
+    assert done.stdout.count("it raised KeyError: 'review' (own.py, line ") == 1
+    assert "Traceback" in done.stdout
+    assert done.stdout.count("\nnot run ") == 6
+
+
+def test_an_exception_while_a_method_is_prepared_is_one_line() -> None:
+    printed = validate("own.py:load_blank", "own.py:downloaded", "run")
+    assert "method downloaded: `prefetch`: KeyError: 'review' (own.py, line " in printed
+    assert "Traceback" not in printed
+    done = run_command("check", "own.py:downloaded", "--traceback")
+    assert (done.returncode, done.stderr.count("Traceback")) == (2, 1)
+    assert "Traceback" not in run_command("check", "own.py:downloaded").stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("load_nothing", "own.py:load_nothing: it has no rows"),
+        ("load_absent", "no row has the class 'c', but train sets need a row of each class; remove it from its class"),
+        ("load_cwd", "own.py:load_cwd has the parameter `folder`, which peekbench cannot pass; rename it to `folders`"),
+    ],
+)
+def test_check_refuses_what_a_run_would_refuse(function: str, message: str) -> None:
+    done = run_command("check", f"own.py:{function}")
+    assert done.returncode in (2, 3)
+    assert message in done.stdout + done.stderr
+    assert message in validate(f"own.py:{function}")
+
+
+@pytest.mark.slow
+def test_empty_texts_are_a_warning() -> None:
+    done = run_command("check", "own.py:load_blank")
+    assert done.returncode == 0
+    assert "passed  the rows are valid (warning: 1 empty text, the first in row 59)" in done.stdout
+    printed = validate("own.py:load_blank")
+    assert "own.yaml: OK" in printed
+    assert "Texts are empty: 1 in own; the first in own is that of row 59" in printed
+
+
+def test_a_missing_option_plugin_is_named_with_the_function() -> None:
+    assert "give --plugin own.py or write `use: own.py:load_blank`" in validate("own.load_blank")
+
+
+def test_methods_of_texts_are_refused_on_features() -> None:
+    printed = validate("tabular.classification", "classic.lsa")
+    assert "method classic.lsa (classic.lsa) classifies texts, but the inputs of task own are features" in printed
+    assert "own.yaml: OK" in validate("tabular.classification", "tabular.pca")
+    assert "classifies features, but the inputs of task own are texts" in validate("own.py:load_blank", "tabular.pca")
