@@ -15,11 +15,18 @@ from peekbench.execution.observers import make_observer
 from peekbench.records import ArmScores, Draw, RunStarted, Trial, TrialFinished
 from peekbench.spec.components import ObserverSpec, make_component
 from peekbench.testing import sample_events
-from peekbench_tracking.content import TrialNumbers, describe_decisions, describe_verdicts, result_tables
+from peekbench_tracking.content import (
+    TrialNumbers,
+    describe_decisions,
+    describe_settings,
+    describe_verdicts,
+    distinct,
+    result_tables,
+)
 
 STORE_ID = "0123456789abcdef0123456789abcdef"
 BIAS = "summary/Mean bias"
-SECOND = "größe_ 50_ _a_b_"
+SECOND = "größe_ 50_ _a_b_-54239729"
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +117,7 @@ def test_wandb_writes_each_session_of_a_run_offline(
 
 
 def make_trial(num_train: int = 50) -> TrialFinished:
-    trial = Trial(Draw("news", num_train, 200, 0), "bert/base")
+    trial = Trial(Draw("news", num_train, 200, 0), "bert base")
     arms = {name: ArmScores({"score": 0.5 + number / 8}, {}, 1.0, 0.5) for number, name in enumerate(("extra", "test"))}
     return TrialFinished(trial, 1, 4, arms)
 
@@ -118,11 +125,11 @@ def make_trial(num_train: int = 50) -> TrialFinished:
 def test_numbers_of_trials_are_told_apart_by_design_point() -> None:
     start = RunStarted(STORE_ID, "small", {"design": {"num_train": [50], "num_test": [200]}}, Path("s"), 4, 0)
     numbers = TrialNumbers(start).describe(make_trial())
-    assert numbers["bert_base/news/bias"] == 0.125
-    assert numbers["bert_base/news/seconds/test"] == 1.5
-    assert "bert_base/news/boost" not in numbers, "another method's trial has the base arm"
+    assert numbers["bert base/news/bias"] == 0.125
+    assert numbers["bert base/news/seconds/test"] == 1.5
+    assert "bert base/news/boost" not in numbers, "another method's trial has the base arm"
     several = replace(start, spec={"design": {"num_train": [50, 100], "num_test": [200]}})
-    assert TrialNumbers(several).describe(make_trial(100))["bert_base/news/100-200/bias"] == 0.125
+    assert TrialNumbers(several).describe(make_trial(100))["bert base/news/100-200/bias"] == 0.125
 
 
 def test_analyses_are_described_without_numbers_that_are_missing() -> None:
@@ -135,3 +142,12 @@ def test_analyses_are_described_without_numbers_that_are_missing() -> None:
     assert describe_decisions(analysis) == {"summary/bias/lsa/decision": "equivalent"}
     ((name, columns, rows),) = result_tables(analysis)
     assert (name, columns, rows) == ("summary/Bias_ by task", ["task", "bias", "bias (2)"], table.rows)
+
+
+def test_names_that_differ_only_in_forbidden_characters_stay_apart() -> None:
+    names = ["a/b", "a:b", "a_b", "x" * 120, "x" * 121]
+    assert len({distinct(name) for name in names}) == len(names)
+    assert distinct("a_b") == "a_b"
+    methods = [{"name": name, "options": {"size": number}} for number, name in enumerate(names)]
+    settings = describe_settings({"methods": methods})
+    assert [settings[f"{distinct(name)}.size"] for name in names] == ["0", "1", "2", "3", "4"]
