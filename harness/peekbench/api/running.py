@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.api.run import Run
+from peekbench.api.warning_place import outer_level
 from peekbench.errors import PeekbenchError, RunWarning, SpecError
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
@@ -111,7 +112,7 @@ def run(
             f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}; the report "
             "separates them",
             RunWarning,
-            stacklevel=2,
+            stacklevel=outer_level(),
         )
     return finished
 
@@ -143,7 +144,7 @@ def read_experiment(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Ex
 
 
 def _warn_of_observer(message: str) -> None:
-    warnings.warn(message, RunWarning, stacklevel=2)
+    warnings.warn(message, RunWarning, stacklevel=outer_level())
 
 
 def _warn_of_failures(finished: Run) -> None:
@@ -157,7 +158,7 @@ def _warn_of_failures(finished: Run) -> None:
         f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
         f"{error}{stopped}. `run.failures` has all errors; running the spec again retries them",
         RunWarning,
-        stacklevel=3,
+        stacklevel=outer_level(),
     )
 
 

@@ -8,11 +8,14 @@ import hashlib
 import pickle
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from peekbench.api.warning_place import outer_level
+from peekbench.errors import PluginError, RunWarning
 from peekbench.plugins.estimators import clone_estimator, is_estimator
 
 DIGITS = 8  # hexadecimal digits of a hash
@@ -72,7 +75,7 @@ def _describe(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif isinstance(value, FunctionType | type) and _is_library(value):
         yield f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        cells = [_cell_content(value, cell) for cell in value.__closure__ or ()]
         used = [value.__globals__[name] for name in sorted(_globals(value.__code__)) if name in value.__globals__]
         parts = (value.__code__, value.__defaults__, value.__kwdefaults__, *cells, *used)
         yield from _describe_all(parts, seen)
@@ -104,10 +107,46 @@ def _describe_object(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif not _is_library(type(value)) or hasattr(value, "get_params"):
         yield from _describe_all((type(value), getattr(value, "__dict__", {})), seen)
     else:
-        try:
-            yield hashlib.sha256(pickle.dumps(value)).hexdigest()
-        except Exception:  # such as a lock or an open file, whose type must do
-            yield ""
+        yield from _describe_library_object(value, seen)
+
+
+def _describe_library_object(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+    """Yield the pickle of an object, or the values of its slots; otherwise warn that nothing tells it from others."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    try:
+        yield hashlib.sha256(pickle.dumps(value)).hexdigest()
+        return
+    except Exception as error:  # pickling runs code of any library
+        problem = error
+    if slots := getattr(type(value), "__slots__", ()):  # such as the fields of a data class
+        names = (slots,) if isinstance(slots, str) else slots
+        yield from _describe_all((getattr(value, name, None) for name in names), seen)
+        return
+    warnings.warn(
+        f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
+        f"({type(problem).__name__}): if it changes, the same call still resumes the earlier trials. Make it inside of "
+        "the function, pass its settings as options, or change `name`",
+        RunWarning,
+        stacklevel=outer_level(),
+    )
+
+
+def _cell_content(function: FunctionType, cell: CellType) -> Any:
+    """Return the value of a variable that a function uses from the function around it.
+
+    Raises
+    ------
+    PluginError
+        If the variable has no value yet.
+    """
+    try:
+        return cell.cell_contents
+    except ValueError as error:
+        names = dict(zip(map(id, function.__closure__ or ()), function.__code__.co_freevars, strict=True))
+        raise PluginError(
+            f"{function.__name__} uses the variable {names[id(cell)]!r} of the function around it, which has no value "
+            f"yet; assign it before you measure {function.__name__}"
+        ) from error
 
 
 def _describe_all(values: Iterable[Any], seen: dict[int, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 
 import peekbench as pb
 from peekbench.api.session_code import hash_thing
+from peekbench.errors import PluginError, RunWarning
 
 FIT = """
 def fit(unlabeled, train, task, seed, weight: float = 1.0):
@@ -95,6 +96,22 @@ def test_what_a_function_uses_is_part_of_its_hash(
         hashes.append(hash_thing(in_session(source)))
     sys.modules.pop("helper_of_notebook", None)
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_what_cannot_be_compared_is_a_warning_or_an_error() -> None:
+    guard = "import threading\nLOCK = threading.Lock()\ndef fit(train):\n    return LOCK\n"
+    with pytest.warns(RunWarning, match=r"type _thread\.lock, whose content .* resumes") as caught:
+        hash_thing(in_session(guard))
+    assert caught[0].filename == __file__
+    empty = "def make():\n    def fit(train):\n        return shift\n    return fit\n    shift = 1\nfit = make()\n"
+    with pytest.raises(PluginError, match="fit uses the variable 'shift' .* has no value yet"):
+        hash_thing(in_session(empty))
+
+
+def test_a_warning_names_the_line_of_the_caller() -> None:
+    with pytest.warns(RunWarning, match="2 trials failed; .*ZeroDivisionError") as caught:
+        measure(in_session("def fit(train):\n    return 1 / 0\n"))
+    assert (caught[0].filename, caught[0].lineno) == (__file__, measure.__code__.co_firstlineno + 2)
 
 
 def test_the_steps_of_a_pipeline_are_fitted_on_unlabeled_texts() -> None:

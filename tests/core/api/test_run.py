@@ -94,8 +94,10 @@ def test_a_path_resumes_and_failures_warn(make_raw: Callable[..., dict[str, Any]
     spec = make_raw(methods=["toy.vote", "toy.faulty"], design={"num_train": 12, "num_test": 30, "num_subsamples": 2})
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(spec))
     for finished in (4, 0):
-        with pytest.warns(RunWarning, match=r"4 trials failed; the first error, of toy.faulty on a: .*run\.failures"):
+        match = r"4 trials failed; the first error, of toy.faulty on a: .*run\.failures"
+        with pytest.warns(RunWarning, match=match) as caught:
             run = pb.run("small.yaml", progress=False)
+        assert caught[0].filename == __file__
         assert (run.finished, run.failed) == (finished, 4)
     assert set(run.failures["method"]) == {"toy.faulty"}
     assert "Traceback" in run.failures["traceback"].iloc[0]
