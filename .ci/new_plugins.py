@@ -1,13 +1,13 @@
 """Plugins as `peekbench new` writes them, for the type checker and for docs/plugins.md.
 
-Usage: ``python .ci/new_plugins.py FOLDER`` writes the modules of plugins of all kinds into a folder;
+``python .ci/new_plugins.py FOLDER`` writes the modules of plugins of all kinds into a folder;
 ``python .ci/new_plugins.py --document`` updates the files that docs/plugins.md shows.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 from peekbench.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin
@@ -35,5 +35,16 @@ def update_document() -> None:
     DOCUMENT.write_text(BLOCK.sub(lambda block: block[1] + files.get(block[2], block[3]), text), encoding="utf-8")
 
 
+def main() -> None:
+    """Do what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=Path, nargs="?", help="folder for the modules")
+    parser.add_argument("--document", action="store_true", help="update docs/plugins.md")
+    arguments = parser.parse_args()
+    if arguments.document == (arguments.folder is not None):
+        parser.error("give either FOLDER or --document")
+    update_document() if arguments.document else write_modules(arguments.folder)
+
+
 if __name__ == "__main__":
-    update_document() if sys.argv[1] == "--document" else write_modules(Path(sys.argv[1]))
+    main()

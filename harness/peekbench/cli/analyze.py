@@ -37,6 +37,7 @@ def analyze(
     path: Annotated[
         Path,
         typer.Argument(
+            metavar="RUN",
             autocompletion=complete_runs,
             help="Name, spec or store of a run; crate of `peekbench export`; table of scores; - for standard input; "
             "or folder of tables mM/nN/MODEL/TASK/.",

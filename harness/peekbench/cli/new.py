@@ -20,7 +20,12 @@ def new(
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer or renderer.")
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plugin in specs, such as my_method.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name in specs: my_method, or my_data.tickets for an entry of another name."
+        ),
+    ],
     folder: Annotated[
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),

@@ -35,7 +35,10 @@ def describe(
 @app.command("list")
 def list_things(
     heading: Annotated[
-        str, typer.Argument(help="Kind of entries, such as tasks or methods; 'plugins' for the plugins, or 'all'.")
+        str,
+        typer.Argument(
+            metavar="KIND", help="Kind of entries, such as tasks or methods; 'plugins' for the plugins, or 'all'."
+        ),
     ] = "all",
     plugin: PluginOption = None,
 ) -> None:

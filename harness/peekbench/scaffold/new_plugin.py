@@ -16,7 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins.api_version import API_VERSION
-from peekbench.scaffold.names import Author, check_name
+from peekbench.plugins.entry_names import join_name
+from peekbench.plugins.validation import ENTRY_NAME
+from peekbench.scaffold.names import MAX_NAME, Author, check_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 COMMON = "common"
@@ -38,14 +40,21 @@ class NewPlugin:
     kind: str
     """Kind of its entry; one of `list_kinds()`."""
     name: str
-    """Name of the plugin and of its entry."""
+    """Name of the plugin."""
     author: Author | None = None
     """Author of the distribution."""
+    entry: str = ""
+    """Name of its entry; by default that of the plugin."""
 
     @property
     def distribution(self) -> str:
         """Name of the distribution."""
         return f"peekbench-{self.name.replace('_', '-')}"
+
+    @property
+    def use(self) -> str:
+        """Name of the entry in specs."""
+        return join_name(self.name, self.entry or self.name)
 
     @property
     def package(self) -> str:
@@ -66,7 +75,7 @@ def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
     kind
         Kind of the entry.
     name
-        Name of the plugin.
+        Name of the plugin, or of the plugin and its entry, such as 'mydata.tickets'.
     author
         Name and e-mail address of the author.
 
@@ -79,8 +88,11 @@ def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
         close = get_close_matches(kind.lower(), list_kinds(), n=1, cutoff=0.5)
         remedy = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(list_kinds())}"
         raise PeekbenchError(f"no template for plugins of the kind {kind!r}; {remedy}")
-    check_name(name)
-    return NewPlugin(kind, name, None if author is None else Author.parse(author))
+    plugin, dot, entry = name.partition(".")
+    if not (dot and ENTRY_NAME.fullmatch(entry) and len(entry) <= MAX_NAME):
+        plugin, entry = name, ""
+    check_name(plugin)
+    return NewPlugin(kind, plugin, None if author is None else Author.parse(author), entry)
 
 
 def render_plugin(plugin: NewPlugin) -> dict[str, str]:
@@ -109,6 +121,8 @@ def render_plugin(plugin: NewPlugin) -> dict[str, str]:
     values: Mapping[str, object] = {
         "plugin": plugin,
         "name": plugin.name,
+        "entry": plugin.entry or plugin.name,
+        "use": plugin.use,
         "commands": list_commands(plugin, Path()),
         "api_version": API_VERSION,
         "peekbench_version": version("peekbench"),
@@ -141,7 +155,7 @@ def list_commands(plugin: NewPlugin, folder: Path) -> list[str]:
     spec = quote(str(folder / f"{plugin.name}.yaml"))
     run = "audit" if plugin.kind == "audit" else "run"
     # peekbench has no contract checks of renderers.
-    test = f"pytest {quote(str(folder))}" if plugin.kind == "renderer" else f"peekbench check {plugin.name}"
+    test = f"pytest {quote(str(folder))}" if plugin.kind == "renderer" else f"peekbench check {plugin.use}"
     return [f"pip install --editable {quote(str(folder))}", test, f"peekbench {run} {spec}"]
 
 

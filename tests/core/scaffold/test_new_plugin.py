@@ -32,17 +32,20 @@ def test_command_writes_files_and_prints_what_to_do_next() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["q", LONGEST])
+@pytest.mark.parametrize(("name", "entry"), [("q", "q"), (LONGEST, LONGEST[::-1])])
 @pytest.mark.parametrize("kind", list_kinds())
-def test_files_are_valid_whatever_the_name(kind: str, name: str, tmp_path: Path) -> None:
-    plugin = make_plugin(kind, name, 'A "quoted" \\ name')
+def test_files_are_valid_whatever_the_name(kind: str, name: str, entry: str, tmp_path: Path) -> None:
+    plugin = make_plugin(kind, name if name == entry else f"{name}.{entry}", 'A "quoted" \\ name')
     write_plugin(plugin, tmp_path)
     project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
     assert project["authors"] == [{"name": 'A "quoted" \\ name'}]
     assert yaml.safe_load((tmp_path / ".github/workflows/checks.yml").read_text())["jobs"]
     code = (tmp_path / "src" / plugin.package / "__init__.py").read_text()
     assert f'PEEKBENCH_API = "{API_VERSION}"\n' in code
-    assert name in (tmp_path / f"{name}.yaml").read_text().split("seed: 1")[1], "the spec uses the plugin"
+    assert f'name="{entry}"' in code
+    use = name if name == entry else f"{name}.{entry}"
+    assert use in (tmp_path / f"{name}.yaml").read_text().split("seed: 1")[1], "the spec uses the plugin"
+    assert kind == "renderer" or f'"{use}"' in (tmp_path / "tests" / "test_contract.py").read_text()
     ruff = shutil.which("ruff")
     if ruff is None:
         pytest.skip("ruff is not installed")
