@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt
+
+from website.navigation import nav_pages, read_project
 
 SCHEMES = {"http", "https", "mailto"}
 CONTENT = ("h1", "h2", "h3", "h4", "li", "table", "tr", "pre", "blockquote", "img")
@@ -94,21 +94,12 @@ def check_navigation(configuration: Path, source: Path) -> None:
     SiteError
         If a page is missing in the navigation, or occurs twice, or does not exist.
     """
-    nav = tomllib.loads(configuration.read_text(encoding="utf-8"))["project"]["nav"]
-    listed = Counter(_nav_pages(nav))
+    listed = Counter(path for _, path in nav_pages(read_project(configuration)["nav"]))
     present = {path.relative_to(source).as_posix() for path in source.rglob("*.md")}
     errors = [f"{page}: not in `nav` of {configuration}; add it there" for page in sorted(present - set(listed))]
     errors += [f"{configuration}: `nav` has {page}, which does not exist" for page in sorted(set(listed) - present)]
     errors += [f"{configuration}: `nav` has {page} {count} times" for page, count in listed.items() if count > 1]
     _raise(errors)
-
-
-def _nav_pages(nav: Any) -> Iterator[str]:
-    if isinstance(nav, str):
-        yield nav
-    else:
-        for part in nav.values() if isinstance(nav, dict) else nav:
-            yield from _nav_pages(part)
 
 
 def check_links(html: Path, pages: dict[str, Page]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
+
+from website.navigation import nav_pages, read_project
 
 TAG = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -26,13 +25,13 @@ def write_llms(configuration: Path, source: Path, html: Path) -> None:
     html
         Folder of the HTML pages, to which the files are added.
     """
-    project = tomllib.loads(configuration.read_text(encoding="utf-8"))["project"]
+    project = read_project(configuration)
     index = [f"# {project['site_name']}", f"> {project['site_description']}."]
     texts = []
     for part in project["nav"]:
         for section, content in part.items():
             lines = []
-            for title, path in _pages(section, content):
+            for title, path in nav_pages(content, section):
                 text = (source / path).read_text(encoding="utf-8")
                 summary = _summary(text)
                 if MEMBER.search(text):  # mkdocstrings adds what docstrings say
@@ -43,16 +42,6 @@ def write_llms(configuration: Path, source: Path, html: Path) -> None:
             index.append(f"## {section}\n\n" + "\n".join(lines))
     (html / "llms.txt").write_text("\n\n".join(index) + "\n", encoding="utf-8")
     (html / "llms-full.txt").write_text("\n\n".join(texts), encoding="utf-8")
-
-
-def _pages(title: str, content: Any) -> Iterator[tuple[str, str]]:
-    """Iterate over the titles and paths of the pages of a part of the navigation."""
-    if isinstance(content, str):
-        yield title, content
-        return
-    for part in content:
-        for name, inner in part.items():
-            yield from _pages(name, inner)
 
 
 def _summary(text: str) -> str:
