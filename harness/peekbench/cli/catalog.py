@@ -13,6 +13,7 @@ from peekbench.cache import cache_folder
 from peekbench.cli.option_docs import OptionDoc, option_docs
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
+from peekbench.data.text_statistics import find_repeated
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
@@ -181,6 +182,8 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
             f"  {counts.get(label, 0):>9,}  {shorten(name, MAX_NAME)}" for label, name in enumerate(dataset.class_names)
         ]
     lines += _detail_lines(dataset.details)
+    if isinstance(dataset.inputs, Sequence) and (repeated := find_repeated(dataset))["texts"]:
+        lines.append(_mention_repeated(repeated))
     if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
         first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
         rows = sorted(first.values())[:3]
@@ -191,6 +194,16 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         lines.append("prompt for the first text:")
         lines.append(indent(render_prompt(texts[0], names, dataset.instruction), "  "))
     return "\n".join(lines)
+
+
+def _mention_repeated(repeated: Mapping[str, Any]) -> str:
+    first, second = repeated["examples"][0]
+    conflicting = repeated["conflicting"]
+    labels = f"; {pluralize(conflicting, 'text')} with different labels" if conflicting else ""
+    texts = pluralize(repeated["texts"], "text occurs", "texts occur")
+    return (
+        f"equal texts: {texts} in several rows, {repeated['rows']:,} rows in all, such as {first} and {second}{labels}"
+    )
 
 
 def _describe_facts(facts: TaskFacts, error: UnavailableError) -> str:

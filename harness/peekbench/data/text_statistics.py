@@ -7,7 +7,7 @@ The statistics are for the largest sets of a design, averaged over its first sub
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, islice
 from typing import Any, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 MAX_SUBSAMPLES = 5
+MAX_EXAMPLES = 5  # of texts that occur in several rows
 PERCENTILES = (5, 25, 50, 75, 95)
 SETS = ("train", "extra", "test")
 
@@ -35,6 +36,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         `train`: `Design.train`.
         `classes`: rows of each class in the whole dataset, by name.
         `splits`: the same for each official split; empty if there are none.
+        `repeated`: the texts that occur in several rows of the whole dataset: `texts`, their number; `rows`, their
+        rows; `conflicting`, those with different labels; `examples`, the first two rows of the first texts, counted
+        from 0.
         `characters`: percentiles of the texts' lengths, by percentile.
         `tokens`: for each method that counts tokens, percentiles, `limit`, and `cut`, the share of truncated texts.
         `overlap`: by 'exact' and 'near' (see `peekbench.data.duplicates`) and by a pair of sets such as 'test-extra',
@@ -58,6 +62,7 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "train": design.train,
         "classes": _count_classes(dataset),
         "splits": {split: _count_classes(dataset, split) for split in dict.fromkeys(dataset.splits)},
+        "repeated": find_repeated(dataset),
         "characters": _percentiles([len(text) for text in texts]),
         "tokens": {
             method.name: _describe_tokens(spec, method, task, texts)
@@ -74,6 +79,38 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
 def _count_classes(dataset: Dataset, split: Split | None = None) -> dict[str, int]:
     counts = class_counts(dataset, split)
     return {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)}
+
+
+def find_repeated(dataset: Dataset) -> dict[str, Any]:
+    """Count the texts that occur in several rows of a dataset.
+
+    Parameters
+    ----------
+    dataset
+        Dataset whose inputs are texts.
+
+    Returns
+    -------
+    dict
+        The entry `repeated` of `describe_texts`.
+
+    Examples
+    --------
+    >>> texts = ["good", "bad", "good", "fine", "bad", "good"]
+    >>> find_repeated(Dataset(texts, np.array([0, 1, 1, 0, 1, 0]), ("up", "down")))
+    {'texts': 2, 'rows': 5, 'conflicting': 1, 'examples': [[0, 2], [1, 4]]}
+    """
+    first = group_duplicates(dataset.inputs, "exact")
+    later = np.flatnonzero(first != np.arange(len(first)))
+    roots, seconds = np.unique(first[later], return_index=True)
+    conflicting = np.unique(first[later][dataset.labels[later] != dataset.labels[first[later]]])
+    examples = zip(roots.tolist(), later[seconds].tolist(), strict=True)
+    return {
+        "texts": len(roots),
+        "rows": len(roots) + len(later),
+        "conflicting": len(conflicting),
+        "examples": [list(pair) for pair in islice(examples, MAX_EXAMPLES)],
+    }
 
 
 def is_described(spec: ExperimentSpec, description: Mapping[str, Any] | None) -> bool:

@@ -48,6 +48,11 @@ def text_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
     tables = [*([_class_table(classified)] if classified else []), _length_table(described)]
     if any(map(_has_duplicates, described.values())):
         tables.append(_duplicate_table(described))
+    # Runs whose texts were described earlier have no such entry.
+    if repeated := {
+        task: texts["repeated"] for task, texts in described.items() if texts.get("repeated", {}).get("texts")
+    }:
+        tables.append(_repeated_table(repeated))
     return [*tables, _token_table(described)] if any(texts["tokens"] for texts in described.values()) else tables
 
 
@@ -118,6 +123,32 @@ def _duplicate_table(described: Mapping[str, Mapping[str, Any]]) -> Table:
     if without_duplicates:
         note += f" Tasks without duplicates: {', '.join(without_duplicates)}."
     return Table("Duplicate texts", columns, tuple(rows), note)
+
+
+def _repeated_table(repeated: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            task,
+            found["texts"],
+            found["rows"],
+            found["conflicting"],
+            "; ".join(f"{first} and {second}" for first, second in found["examples"]),
+        )
+        for task, found in repeated.items()
+    ]
+    columns = (
+        Column("task"),
+        Column("texts", "count"),
+        Column("rows", "count"),
+        Column("texts with different labels", "count"),
+        Column("first rows"),
+    )
+    note = (
+        "Texts that occur in several rows of the whole data set, the rows that have them, and how many of these texts "
+        "do not have the same label in all rows. Rows are counted from 0, in the order in which the data are loaded. "
+        "The option `drop_duplicates` of a task removes them."
+    )
+    return Table("Equal texts in the whole data", columns, tuple(rows), note)
 
 
 def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
