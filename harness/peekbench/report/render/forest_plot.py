@@ -46,7 +46,7 @@ def draw_forest(forest: Forest, width: int) -> list[Line]:
     numbers = _numbers(intervals, forest.unit)
     number_width = max(map(len, numbers.values()), default=0)
     longest = max((cell_len(interval.label) for interval in intervals), default=0)
-    label_width = min(longest + 3, max(8, min(width * 2 // 5, width - number_width - MIN_AXIS_WIDTH - 2)))
+    label_width = min(longest, label_room(intervals, forest.unit, width)) + 3
     factor = 100 if forest.unit == "difference" else 1
     axis = _Axis.fitting(intervals, factor, max(MIN_AXIS_WIDTH, width - label_width - number_width - 2))
     lines: list[Line] = []
@@ -59,6 +59,12 @@ def draw_forest(forest: Forest, width: int) -> list[Line]:
             lines += [Line(part, axis.empty(), "", kind) for part in below]
     lines.append(Line(" " * label_width, axis.ticks(), ("points" if factor == 100 else "").rjust(number_width), "axis"))
     return lines
+
+
+def label_room(intervals: Sequence[Interval], unit: Unit, width: int) -> int:
+    """Return the number of characters of the longest label that `draw_forest` leaves on one line."""
+    number_width = max(map(len, _numbers(intervals, unit).values()), default=0)
+    return max(5, min(width * 2 // 5, width - number_width - MIN_AXIS_WIDTH - 2) - 3)
 
 
 def _numbers(intervals: Sequence[Interval], unit: Unit) -> dict[int, str]:

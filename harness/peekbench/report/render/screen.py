@@ -21,6 +21,7 @@ from peekbench.report.render.terminal import DECISION_STYLES
 from peekbench.report.render.terminal_tables import format_table
 
 MAX_LINES = 45
+MIN_KEY_WIDTH = 12  # of the names in a table, which are wrapped before columns are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +110,24 @@ def _print_tables(report: Report, console: Console, limits: _Limits) -> None:
     for table in tables:
         console.print()
         console.print(Text(table.title, "bold"))
-        for panel in format_table(_fit(table, console.width), console.width, limits.rows):
+        fitted, left_out = _fit(table, console.width)
+        for panel in format_table(fitted, console.width, limits.rows, min_key_width=MIN_KEY_WIDTH):
             console.print(panel)
-        if (left_out := len(table.rows) - limits.rows) > 0:
-            print_note(f"... and {pluralize(left_out, 'more row', 'more rows')}", console)
+        if (more := len(table.rows) - limits.rows) > 0:
+            print_note(f"... and {pluralize(more, 'more row', 'more rows')}", console)
+        if left_out:
+            print_note(f"A wider terminal also shows: {', '.join(left_out)}", console)
 
 
-def _fit(table: Table, width: int) -> Table:
-    """Return a table with as many columns of its overview as fit the width."""
-    names = table.overview
-    while len(names) > 1:
-        chosen = _select(table, names)
-        if len(list(format_table(chosen, width))) == 1:
-            return chosen
-        names = names[:-1]
-    return _select(table, names) if names else table
+def _fit(table: Table, width: int) -> tuple[Table, tuple[str, ...]]:
+    """Return a table with as many columns of its overview as fit the width, and the names of the others."""
+    if not table.overview:
+        return table, ()
+    for number in range(len(table.overview), 0, -1):
+        chosen = _select(table, table.overview[:number])
+        if number == 1 or len(list(format_table(chosen, width, min_key_width=MIN_KEY_WIDTH))) == 1:
+            break
+    return chosen, table.overview[number:]
 
 
 def _select(table: Table, names: Sequence[str]) -> Table:

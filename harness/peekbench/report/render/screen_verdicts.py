@@ -13,7 +13,7 @@ from peekbench.formatting import ScoreWords
 from peekbench.records.analysis import Verdict
 from peekbench.records.figures import Forest, Interval
 from peekbench.report.document import Report
-from peekbench.report.render.forest_plot import draw_forest
+from peekbench.report.render.forest_plot import Line, draw_forest, label_room
 from peekbench.report.render.printable import make_printable
 from peekbench.report.render.terminal import DECISION_STYLES, style_line
 from peekbench.report.render.verdict_texts import (
@@ -110,27 +110,33 @@ def _print_judged(groups: Sequence[Sequence[Verdict]], console: Console, *, has_
         if console.width < MIN_PLOT:
             _print_estimates(members, console, has_details=has_details)
             continue
-        drawn = [
-            Interval(_shorten(lead.method), lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0)
-            for lead, *_ in members
+        width = min(MAX_PLOT, console.width) - DECISION_WIDTH + 2
+        intervals = [
+            Interval(lead.method, lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0) for lead, *_ in members
         ]
-        forest = Forest("", (("", tuple(drawn)),), unit=members[0][0].unit)
-        lines = draw_forest(forest, min(MAX_PLOT, console.width) - DECISION_WIDTH + 2)
-        number = -1
-        for line in lines:
-            if line.kind == "heading":
-                continue
-            if line.numbers.strip() and line.kind == "row":
-                if number >= 0 and has_details:
-                    _print_details(members[number], console)
-                number += 1
-                start = _decision(members[number][0])
-            else:
-                if line.kind == "axis" and has_details:
-                    _print_details(members[number], console)
+        room = label_room(intervals, unit, width)
+        # A name that is too long for its column stands on a line of its own.
+        intervals = [replace(each, label="" if len(each.label) > room else each.label) for each in intervals]
+        *rows, axis = [
+            line
+            for line in draw_forest(Forest("", (("", tuple(intervals)),), unit=unit), width)
+            if line.kind != "heading"
+        ]
+        for group, interval, line in zip(members, intervals, rows, strict=True):
+            start = _decision(group[0])
+            if not interval.label:
+                name = _shorten(group[0].method, console.width - DECISION_WIDTH)
+                console.print(Text.assemble(start, name), soft_wrap=True)
                 start = Text(" " * DECISION_WIDTH)
-            styled = style_line(replace(line, label=line.label[2:]), console.width)
-            console.print(Text.assemble(start, styled), no_wrap=True, crop=True)
+            _print_plot(start, line, console)
+            if has_details:
+                _print_details(group, console)
+        _print_plot(Text(" " * DECISION_WIDTH), axis, console)
+
+
+def _print_plot(start: Text, line: Line, console: Console) -> None:
+    styled = style_line(replace(line, label=line.label[2:]), console.width)
+    console.print(Text.assemble(start, styled), no_wrap=True, crop=True)
 
 
 def _print_estimates(groups: Sequence[Sequence[Verdict]], console: Console, *, has_details: bool = False) -> None:
@@ -148,8 +154,12 @@ def _print_estimates(groups: Sequence[Sequence[Verdict]], console: Console, *, h
             _print_details(group, console)
 
 
-def _shorten(label: str, limit: int = MAX_LABEL) -> str:
-    return label if len(label) <= limit else f"{label[: limit - 1]}…"
+def _shorten(label: str, limit: int) -> str:
+    """Return a name, without its middle if it is too long: names of variants differ at their ends."""
+    if len(label) <= limit:
+        return label
+    end = limit * 2 // 5
+    return f"{label[: limit - end - 1]}…{label[len(label) - end :]}"
 
 
 def _print_undrawn(groups: Sequence[Sequence[Verdict]], console: Console) -> None:

@@ -18,7 +18,9 @@ MAX_TEXT_WIDTH = 26  # of a column of wrapped texts, where a table does not fit 
 MIN_TEXT_WIDTH, MIN_CROWDED_WIDTH = 20, 8  # of the first columns; the second only if numbers would not fit otherwise
 
 
-def format_table(table: Table, width: int, max_rows: int | None = None) -> Iterator[RichTable]:
+def format_table(
+    table: Table, width: int, max_rows: int | None = None, *, min_key_width: int | None = None
+) -> Iterator[RichTable]:
     """Yield the panels of a table, each with the columns that identify a row.
 
     Parameters
@@ -29,6 +31,8 @@ def format_table(table: Table, width: int, max_rows: int | None = None) -> Itera
         Characters of a line.
     max_rows
         Rows to show; the widths of columns take the other rows into account too.
+    min_key_width
+        Wrap the texts that identify a row as narrowly as this if that avoids a second panel.
     """
     folded = fold_intervals(table)
     cells = [[cell.text for cell in row] for row in folded.rows]
@@ -38,6 +42,8 @@ def format_table(table: Table, width: int, max_rows: int | None = None) -> Itera
         full = [
             narrow if column.is_text else full for (narrow, full), column in zip(widths, folded.columns, strict=True)
         ]
+    if min_key_width is not None:
+        full = _narrow_keys(folded, full, width, min_key_width)
     for positions in _split_into_panels(folded, full, [narrow for narrow, _ in widths], width):
         panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
         fitted = {position: full[position] for position in positions}
@@ -66,6 +72,18 @@ def _column_widths(column: FoldedColumn, cells: list[str]) -> tuple[int, int]:
     parts = (cell_len(part) for cell in cells for part in cell.split())
     narrow = min(longest_cell, MAX_TEXT_WIDTH) if column.is_text else max(parts, default=0)
     return max(longest_word, narrow), max(longest_word, longest_cell)
+
+
+def _narrow_keys(table: FoldedTable, widths: list[int], width: int, narrowest: int) -> list[int]:
+    """Return widths with which all columns fit beside each other, or the given ones if there are none."""
+    narrowed = list(widths)
+    texts = [position for position in range(table.num_key_columns) if table.columns[position].is_text]
+    while (sum(narrowed) + GAP * len(narrowed)) > width:
+        widest = max(texts, key=lambda position: narrowed[position], default=None)
+        if widest is None or narrowed[widest] <= narrowest:
+            return widths
+        narrowed[widest] -= 1
+    return narrowed
 
 
 def _split_into_panels(table: FoldedTable, widths: list[int], narrow: list[int], width: int) -> list[list[int]]:
