@@ -101,3 +101,18 @@ def test_a_run_stores_and_reports_the_descriptions(make_spec: MakeSpec) -> None:
     with Store.open(summary.store) as store:
         assert all("toy.short" in texts["tokens"] for texts in store.texts().values())
     assert Path("runs").is_dir()
+
+
+def test_texts_that_occur_in_several_rows_are_named_with_their_rows(make_spec: MakeSpec) -> None:
+    texts = [text(row) for row in range(400)]
+    texts[7], texts[9] = texts[3], texts[4]  # rows 3 and 7 have equal labels, as have 4 and 9
+    texts[10] = texts[3]
+    described = describe(make_spec, texts)
+    assert described["repeated"] == {"texts": 2, "rows": 5, "conflicting": 2, "examples": [[3, 7], [4, 9]]}
+    table = text_tables({"toy.words": described})[-1]
+    assert table.title == "Equal texts in the whole data"
+    assert table.rows == (("toy.words", 2, 5, 2, "3 and 7; 4 and 9"),)
+    without = [
+        table.title for table in text_tables({"toy.words": describe(make_spec, [text(row) for row in range(400)])})
+    ]
+    assert "Equal texts in the whole data" not in without

@@ -135,9 +135,37 @@ def test_a_narrow_terminal_breaks_no_label() -> None:
     names = ["lsa-10", "lsa-50", "classic.self_training"]
     lines = on_screen(Report("small", "", tuple(map(verdict, names))), width=60).splitlines()
     assert max(map(len, lines)) <= 60
-    for name in ("lsa-10 ", "lsa-50 ", "classic.self_tra"):
+    for name in ("lsa-10 ", "lsa-50 ", "classic.se…"):
         (line,) = [line for line in lines if name in line]
         assert "+0.10 [-0.20, +0.40] points" in line
-    alike = [verdict(f"{'long_' * 8}{number}") for number in range(2)]
+    alike = [verdict(f"{'long_' * 4}{number}{'_long' * 4}") for number in range(2)]
     shown = on_screen(Report("small", "", tuple(alike)), width=60)
     assert all(each.method in shown for each in alike), "shortened names would be equal"
+
+
+@pytest.mark.parametrize("width", [72, 80])
+def test_long_names_stay_on_a_line_and_columns_that_do_not_fit_are_named(width: int) -> None:
+    name = "sentence_transformer_logistic_regression_with_self_training"
+    effects = tuple(
+        Column(name, "difference")
+        for effect in ("boost", "bias")
+        for name in (effect, f"{effect}, low", f"{effect}, high")
+    )
+    scores = tuple(Column(arm, "fraction") for arm in ("extra", "base", "test"))
+    columns = (Column("method"), *scores, Column("verdict"), *effects)
+    overview = tuple(column.name for column in columns if "," not in column.name)
+    row = (name, 0.5, 0.5, 0.5, "biased up", 0.01, 0.0, 0.02, 0.02, 0.01, 0.03)
+    table = Table("Leaderboard", columns, (row,), overview=overview)
+    report = Report(
+        "r", "h", (verdict(name, "biased up"), verdict("lsa")), tables=(replace(table, rows=table.rows * 2),)
+    )
+    shown = on_screen(report, width=width)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= width
+    long_name = next(number for number, line in enumerate(lines) if line.startswith("biased up"))
+    assert "…" in lines[long_name] if width == 72 else lines[long_name] == f"biased up     {name}"
+    assert "●" in lines[long_name + 1], "the interval stands below the name"
+    heading = lines[next(number for number, line in enumerate(lines) if line.startswith("Leaderboard")) + 1 :]
+    missing = [column for column in overview if column not in " ".join(heading).partition("A wider terminal")[0]]
+    assert (missing == []) is (width > 72)
+    assert not missing or f"A wider terminal also shows: {', '.join(missing)}" in shown
