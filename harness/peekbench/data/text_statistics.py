@@ -103,7 +103,8 @@ def find_repeated(dataset: Dataset) -> dict[str, Any]:
     first = group_duplicates(dataset.inputs, "exact")
     later = np.flatnonzero(first != np.arange(len(first)))
     roots, seconds = np.unique(first[later], return_index=True)
-    conflicting = np.unique(first[later][dataset.labels[later] != dataset.labels[first[later]]])
+    labels = np.asarray(dataset.labels)
+    conflicting = np.unique(first[later][labels[later] != labels[first[later]]])
     examples = zip(roots.tolist(), later[seconds].tolist(), strict=True)
     return {
         "texts": len(roots),

@@ -12,6 +12,7 @@ from peekbench.errors import ResultsError
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.roles import names_with
 from peekbench.records.table_options import TableOptions
+from peekbench.results.arm_names import explain_values
 from peekbench.results.cells import has_whole, quoted, short, to_floats
 from peekbench.results.column_names import (
     COMBINABLE,
@@ -176,7 +177,11 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
     for arm in options.arms:
         if not any(roles.source(column, arm) for column in ("score", "num_correct", "bits_per_byte")):
             likely = [] if arms else [name for name in rest if _are_arms(table[name])]
-            remedy = map_option(next(iter(likely + rest), "NAME"), arm if arms else "arm")
+            if not arms and not likely and (explained := explain_values(table, rest)):
+                raise ResultsError(f"{origin}: {explained}")
+            chosen = next(iter(likely + rest), "NAME")
+            is_scores = bool(arms) or (chosen in rest and pd.api.types.is_numeric_dtype(table[chosen]))
+            remedy = map_option(chosen, arm if is_scores else "arm")
             raise ResultsError(
                 f"{origin}: no column has the {'scores of the arm ' + repr(arm) if arms else 'arms'}; the columns are "
                 f"{quoted(names)}. Add a column {'' if arms else repr('arm') + ', or one for each arm: '}"

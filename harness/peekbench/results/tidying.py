@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
+from peekbench.results.arm_names import rename_arms
 from peekbench.results.cells import CellReader, has_whole, is_empty, quoted, short
 from peekbench.results.column_names import Role, ignore_option, normalize_arm
 from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, ColumnRoles, assign_roles
@@ -72,7 +73,8 @@ def tidy(
         Name of the table for messages, such as its file.
     columns
         Meaning of columns with names of their own: ``{"seed": "subsample"}``. Several columns can form the same task,
-        method, model or subsample together.
+        method, model or subsample together. Values of the column of arms are renamed in the same way:
+        ``{"independent": "extra"}``.
     ignore
         Columns that say nothing about the scores.
     pair_by_order
@@ -105,6 +107,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     table, row_numbers = _plain(table, origin)
     if table.empty:
         raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of a subsample")
+    table, options, arm_names = rename_arms(table, origin, options)
     roles = assign_roles(table, origin, options)
     reader = CellReader(table, origin, percent=options.percent)
     trials = _read_trials(roles, reader)
@@ -137,7 +140,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     ordered = sort_rows(results[list(COLUMN_NAMES)])
     if ordered is None:
         _refuse_duplicate(results, roles, reader)
-    return TidyTable(ordered, describe_use(roles, row_numbers, reader.percentages, pairing))
+    use = describe_use(roles, row_numbers, reader.percentages, pairing)
+    return TidyTable(ordered, replace(use, mapped={**use.mapped, **arm_names}))
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
@@ -209,7 +213,8 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         reader.require(
             trials["arm"].isin([arm for arm, name in names.items() if name]),
             roles.sources[ARM][0],
-            "is not an arm; arms are base, extra, test and doses such as mix-0.25",
+            "is not an arm; arms are base, extra, test and doses such as mix-0.25. Say which arm a value is with --map "
+            "VALUE=ARM, such as --map independent=extra",
         )
         trials["arm"] = trials["arm"].map(names).astype("str")
     elif not roles.arms:

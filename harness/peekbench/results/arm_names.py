@@ -1,0 +1,102 @@
+"""Renames the values of a column of arms to base, extra and test, on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
+from peekbench.results.cells import quoted, short
+from peekbench.results.column_names import Role, find_claims, map_option, nearest, normalize, normalize_arm
+
+MAX_NAMES = 12  # values that a column of arms may have: three arms and some doses
+
+
+def rename_arms(
+    table: pd.DataFrame, origin: str, options: TableOptions
+) -> tuple[pd.DataFrame, TableOptions, Mapping[str, str]]:
+    """Rename arms as requests such as ``{"none": "base"}`` say.
+
+    A request is about a value if no column has its name, its target is an arm, and all such requests together name
+    values of one column: one that is mapped to 'arm', or that may contain arms according to its name.
+
+    Parameters
+    ----------
+    table
+        The user's table.
+    origin
+        Name of the table for messages.
+    options
+        What the user says about columns and arms.
+
+    Returns
+    -------
+    tuple
+        The table with arms renamed, the other requests, and the old names of arms to the new ones.
+
+    Raises
+    ------
+    ResultsError
+        If a column has some of the named values, but not all.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"condition": ["none", "independent"], "acc": [0.7, 0.8]})
+    >>> renamed, _, names = rename_arms(table, "scores", TableOptions({"none": "base", "independent": "extra"}))
+    >>> renamed["condition"].tolist(), names
+    (['base', 'extra'], {'none': 'base', 'independent': 'extra'})
+    """
+    columns = {normalize(str(name)) for name in table.columns}
+    names = {
+        source: arm
+        for source, target in options.columns.items()
+        if normalize(source) not in columns and (arm := normalize_arm(str(target)))
+    }
+    if not names:
+        return table, options, {}
+    for column in _find_columns_of_arms(table, options):
+        values = table[column].astype("str").str.strip()
+        known = set(values)
+        if missing := [name for name in names if name not in known]:
+            if len(missing) < len(names):
+                near = nearest(missing[0], known)
+                raise ResultsError(
+                    f"--map {short(missing[0])}={names[missing[0]]}: {origin} has no column {short(missing[0])!r}, and "
+                    f"the column of arms, {short(column)!r}, has no such value; "
+                    + (f"did you mean {near!r}?" if near else f"its values are {quoted(list(dict.fromkeys(values)))}")
+                )
+        else:
+            others = {source: target for source, target in options.columns.items() if source not in names}
+            return table.assign(**{column: values.replace(names)}), replace(options, columns=others), names
+    return table, options, {}
+
+
+def explain_values(table: pd.DataFrame, candidates: Sequence[str]) -> str:
+    """Return how to rename the arms of the first of several columns that may have them, or an empty text."""
+    for name in candidates:
+        values = list(dict.fromkeys(str(value) for value in table[name].dropna()))
+        if _claims_arm(name) and 1 < len(values) <= MAX_NAMES:
+            unknown = [value for value in values if normalize_arm(value) is None]
+            example = " ".join(map_option(value, "ARM") for value in unknown)
+            return (
+                f"the column {short(name)!r} may have the arms, but its values are {quoted(values)}. Say which arm "
+                f"each of them is: {example}, where ARM is base (without unlabeled text), extra (independent text) or "
+                "test (the test texts)"
+            )
+    return ""
+
+
+def _find_columns_of_arms(table: pd.DataFrame, options: TableOptions) -> Iterator[str]:
+    """Iterate over the column that the user named, or those that may contain arms according to their names."""
+    requested = [normalize(source) for source, target in options.columns.items() if normalize(str(target)) == "arm"]
+    for column in map(str, table.columns):
+        if normalize(column) in requested if requested else _claims_arm(column):
+            yield column
+
+
+def _claims_arm(name: Any) -> bool:
+    return any(claim.role == Role("arm") for claim in find_claims(str(name)))

@@ -1,0 +1,52 @@
+"""Arms with names of their own, such as none, independent and transductive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from peekbench.errors import ResultsError
+from peekbench.results import tidy
+
+OWN_NAMES = {"base": "none", "extra": "independent", "test": "transductive"}
+RENAMED = {own: arm for arm, own in OWN_NAMES.items()}
+
+
+@pytest.fixture
+def scores(simulate: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    table = simulate(0.02, tasks=2, subsamples=3)[["task", "method", "num_test", "subsample", "arm", "score"]]
+    return table[table["arm"].isin(OWN_NAMES)].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("requested", [{}, {"condition": "arm"}])
+def test_values_of_the_column_of_arms_are_renamed(scores: pd.DataFrame, requested: dict[str, str]) -> None:
+    own = scores.assign(arm=scores["arm"].map(OWN_NAMES)).rename(columns={"arm": "condition"})
+    pd.testing.assert_frame_equal(tidy(own, "own", columns={**RENAMED, **requested}), tidy(scores, "plain"))
+
+
+def test_columns_of_arms_are_renamed_in_the_same_way(scores: pd.DataFrame) -> None:
+    wide = scores.pivot(index=["task", "method", "num_test", "subsample"], columns="arm", values="score").reset_index()
+    wide.columns.name = None
+    own = wide.rename(columns=OWN_NAMES)
+    pd.testing.assert_frame_equal(tidy(own, "own", columns=RENAMED), tidy(wide, "plain"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({}, "the column 'condition' may have the arms, but its values are 'none', 'independent', 'transductive'"),
+        ({}, "--map none=ARM --map independent=ARM --map transductive=ARM"),
+        ({"condition": "arm"}, "row 1, column 'condition': none is not an arm"),
+        ({"none": "base", "independant": "extra"}, "--map independant=extra: t has no column 'independant'"),
+        ({"none": "base", "independant": "extra"}, "'condition', has no such value; did you mean 'independent'?"),
+        ({"nothing": "base"}, "--map nothing=base: t has no column 'nothing'"),
+    ],
+)
+def test_messages_name_the_values_and_the_remedy(scores: pd.DataFrame, columns: dict[str, str], message: str) -> None:
+    own = scores.assign(condition=scores["arm"].map(OWN_NAMES)).drop(columns="arm")
+    own = own.sort_values("condition", key=lambda values: values.map(list(RENAMED).index), kind="stable")
+    with pytest.raises(ResultsError, match=re.escape(message)):
+        tidy(own.reset_index(drop=True), "t", columns=columns)
