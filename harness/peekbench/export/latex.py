@@ -1,4 +1,4 @@
-"""LaTeX: tables for the package booktabs, and a paragraph for the methods section."""
+"""LaTeX: tables for the packages array and booktabs, and a paragraph for the methods section."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ SPECIAL = {
 ALLOW_BREAK = r"\allowbreak{}"
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 IDENTIFIER = re.compile(r"\b[0-9a-f]{8}(?=[0-9a-f]{8})|(?<=[0-9a-f]{8})[0-9a-f]{8}(?=[0-9a-f]{8})")
+NAME_PART = re.compile(r"(?<=[A-Za-z0-9])(?:[./-]|\\_)(?=[A-Za-z0-9])")
 BREAK = re.compile(r"(?<=[A-Za-z0-9])(?:\.|\\_)(?=[A-Za-z])")
+MAX_NAME = 40  # characters of a method on one line; longer names are broken
+NAME_COLUMN = r">{\raggedright\arraybackslash}p{60mm}"
 HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
 
 
@@ -52,7 +55,7 @@ def write_latex(run: ExportedRun, folder: Path) -> None:
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[margin=25mm]{geometry}
-\usepackage{booktabs,longtable,natbib}
+\usepackage{array,booktabs,longtable,natbib}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \begin{document}
 \input{methods}
@@ -87,10 +90,11 @@ def average_table(run: ExportedRun) -> str:
     ]
     headings = ["Method", *_headings(estimates), "Verdict"]
     caption = f"Averages over {_count_tasks(run)}. {_explain(estimates)}"
+    types = _column_types(estimates, len(headings) - 2)
     lines = [
         r"\begin{table}", r"\centering\small", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{_slug(run)}}}",
         r"\medskip",
-        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 2)}l}}", r"\toprule", _row(headings), r"\midrule",
+        rf"\begin{{tabular}}{{{types}l}}", r"\toprule", _row(headings), r"\midrule",
         *map(_row, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -109,8 +113,9 @@ def task_table(run: ExportedRun) -> str:
             cells = _cells(group, _quantities(estimates))
             lines.append(_row([rf"\quad {_label(group[0], estimates)}", *cells]))
     caption = f"Each task on its own. {_explain(estimates)}"
+    types = _column_types(estimates, len(headings) - 1)
     content = [
-        r"{\small\setlength{\LTcapwidth}{\linewidth}", rf"\begin{{longtable}}{{l{'r' * (len(headings) - 1)}}}",
+        r"{\small\setlength{\LTcapwidth}{\linewidth}", rf"\begin{{longtable}}{{{types}}}",
         rf"\caption{{{caption}}}\label{{tab:peekbench-{_slug(run)}-tasks}}\\[\medskipamount]", r"\toprule",
         _row(headings), r"\midrule", r"\endfirsthead", r"\toprule", _row(headings), r"\midrule", r"\endhead", *lines,
         r"\bottomrule", r"\end{longtable}", "}",
@@ -119,10 +124,23 @@ def task_table(run: ExportedRun) -> str:
 
 
 def _label(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
+    """Return the configuration as LaTeX; a long name can be broken between its parts."""
+    label = _describe(estimate, estimates)
+    escaped = escape(label)
+    return NAME_PART.sub(lambda match: match[0] + ALLOW_BREAK, escaped) if len(label) > MAX_NAME else escaped
+
+
+def _describe(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
     """Return the configuration, with the model and the sizes in which the estimates differ."""
     cells = {name: getattr(estimate, name) for name in ("model", "num_train", "num_test")}
     label = label_configuration({"method": estimate.method, **vary(cells, estimates)})
-    return escape(label + (" (control)" if estimate.control else ""))
+    return label + (" (control)" if estimate.control else "")
+
+
+def _column_types(estimates: Sequence[ScoreEstimate], num_others: int) -> str:
+    """Return the types of the column of methods, which breaks long names, and of columns of numbers."""
+    is_long = any(len(_describe(estimate, estimates)) > MAX_NAME for estimate in estimates)
+    return (NAME_COLUMN if is_long else "l") + "r" * num_others
 
 
 def _groups(estimates: Sequence[ScoreEstimate]) -> Iterator[list[ScoreEstimate]]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from commands import run_command
 from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.export import FORMATS, export_run
-from peekbench.export.content import Publication
-from peekbench.export.latex import escape
+from peekbench.export.content import Publication, read_run
+from peekbench.export.latex import average_table, escape, task_table
 from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
@@ -120,6 +121,16 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
     for fact in ("4 subsamples of 12 labeled train texts", "(seed 7)", "share of test texts is 0.25", "90% interval",
                  "All 16 planned trials", "lies within 0.5 points of 0"):  # fmt: skip
         assert fact in plain
+
+
+def test_latex_breaks_long_names(store: Path) -> None:
+    content = read_run(store, PUBLICATION)
+    assert r"\begin{tabular}{lrrr" in average_table(content)
+    name = "sentence_transformer_logistic_regression_with_self_training"
+    long = replace(content, estimates=[replace(each, method=name) for each in content.estimates])
+    for table in (average_table(long), task_table(long)):
+        assert r"{>{\raggedright\arraybackslash}p{60mm}rrr" in table
+        assert r"sentence\_\allowbreak{}transformer\_\allowbreak{}logistic" in table
 
 
 def test_records_follow_the_schema_of_every_eval_ever(exported: Path, store: Path) -> None:
