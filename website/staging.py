@@ -17,9 +17,9 @@ OTHER_PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "examples/own_method.ipynb": "tutorials/own_method.md",
-    "examples/own_scores.ipynb": "tutorials/own_scores.md",
-    "examples/reading_a_run.ipynb": "tutorials/reading_a_run.md",
+    "examples/own_method.ipynb": "tutorials/notebook-own-method.md",
+    "examples/own_scores.ipynb": "tutorials/notebook-own-scores.md",
+    "examples/reading_a_run.ipynb": "tutorials/notebook-reading-a-run.md",
 }
 """Pages of the site that are outside docs/, by their paths in the repository."""
 

@@ -15,7 +15,8 @@ MapOption = Annotated[
     typer.Option(
         "--map",
         metavar="COLUMN=TARGET,...",
-        help="Meaning of a column of the table, such as seed=subsample; repeatable.",
+        help="Meaning of a column of the table, such as seed=subsample, or of a value of the column of arms, such as "
+        "none=base; repeatable.",
     ),
 ]
 IgnoreOption = Annotated[

@@ -149,6 +149,12 @@ class CellReader:
                 f"{self.origin}, column {short(source)!r}: {reason}, but no value is above 1; remove "
                 f"{'the option' if self._percent else 'the sign'} if these are fractions"
             )
+        self.require(
+            has_sign | ~values.between(0, 1, inclusive="neither"),
+            source,
+            "is below 1, but other cells are percentages; write all in the same unit, or with a % sign if it is a "
+            "percentage",
+        )
         self.percentages.add(source)
         return True
 

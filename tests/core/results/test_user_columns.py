@@ -89,6 +89,13 @@ def test_percentages_and_decimal_commas_are_read_exactly(write: Any, options: di
     pd.testing.assert_frame_equal(tidy(table, "here", **options), EXPECTED, check_exact=True)
 
 
+def test_fractions_among_percentages_are_refused() -> None:
+    table = pd.DataFrame({"task": "a", "extra": ["71.5", "0.72"], "test": ["71.5", "72"]})
+    with pytest.raises(ResultsError, match="row 2, column 'extra': 0.72 is below 1, but other cells are percentages"):
+        tidy(table, "mixed", percent=True)
+    assert tidy(table.replace("0.72", "0.72%"), "mixed", percent=True)["score"].min() == 0.0072
+
+
 def test_several_columns_form_a_column_together() -> None:
     table = LONG.assign(seed=[1, 1, 1, 1, 2, 2, 2, 2], fold="f7").drop(columns="subsample")
     mapped = tidy(table, "here", columns={"seed": "subsample", "fold": "subsample"})

@@ -201,6 +201,8 @@ def _explain(verdicts: Sequence[Verdict]) -> str:
         region, unit = regions.pop()
         if region:
             parts.append(f"Biases within ±{ScoreWords(unit == 'difference').size(region)} count as equivalent to none.")
+    if any(verdict.decision == "inconclusive" for verdict in verdicts):
+        parts.append("Inconclusive: more subsamples narrow the interval; --full estimates how many.")
     return " ".join(parts)
 
 
