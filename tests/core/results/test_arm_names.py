@@ -40,8 +40,8 @@ def test_columns_of_arms_are_renamed_in_the_same_way(scores: pd.DataFrame) -> No
         ({}, "the column 'condition' may have the arms, but its values are 'none', 'independent', 'transductive'"),
         ({}, "--map none=ARM --map independent=ARM --map transductive=ARM"),
         ({"condition": "arm"}, "row 1, column 'condition': none is not an arm"),
-        ({"none": "base", "independant": "extra"}, "--map independant=extra: t has no column 'independant'"),
-        ({"none": "base", "independant": "extra"}, "'condition', has no such value; did you mean 'independent'?"),
+        ({"none": "base", "Independents": "extra"}, "--map Independents=extra: t has no column 'Independents'"),
+        ({"none": "base", "Independents": "extra"}, "'condition', has no such value; did you mean 'independent'?"),
         ({"nothing": "base"}, "--map nothing=base: t has no column 'nothing'"),
     ],
 )

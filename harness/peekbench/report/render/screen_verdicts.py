@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -110,28 +111,31 @@ def _print_judged(groups: Sequence[Sequence[Verdict]], console: Console, *, has_
         if console.width < MIN_PLOT:
             _print_estimates(members, console, has_details=has_details)
             continue
-        width = min(MAX_PLOT, console.width) - DECISION_WIDTH + 2
-        intervals = [
-            Interval(lead.method, lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0) for lead, *_ in members
-        ]
-        room = label_room(intervals, unit, width)
-        # A name that is too long for its column stands on a line of its own.
-        intervals = [replace(each, label="" if len(each.label) > room else each.label) for each in intervals]
-        *rows, axis = [
-            line
-            for line in draw_forest(Forest("", (("", tuple(intervals)),), unit=unit), width)
-            if line.kind != "heading"
-        ]
-        for group, interval, line in zip(members, intervals, rows, strict=True):
-            start = _decision(group[0])
-            if not interval.label:
-                name = _shorten(group[0].method, console.width - DECISION_WIDTH)
-                console.print(Text.assemble(start, name), soft_wrap=True)
-                start = Text(" " * DECISION_WIDTH)
-            _print_plot(start, line, console)
-            if has_details:
-                _print_details(group, console)
-        _print_plot(Text(" " * DECISION_WIDTH), axis, console)
+        _print_intervals(members, console, has_details=has_details)
+
+
+def _print_intervals(groups: Sequence[Sequence[Verdict]], console: Console, *, has_details: bool) -> None:
+    """Print verdicts with their intervals on a common axis; long names stand on lines of their own."""
+    unit = groups[0][0].unit
+    width = min(MAX_PLOT, console.width) - DECISION_WIDTH + 2
+    names = [" ".join(lead.method.split()) for lead, *_ in groups]
+    intervals = [
+        Interval(name, lead.estimate or 0.0, lead.low or 0.0, lead.high or 0.0)
+        for name, (lead, *_) in zip(names, groups, strict=True)
+    ]
+    room = label_room(intervals, unit, width)
+    intervals = [replace(each, label="" if cell_len(each.label) > room else each.label) for each in intervals]
+    forest = Forest("", (("", tuple(intervals)),), unit=unit)
+    *rows, axis = [line for line in draw_forest(forest, width) if line.kind != "heading"]
+    for group, name, interval, line in zip(groups, names, intervals, rows, strict=True):
+        start = _decision(group[0])
+        if not interval.label:
+            console.print(Text.assemble(start, _shorten(name, console.width - DECISION_WIDTH)), soft_wrap=True)
+            start = Text(" " * DECISION_WIDTH)
+        _print_plot(start, line, console)
+        if has_details:
+            _print_details(group, console)
+    _print_plot(Text(" " * DECISION_WIDTH), axis, console)
 
 
 def _print_plot(start: Text, line: Line, console: Console) -> None:
