@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,10 +18,13 @@ from typing import Any
 from peekbench import DataError, Dataset, Folders
 from peekbench.cache import read_cached, write_cached
 from peekbench.data import hash_rows
+from peekbench.plugins import Reference
 from peekbench.records import TaskFacts
-from peekbench_docstrings.extract import extract
 from peekbench_docstrings.options import DocstringOptions
 from peekbench_docstrings.recipes import Recipe
+
+extract = Reference("peekbench_docstrings.extract:extract")
+"""Extracts rows, which only tasks that are not cached need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +153,13 @@ def _extract_content(recipe: Recipe, package: Package, options: DocstringOptions
 
 def _cache_key(package: Package, options: DocstringOptions) -> str:
     """Return a hash of everything that determines the rows, including the source code of this plugin."""
-    digest = hashlib.sha256(json.dumps([package.version, sys.version, options.model_dump()]).encode())
-    for module in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(module.read_bytes())
-    return digest.hexdigest()[:16]
+    versions = json.dumps([package.version, sys.version, options.model_dump()])
+    return hashlib.sha256(versions.encode() + _own_source()).hexdigest()[:16]
+
+
+@cache
+def _own_source() -> bytes:
+    return b"".join(module.read_bytes() for module in sorted(Path(__file__).parent.glob("*.py")))
 
 
 def _python_version() -> str:

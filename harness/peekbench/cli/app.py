@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
+from typer.main import get_command_name
 
 from peekbench.cli.output import echo, restore_stdout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typer.models import CommandInfo
+
     from peekbench.spec.experiment import ExperimentSpec
 
 app = typer.Typer(
@@ -20,6 +26,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def select(arguments: Sequence[str]) -> typer.Typer:
+    """Return the application with only the command that the arguments name, or else with all commands.
+
+    Typer inspects the parameters of every command that it has before it calls one.
+    """
+    named = [command for command in app.registered_commands if arguments and _name_of(command) == arguments[0]]
+    if not named:
+        return app
+    selected = copy(app)
+    selected.registered_commands = named
+    return selected
+
+
+def _name_of(command: CommandInfo) -> str:
+    return command.name or get_command_name(command.callback.__name__ if command.callback else "")
 
 
 def complete_runs(incomplete: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -53,7 +53,13 @@ def known() -> dict[str, str]:
 
 
 def _origin(point: EntryPoint) -> str:
-    return f"{point.value} of {point.dist.name}" if point.dist else point.value
+    return f"{point.value} of {_name_of(point.dist)}" if point.dist else point.value
+
+
+@cache
+def _name_of(distribution: Distribution) -> str:
+    """Return the name of a distribution, whose metadata `importlib` parses at each access."""
+    return distribution.name
 
 
 def load(name: str) -> Plugin:
@@ -107,7 +113,7 @@ def load_installed(name: str) -> Plugin:
 
 def is_shipped(point: EntryPoint) -> bool:
     """Return whether a plugin comes with peekbench."""
-    return point.dist is not None and point.dist.name == DISTRIBUTION
+    return point.dist is not None and _name_of(point.dist) == DISTRIBUTION
 
 
 def _import(point: EntryPoint, plugin: str) -> Plugin:

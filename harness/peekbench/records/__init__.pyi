@@ -3,11 +3,11 @@ from .analysis import BiasSize as BiasSize
 from .analysis import Cell as Cell
 from .analysis import Column as Column
 from .analysis import Decision as Decision
-from .analysis import FamilyChoice as FamilyChoice
-from .analysis import ScoreName as ScoreName
 from .analysis import Table as Table
 from .analysis import Topic as Topic
 from .analysis import Verdict as Verdict
+from .choices import FamilyChoice as FamilyChoice
+from .choices import ScoreName as ScoreName
 from .data import BoolArray as BoolArray
 from .data import Dataset as Dataset
 from .data import FloatArray as FloatArray

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench.records.analysis import ControlOutcome, Decision, FamilyChoice, Verdict
+from peekbench.records.analysis import ControlOutcome, Decision, Verdict
+from peekbench.records.choices import FamilyChoice
 
 if TYPE_CHECKING:
     from peekbench.results.paired_effects import Configuration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.records.analysis import ScoreName
+from peekbench.records.choices import ScoreName
 from peekbench.records.scores import SCORES
 
 if TYPE_CHECKING:
