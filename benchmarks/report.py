@@ -10,14 +10,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from peekbench.execution.planning import group_trials, make_trials
-from peekbench.records.trials import ArmResult, Trial, TrialResult
+from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.report import report_of_run, write_report
 from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results import load_results
@@ -47,42 +48,48 @@ def large_spec(folder: Path) -> ExperimentSpec:
     return make_spec(raw, folder=folder)
 
 
-def fill(path: Path, spec: ExperimentSpec) -> None:
-    """Store simulated outcomes of every trial, in the form that workers return."""
-    known = {
-        "kind": "classification", "rows": 1000, "class_names": ["no", "yes"], "class_counts": [500, 500],
-        "splits": {}, "details": {}, "fingerprint": "simulated",
-    }  # fmt: skip
-    with Store.for_run(path, spec, {task.name: known for task in spec.tasks}) as store:
-        session: dict[str, Any] = {
-            "started": "2026-01-01T00:00:00+00:00", "command": ["peekbench", "run", "large.yaml"], "peekbench": "0",
-            "python": "3", "packages": {}, "git": None,
-            "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
-        }  # fmt: skip
-        store.add_session(session, "here")
-        outcomes = list(_outcomes(spec))
-        for start in range(0, len(outcomes), BATCH):
-            store.save(*outcomes[start : start + BATCH])
+KNOWN = {
+    "kind": "classification", "rows": 1000, "class_names": ["no", "yes"], "class_counts": [500, 500],
+    "splits": {}, "details": {}, "fingerprint": "simulated",
+}  # fmt: skip
+"""Facts about the data of a task that is never loaded."""
+SESSION: dict[str, Any] = {
+    "started": "2026-01-01T00:00:00+00:00", "command": ["peekbench", "run", "large.yaml"], "peekbench": "0",
+    "python": "3", "packages": {}, "git": None,
+    "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
+}  # fmt: skip
+
+
+def fill(path: Path, spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]], number: int | None = None) -> None:
+    """Store simulated outcomes of the first trials of a spec, or of all, in the form that workers return."""
+    outcomes = islice(_outcomes(spec), number)
+    with Store.for_run(path, spec, facts) as store:
+        store.add_session(SESSION, "here")
+        while batch := list(islice(outcomes, BATCH)):
+            store.save(*batch)
 
 
 def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     rng = np.random.default_rng(0)
     keys = {method.name: method.base_key() for method in spec.methods}
-    labels = np.arange(NUM_TEST, dtype=np.int64) % 2
+    effects = {name: 0.01 * number for number, name in enumerate(keys)}
     for item in group_trials(make_trials(spec), keys, set()):
+        num_test = item.trials[0].draw.num_test
+        labels, rows = np.arange(num_test, dtype=np.int64) % 2, np.arange(num_test)
         for position, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
-            yield TrialResult(trial, labels, np.arange(NUM_TEST), tuple(_arm(rng, trial, arm) for arm in arms))
+            results = tuple(_arm(rng, arm, num_test, effects[trial.method]) for arm in arms)
+            yield TrialResult(trial, labels, rows, results)
 
 
-def _arm(rng: np.random.Generator, trial: Trial, arm: str) -> ArmResult:
-    accuracy = 0.6 + 0.05 * (arm != "base") + 0.01 * (arm == "test") * METHODS.index(trial.method)
-    correct = int(rng.binomial(NUM_TEST, accuracy))
-    predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
+def _arm(rng: np.random.Generator, arm: str, num_test: int, effect: float) -> ArmResult:
+    accuracy = 0.6 + 0.05 * (arm != "base") + effect * (arm == "test")
+    correct = int(rng.binomial(num_test, accuracy))
+    predictions = np.full((num_test, 2), 0.5, dtype=np.float32)
     metrics = {"loss": float(rng.normal(2, 0.1))}
     scores: dict[str, float | None] = {
         "num_correct": correct,
-        "score": correct / NUM_TEST,
+        "score": correct / num_test,
         "log_loss": 0.69,
         "brier": 0.5,
     }
@@ -128,7 +135,8 @@ def main() -> None:
         folder = Path(name)
         path = folder / "large.sqlite"
         start = time.perf_counter()
-        fill(path, large_spec(folder))
+        spec = large_spec(folder)
+        fill(path, spec, {task.name: KNOWN for task in spec.tasks})
         print(f"simulated: {time.perf_counter() - start:.1f} s, {path.stat().st_size / 1e6:.0f} MB", flush=True)
         for attempt in ("one", "two"):
             start, start_cpu = time.perf_counter(), time.process_time()

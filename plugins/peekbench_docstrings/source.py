@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,13 +152,10 @@ def _extract_content(recipe: Recipe, package: Package, options: DocstringOptions
 
 def _cache_key(package: Package, options: DocstringOptions) -> str:
     """Return a hash of everything that determines the rows, including the source code of this plugin."""
-    versions = json.dumps([package.version, sys.version, options.model_dump()])
-    return hashlib.sha256(versions.encode() + _own_source()).hexdigest()[:16]
-
-
-@cache
-def _own_source() -> bytes:
-    return b"".join(module.read_bytes() for module in sorted(Path(__file__).parent.glob("*.py")))
+    digest = hashlib.sha256(json.dumps([package.version, sys.version, options.model_dump()]).encode())
+    for module in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _python_version() -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import grimp
 import pytest
 
+from peekbench.cli.app import app, select
 from peekbench.plugins import registry
 from peekbench.testing.declaration_checks import HEAVY_LIBRARIES, check_module_light
 
@@ -50,6 +51,15 @@ def test_validate_imports_no_heavy_library(command: list[str]) -> None:
     loaded = modules_after(*command)
     assert "pydantic" in loaded
     assert not loaded & (HEAVY | {"numpy", "rich"})
+
+
+def test_typer_inspects_only_the_command_that_is_called() -> None:
+    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert len(names) >= 20
+    for name in ("validate", "list", "import", "check-store"):
+        (selected,) = select([name, "--help"]).registered_commands
+        assert selected.name == name or (selected.callback and selected.callback.__name__ == name)
+    assert select(["validat"]) is select(["--help"]) is select([]) is app
 
 
 def test_the_core_imports_no_library_of_a_domain() -> None:

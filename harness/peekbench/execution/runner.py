@@ -97,15 +97,21 @@ def run(
     stored = StoredRun.read(path)
     changed_code = find_changed_code(stored, spec, code, is_allowed=allow_changed_code)
     facts = prepare_same_files(stored, spec, trials, progress)
-    with Store.for_run(path, spec, tasks) as opened, preserve_global_generators(), one_thread_pools():
+    with (
+        Store.for_run(path, spec, tasks, verified=stored.verified) as opened,
+        preserve_global_generators(),
+        one_thread_pools(),
+    ):
         done = opened.done()
-        num_done = len(done.intersection(trials))
-        progress.start(spec, [trial for trial in trials if trial not in done], num_done)
+        remaining = [trial for trial in trials if trial not in done]
+        num_done = len(trials) - len(remaining)
+        progress.start(spec, remaining, num_done)
         driver = Driver(spec, opened, progress, keep_going=keep_going)
         work: SpecWork | None = None
         look: PlannedLook | None = None
         for number in _remaining_looks(spec.design, opened) if take_look else [spec.design.num_looks]:
-            pending = [trial for trial in make_trials(spec.at_look(number)) if trial not in done]
+            planned = remaining if number == spec.design.num_looks else make_trials(spec.at_look(number))
+            pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
                     facts = prepare(spec, progress) if facts is None else facts

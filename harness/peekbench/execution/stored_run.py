@@ -9,6 +9,7 @@ from typing import Any
 
 from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
+from peekbench.store.files import FileState
 from peekbench.store.writer import Store
 
 
@@ -28,6 +29,8 @@ class StoredRun:
     """Names of the tasks."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
+    verified: FileState | None = None
+    """State of the files of the store when its checksums were verified; None without a store that can be used."""
 
     def sessions_with_trials(self) -> list[Mapping[str, Any]]:
         """Return the sessions that finished trials, oldest first."""
@@ -51,6 +54,7 @@ class StoredRun:
                     store.sessions_of_trials(),
                     frozenset(store.tasks()),
                     store.stopped_at(),
+                    store.verified,
                 )
         except StoreError:
             return cls(path)

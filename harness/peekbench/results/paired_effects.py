@@ -182,7 +182,10 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
-    controls = dict(zip(results["method"], results["control"], strict=True))
+    of_methods = results[["method", "control"]].drop_duplicates(
+        "method", keep="last"
+    )  # iterating all rows takes seconds
+    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
     is_accuracy = bool(results["num_correct"].notna().all())
     return Configurations(
         columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),

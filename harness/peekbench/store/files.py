@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from peekbench.errors import StoreError
 
@@ -200,6 +201,25 @@ def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
     except (sqlite3.Error, UnicodeDecodeError):
         return None
     return None if row is None else (str(row[0]), int(row[1]))
+
+
+FileState: TypeAlias = tuple[tuple[int, int, int, int] | None, ...]
+
+
+def read_state(file: Path) -> FileState:
+    """Return device, inode, size and time of the last change of a store and of its log; None for one that is missing.
+
+    They differ after every write.
+    """
+    return tuple(_read_one_state(each) for each in (file, log_path(file)))
+
+
+def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:

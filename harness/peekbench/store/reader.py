@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -159,11 +160,9 @@ class Reader(Database):
         with translate_errors(self.path):
             sessions = self._connection.execute("SELECT id FROM sessions ORDER BY id").fetchall()
             positions = {session: position for position, (session,) in enumerate(sessions)}
-            rows = self._connection.execute(
-                f"{SELECT_DRAW}, trials.method, trials.session "
-                "FROM trials JOIN draws ON draws.id = trials.draw WHERE trials.error IS NULL"
-            )
-            return {Trial(Draw(*draw), method): positions[session] for *draw, method, session in rows}
+            rows = self._connection.execute("SELECT draw, method, session FROM trials WHERE error IS NULL")
+            draws = self._draws()
+            return {Trial(draws[draw], intern(method)): positions[session] for draw, method, session in rows}
 
     def looks(self) -> list[dict[str, Any]]:
         """Return the looks at the results, oldest first, as `add_look` stored them."""
@@ -184,11 +183,14 @@ class Reader(Database):
     def done(self) -> set[Trial]:
         """Return the finished trials."""
         with translate_errors(self.path):
-            rows = self._connection.execute(
-                f"{SELECT_DRAW}, trials.method "
-                "FROM trials JOIN draws ON draws.id = trials.draw WHERE trials.error IS NULL"
-            )
-            return {Trial(Draw(*draw), method) for *draw, method in rows}
+            rows = self._connection.execute("SELECT draw, method FROM trials WHERE error IS NULL")
+            draws = self._draws()
+            return {Trial(draws[draw], intern(method)) for draw, method in rows}
+
+    def _draws(self) -> dict[int, Draw]:
+        """Return all draws by their numbers, so that the trials of a draw share one object."""
+        rows = self._connection.execute("SELECT id, task, num_train, num_test, subsample FROM draws")
+        return {number: Draw(intern(task), *sizes) for number, task, *sizes in rows}
 
     def bases(self) -> set[tuple[Draw, str]]:
         """Return (draw, base key) of every stored base arm."""

@@ -28,8 +28,10 @@ from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_to_store
 from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
 from peekbench.store.files import (
+    FileState,
     has_log,
     identify,
+    read_state,
     refuse_foreign_log,
     refuse_hard_links,
     refuse_lost_log,
@@ -68,6 +70,8 @@ class Store(Reader):
         self._file = path
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
+        self.verified: FileState | None = None
+        """State of the files whose tables and checksums were verified; None if they were not."""
         self._has_log = False
 
     @classmethod
@@ -93,6 +97,7 @@ class Store(Reader):
             file = resolve(path)
             if not file.exists():
                 raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
+            state = read_state(file)
             store = cls._connect_to_read(path, file)
             try:
                 if store._is_empty():
@@ -100,6 +105,7 @@ class Store(Reader):
                 store._check_identity()
                 if verified:
                     store._verify()
+                    store.verified = state
             except BaseException:
                 store.close()
                 raise
@@ -125,7 +131,14 @@ class Store(Reader):
             raise damage_error(self.path, damage)
 
     @classmethod
-    def for_run(cls, path: str | Path, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Self:
+    def for_run(
+        cls,
+        path: str | Path,
+        spec: ExperimentSpec,
+        tasks: Mapping[str, Mapping[str, Any]],
+        *,
+        verified: FileState | None = None,
+    ) -> Self:
         """Open a store to fill it. Create the file if it does not exist.
 
         Parameters
@@ -136,6 +149,8 @@ class Store(Reader):
             The spec to store. An existing store must have the same spec, or one that this spec extends.
         tasks
             Facts about each task's data by name. The `fingerprint` of a stored task must not have changed.
+        verified
+            State of the files when they were verified, `Store.verified`; they are not verified again unless it changed.
 
         Raises
         ------
@@ -159,10 +174,12 @@ class Store(Reader):
             with translate_errors(path):
                 # Before the file is opened for writing, which would change it.
                 refuse_lost_log(path, file)
+                is_verified = verified is not None and verified == read_state(file)
                 with cls._connect_to_read(path, file) if file.exists() else nullcontext() as stored:
                     if stored is not None and not stored._is_empty():
                         stored._check_identity()
-                        stored._verify()
+                        if not is_verified:
+                            stored._verify()
                         refuse_hard_links(path, file)
                 connection = sqlite3.connect(file, isolation_level=None)
                 store = cls(path, connection, lock)

@@ -13,12 +13,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
 from peekbench.execution.runner import run
 from peekbench.records.trials import Draw, Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
+from peekbench.store import writer
+from peekbench.store.checksums import find_damage
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 
@@ -94,6 +97,20 @@ def test_a_changed_store_is_refused(statement: str, message: str, path: Path, ma
             access()
     assert any(check_store(path).problems)
     assert path.read_bytes() == before
+
+
+def test_a_run_verifies_its_store_once_unless_it_changes(
+    path: Path, make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified = []
+    monkeypatch.setattr(writer, "find_damage", lambda store: verified.append(store) or find_damage(store))
+    run(make_spec())
+    assert len(verified) == 1
+    with Store.open(path) as store:
+        state = store.verified
+    change(path, "UPDATE arms SET score = 7.5 WHERE draw = 1 AND arm = 'test'")
+    with pytest.raises(StoreError, match="arm test"):
+        Store.for_run(path, make_spec(), describe_tasks(make_spec()), verified=state)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from peekbench.report.document import MethodFacts, Report
 from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
-from peekbench.results.table import load_results
+from peekbench.results.table import read_store
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import canonical, make_spec
 from peekbench.store.files import is_store
@@ -179,7 +179,7 @@ def report_of_run(
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
-    results = load_results(path)
+        results = read_store(store)
     number = None if stopped_at is None else spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
