@@ -10,6 +10,7 @@ run up to the first outcome of a trial that its store lacks. Prints a table in M
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -26,6 +27,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))  # which 
 from large_tables import make_table
 from report import fill
 
+from peekbench.cli import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.progress import NullProgress
 from peekbench.plugins import Outcome
@@ -82,13 +84,16 @@ def write_spec(folder: Path, num_trials: int) -> Path:
 
 
 def measure(command: Sequence[str], folder: Path) -> Cost:
-    """Run a command in a folder and return its cost."""
+    """Run a command in a folder and return its cost.
+
+    Linux counts the memory of this process at the start of the command as the command's, so this one stays small.
+    """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH")]))}
     started = time.perf_counter()
     output = (folder / "output.txt").open("wb")
     child = os.posix_spawn(
         command[0],
-        command,
+        list(command),
         environment,
         file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1), (os.POSIX_SPAWN_DUP2, output.fileno(), 2)],
     )
@@ -109,7 +114,7 @@ def measure_size(num_trials: int, folder: Path) -> Iterator[tuple[str, Cost]]:
     if not store.exists():
         yield "fill", measure([*this, "--fill", str(spec), str(num_trials)], folder)
     yield "resume", measure([*this, "--resume", str(spec)], folder)
-    make_table(num_trials * ROWS_PER_TRIAL).to_csv(table, index=False)
+    measure([*this, "--table", str(table), str(num_trials * ROWS_PER_TRIAL)], folder)
     yield "analyze", measure([peekbench, "analyze", str(table), *reports], folder)
     yield "report", measure([peekbench, "report", str(store), *reports], folder)
 
@@ -156,12 +161,16 @@ def main() -> None:
     )
     parser.add_argument("--fill", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--resume", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--table", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fill:
         spec = load_spec(Path(arguments.fill[0]))
         number = int(arguments.fill[1]) - min(NUM_MISSING, int(arguments.fill[1]) // 2)
         fill(spec.folder / "growth.sqlite", spec, describe_tasks(spec), number)
+    elif arguments.table:
+        make_table(int(arguments.table[1])).to_csv(arguments.table[0], index=False)
     elif arguments.resume:
+        gc.set_threshold(GARBAGE_THRESHOLD)  # as commands do
         run(load_spec(arguments.resume), store=arguments.resume.with_suffix(".sqlite"), progress=FirstTrial())
     else:
         measure_all(arguments.sizes, arguments.stores, arguments.costs, arguments.picture)

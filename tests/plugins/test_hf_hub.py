@@ -166,11 +166,25 @@ def test_the_next_location_is_used_if_the_first_does_not_exist(hub: LoopbackHub,
 
 
 @pytest.mark.slow
-def test_missing_repositories_and_commits_are_reported_with_alternatives(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_problems_of_repositories_are_reported_with_remedies(hub: LoopbackHub, tmp_path: Path) -> None:
+    """A repository or a commit does not exist, is gated or truncated, or lacks files; one process meets all."""
     hub.folder.mkdir()
-    write_repository("trec", hub.folder)
-    limit, trec, revision = load(
-        hub, tmp_path, ("hf.hyperpartisan_news_detection", {}), ("hf.trec", {}), ("hf.trec", {"revision": "nowhere"})
+    for task in ("trec", "emo"):
+        write_repository(task, hub.folder)
+    hub.gated.add("aladar/emo")
+    branch = write_repository("limit", hub.folder)
+    (branch / "default" / "train").rename(branch / "default" / "partial-train")
+    branch = write_repository("yahoo_answers_topics", hub.folder)
+    (branch / "yahoo_answers_topics" / "train-00000-of-00002.parquet").unlink()
+    missing, trec, revision, gated, truncated, shards = load(
+        hub,
+        tmp_path,
+        "hf.hyperpartisan_news_detection",
+        "hf.trec",
+        ("hf.trec", {"revision": "nowhere"}),
+        "hf.emo",
+        ("hf.dataset", {"id": "IBM/limit", "text": "sentence", "label": "motion"}),
+        "hf.yahoo_answers_topics",
     )
     for part in (
         "data/*-training-bypublisher-*.zip in the dataset repository SemEvalWorkshop/hyperpartisan_news_detection, "
@@ -178,34 +192,13 @@ def test_missing_repositories_and_commits_are_reported_with_alternatives(hub: Lo
         "data/train-*.parquet in the dataset repository pietrolesci/hyperpartisan_news_detection, main: no such repo",
         "use the data source `files`:\n  - {use: files, name: hf.hyperpartisan_news_detection, options: ",
     ):
-        assert part in limit["error"]
+        assert part in missing["error"]
     assert "CogComp/trec, 65752bf53af25bc935a0dce92fb5b6c930728450: no such commit or branch" in trec["error"]
     assert "CogComp/trec, nowhere: no such commit or branch" in revision["error"]
-
-
-@pytest.mark.slow
-def test_a_gated_repository_is_reported(hub: LoopbackHub, tmp_path: Path) -> None:
-    write_repository("emo", hub.folder)
-    hub.gated.add("aladar/emo")
-    result = load_one(hub, tmp_path, "hf.emo")
-    assert re.search("gated.*huggingface.co/datasets/aladar/emo", result["error"])
-    assert "hf auth login" in result["error"]
-
-
-@pytest.mark.slow
-def test_a_truncated_copy_is_refused(hub: LoopbackHub, tmp_path: Path) -> None:
-    branch = write_repository("limit", hub.folder)
-    (branch / "default" / "train").rename(branch / "default" / "partial-train")
-    dataset = ("hf.dataset", {"id": "IBM/limit", "text": "sentence", "label": "motion"})
-    (result,) = load(hub, tmp_path, dataset)
-    assert re.search("truncated .default/partial-train", result["error"])
-
-
-@pytest.mark.slow
-def test_missing_shards_are_reported(hub: LoopbackHub, tmp_path: Path) -> None:
-    branch = write_repository("yahoo_answers_topics", hub.folder)
-    (branch / "yahoo_answers_topics" / "train-00000-of-00002.parquet").unlink()
-    assert "1 of 2 files" in load_one(hub, tmp_path, "hf.yahoo_answers_topics")["error"]
+    assert re.search("gated.*huggingface.co/datasets/aladar/emo", gated["error"])
+    assert "hf auth login" in gated["error"]
+    assert re.search("truncated .default/partial-train", truncated["error"])
+    assert "1 of 2 files" in shards["error"]
 
 
 @pytest.mark.slow
@@ -280,23 +273,25 @@ def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Pa
             text.replace("num_test: 10", "num_test: 19") if name == "small" else text
         )
 
-    def validation_errors(name: str, **variables: str) -> list[str]:
-        process = hub.python(CLI, tmp_path, "validate", str(tmp_path / f"{name}.yaml"), **variables)
+    def validation_errors(*names: str, **variables: str) -> list[str]:
+        specs = [str(tmp_path / f"{name}.yaml") for name in names]
+        process = hub.python(CLI, tmp_path, "validate", *specs, **variables)
         assert process.returncode == 2, process.stderr
-        return [line.removeprefix(f"peekbench: {tmp_path / name}.yaml: ") for line in process.stderr.splitlines()]
+        return [
+            re.sub(rf"^peekbench: {re.escape(str(tmp_path))}/\w+\.yaml: ", "", line)
+            for line in process.stderr.splitlines()
+        ]
 
-    (everything,) = validation_errors("all", HF_HUB_OFFLINE="1")
+    everything, single = validation_errors("all", "one", HF_HUB_OFFLINE="1")
     first = "23 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, hf.blog_authorship_corpus, "
     assert everything.startswith(first), "all tasks except two are missing, so all of them are listed"
     assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch" in everything
-    (some,) = validation_errors("some")
-    assert some.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
-    assert some.count("Check the network and HF_ENDPOINT") == 1
-    (single,) = validation_errors("one", HF_HUB_OFFLINE="1")
     assert single.startswith(
         "hf.trec: default/train/*.parquet in the dataset repository CogComp/trec, 65752bf53af25bc9"
     )
-    unavailable, small = validation_errors("small")
+    some, unavailable, small = validation_errors("some", "small")
+    assert some.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
+    assert some.count("Check the network and HF_ENDPOINT") == 1
     assert unavailable.startswith("2 tasks (hf.trec, hf.massive): cannot be reached (")
     assert "task hf.emo: 40 rows, but" in small, "an error of another kind has its own line"
     shutil.rmtree(tmp_path / "cache")

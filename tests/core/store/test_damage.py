@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -103,7 +103,12 @@ def test_a_run_verifies_its_store_once_unless_it_changes(
     path: Path, make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verified = []
-    monkeypatch.setattr(writer, "find_damage", lambda store: verified.append(store) or find_damage(store))
+
+    def count(connection: sqlite3.Connection) -> Iterator[str]:
+        verified.append(connection)
+        return find_damage(connection)
+
+    monkeypatch.setattr(writer, "find_damage", count)
     run(make_spec())
     assert len(verified) == 1
     with Store.open(path) as store:
