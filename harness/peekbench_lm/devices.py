@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from peekbench.errors import SpecError
 from peekbench_lm.types import DeviceName
@@ -39,6 +40,22 @@ def choose_device(name: DeviceName) -> torch.device:
             "torch build that supports it"
         )
     return torch.device(name)
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a copy of a tensor of the CPU on a device, or the tensor itself if the device is the CPU.
+
+    The program does not wait for a GPU, because the tensor is first copied to pinned memory. A plain copy would wait
+    for all work of the GPU, at each of the small tensors that describe the texts of a step.
+
+    Parameters
+    ----------
+    tensor
+        A tensor of the CPU.
+    device
+        Device of the copy.
+    """
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 @contextmanager

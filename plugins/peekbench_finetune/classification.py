@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench.records import FloatArray, IntArray
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
@@ -89,7 +90,7 @@ class Classifier:
         targets = targets.long() if targets.ndim == 1 else targets.float()
 
         def loss(part: Part) -> Tensor:
-            return cross_entropy(self.logits(part), targets[part.texts].to(self.model.device), reduction="sum")
+            return cross_entropy(self.logits(part), to_device(targets[part.texts], self.model.device), reduction="sum")
 
         return Batch(step, len(rows), loss)
 
@@ -141,8 +142,7 @@ def pool(hidden: Tensor, part: Part, pooling: Pooling) -> Tensor:
     pooling
         Hidden state that represents a text.
     """
-    starts = torch.tensor([start for start, _ in part.spans], device=hidden.device)
-    ends = torch.tensor([end for _, end in part.spans], device=hidden.device)
+    starts, ends = to_device(torch.tensor(part.spans).T, hidden.device)
     if pooling == "cls":
         return hidden[starts]
     if pooling == "last":

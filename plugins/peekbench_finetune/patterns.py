@@ -13,6 +13,7 @@ from torch import Tensor
 from peekbench import DataError, Task
 from peekbench.errors import SpecError
 from peekbench_finetune.options import PLACEHOLDER
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.packing.layout import Part
@@ -81,8 +82,12 @@ class Verbalizer:
         log_probabilities
             Natural log probabilities of the vocabulary at the masked tokens; shape (num_texts, num_masks, vocabulary).
         """
-        scores = [log_probabilities[:, range(len(tokens)), tokens].mean(1) for tokens in self.tokens]
-        return torch.stack(scores, dim=1)
+        padded = torch.tensor([[*tokens, *[-1] * (self.num_masks - len(tokens))] for tokens in self.tokens])
+        tokens = to_device(padded, log_probabilities.device)  # (num_classes, num_masks)
+        positions = torch.arange(self.num_masks, device=log_probabilities.device)
+        scores = log_probabilities[:, positions, tokens]  # (num_texts, num_classes, num_masks)
+        is_padding = tokens < 0
+        return scores.masked_fill(is_padding, 0.0).sum(-1) / (~is_padding).sum(-1)
 
 
 class Pattern:
@@ -169,10 +174,9 @@ def score_part(model: LanguageModel, part: Part, masks: Sequence[Sequence[int]],
         Tokens of the classes.
     """
     indices = torch.tensor(
-        [start + position for (start, _), positions in zip(part.spans, masks, strict=True) for position in positions],
-        device=model.device,
+        [start + position for (start, _), positions in zip(part.spans, masks, strict=True) for position in positions]
     )
-    logits = model.logits(part, indices).float()  # (num_texts * num_masks, vocabulary)
+    logits = model.logits(part, to_device(indices, model.device)).float()  # (num_texts * num_masks, vocabulary)
     return verbalizer.scores(logits.log_softmax(-1).view(len(masks), verbalizer.num_masks, -1))
 
 

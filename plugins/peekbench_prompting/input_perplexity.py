@@ -12,6 +12,7 @@ from torch import Tensor
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.data import PromptFrame
 from peekbench.records import FloatArray
+from peekbench_lm.devices import to_device
 from peekbench_lm.fit import load_for_fit
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
@@ -106,9 +107,8 @@ def make_batch(model: LanguageModel, texts: Sequence[Sequence[int]], options: In
 
     def loss(part: Part) -> Tensor:
         own = [torch.arange(start, end) for start, end in part.spans]
-        indices = torch.cat([span[:-1] for span in own]).to(model.device)
-        targets = part.ids[torch.cat([span[1:] for span in own]).to(model.device)]
-        losses = -model.log_probabilities(part, indices, targets)  # (num_tokens - num_texts,)
+        indices = to_device(torch.cat([span[:-1] for span in own]), model.device)
+        losses = -model.log_probabilities(part, indices, part.ids[indices + 1])  # (num_tokens - num_texts,)
         means = torch.stack([tokens.mean() for tokens in torch.split(losses, [len(span) - 1 for span in own])])
         return weighted_perplexity(means, options)
 

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface
 
+from peekbench_lm.devices import to_device
 from peekbench_lm.packing.forward_context import ForwardContext, current_context
 from peekbench_lm.packing.layout import Block, Part
 
@@ -21,13 +22,12 @@ UNSUPPORTED_ARGUMENTS = ("softcap", "s_aux", "position_bias")  # attention varia
 
 
 def register_attention() -> None:
-    """Register packed attention with transformers under `ATTENTION_NAME`."""
+    """Register packed attention with transformers under `ATTENTION_NAME`.
+
+    No function for masks is registered, so transformers makes no mask: the layout determines which tokens a token
+    attends to. Transformers would otherwise search the positions for the starts of texts and wait for a GPU.
+    """
     AttentionInterface.register(ATTENTION_NAME, packed_attention)
-    AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
-
-
-def _no_mask(*args: Any, **kwargs: Any) -> None:
-    """Return no mask; the layout determines which tokens a token attends to."""
 
 
 class _Pad(torch.autograd.Function):
@@ -165,8 +165,9 @@ def _attend_to_vectors(context: ForwardContext, query: Tensor, value: Tensor, dr
     part = context.part
     if part.step.num_shared or value.shape[2] != len(part.lengths):
         raise ValueError("packed cross-attention supports one vector per text, and no shared tokens")
-    lengths = torch.tensor(part.lengths, device=value.device)
-    output = value.transpose(1, 2).repeat_interleave(lengths, dim=1)  # (1, num_tokens, num_heads, head_size)
+    lengths = to_device(torch.tensor(part.lengths), value.device)
+    output = value.transpose(1, 2).repeat_interleave(lengths, dim=1, output_size=query.shape[2])
+    # (1, num_tokens, num_heads, head_size)
     num_heads = query.shape[1]
     if (keep := context.keep(dropout, part.step.num_packed * num_heads)) is not None:
         part_keep = part.take(keep.view(-1, num_heads))  # (num_tokens, num_heads)

@@ -65,8 +65,9 @@ class TiedEmbedding(nn.Module):
                 assert rows.grad is not None
                 if whole.weight.grad is None:
                     whole.weight.grad = torch.zeros_like(whole.weight)
-                is_real = slice(None) if whole.padding_idx is None else ids != whole.padding_idx
-                whole.weight.grad.index_add_(0, ids[is_real], rows.grad[is_real])
+                if whole.padding_idx is not None:  # without a selection of rows, for which the program would wait
+                    rows.grad.masked_fill_((ids == whole.padding_idx)[:, None], 0.0)
+                whole.weight.grad.index_add_(0, ids, rows.grad)
 
             rows.requires_grad_().register_post_accumulate_grad_hook(add_gradient)  # type: ignore[no-untyped-call]
         return rows

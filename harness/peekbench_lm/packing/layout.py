@@ -17,6 +17,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from peekbench_lm.devices import to_device
+
 GROUP_COST = 128 * 128
 """Cost of one more group, in cells of an attention matrix."""
 
@@ -168,14 +170,14 @@ class Part:
         shared = self.step.num_shared
         flat = list(self.step.texts[0][:shared])
         flat.extend(token for text in self.step.texts[self.texts] for token in text[shared:])
-        return torch.tensor(flat, dtype=torch.long).to(self.device)
+        return to_device(torch.tensor(flat, dtype=torch.long), self.device)
 
     @cached_property
     def positions(self) -> Tensor:
         """Position of each token in its text; shape (num_packed,)."""
         shared = self.step.num_shared
         own = [torch.arange(shared, length) for length in self.lengths]
-        return torch.cat([torch.arange(shared), *own]).to(self.device)
+        return to_device(torch.cat([torch.arange(shared), *own]), self.device)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -187,9 +189,8 @@ class Part:
     def padded_indices(self) -> Tensor:
         """Index of each token in a flat batch padded to the longest text of this part; shape (num_tokens,)."""
         width = max(self.lengths)
-        return torch.cat([torch.arange(length) + row * width for row, length in enumerate(self.lengths)]).to(
-            self.device
-        )
+        rows = [torch.arange(length) + row * width for row, length in enumerate(self.lengths)]
+        return to_device(torch.cat(rows), self.device)
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -215,7 +216,7 @@ class Part:
             columns = torch.arange(block.width)[None, :].minimum(torch.tensor(self.lengths[rows])[:, None] - 1)
             own = starts[rows, None] + columns - self.step.num_shared
             chosen.append(torch.where(columns < self.step.num_shared, columns, own).flatten())
-        return torch.cat(chosen).to(self.device)
+        return to_device(torch.cat(chosen), self.device)
 
 
 class Block:
@@ -249,17 +250,17 @@ class Block:
         self.is_ragged = bool((lengths < group.width).any())
         """Whether some text is shorter than the block."""
         is_own = is_real & (torch.arange(group.width) >= shared)
-        self.indices = is_own.flatten().nonzero()[:, 0].to(part.device)
+        self.indices = to_device(is_own.flatten().nonzero()[:, 0], part.device)
         """Index of each token in the flat padded block; shape (num_tokens,)."""
         offsets = torch.cumsum(lengths, 0) - lengths
         columns = torch.arange(group.width)[None, :].minimum(lengths[:, None] - 1)
-        self.sources = (offsets[:, None] + columns).flatten().to(part.device)
+        self.sources = to_device((offsets[:, None] + columns).flatten(), part.device)
         """Index of the token at each cell of the padded block; padding repeats the last token of a text."""
-        self.padding = (~is_real)[:, None, :].to(part.device)
+        self.padding = to_device((~is_real)[:, None, :], part.device)
         """True for padding; shape (num_texts, 1, width)."""
         self._device = part.device
 
     @cached_property
     def later(self) -> Tensor:
         """True for keys that follow the query; shape (width, width)."""
-        return torch.ones(self.width, self.width, dtype=torch.bool).triu(1).to(self._device)
+        return torch.ones(self.width, self.width, dtype=torch.bool, device=self._device).triu(1)

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from peekbench.records import FloatArray
-from peekbench_lm.devices import is_out_of_memory
+from peekbench_lm.devices import is_out_of_memory, to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.layout import count_shared
 from peekbench_lm.scoring.likelihood import score_pairs
@@ -156,7 +156,7 @@ def _compute_prefix(model: LanguageModel, ids: Sequence[int]) -> KeysAndValues:
     """Return the keys and values of tokens that begin all texts, for a single text."""
     cache = DynamicCache()
     model.body(
-        input_ids=torch.tensor([list(ids)], device=model.device),
+        input_ids=to_device(torch.tensor([list(ids)]), model.device),
         position_ids=torch.arange(len(ids), device=model.device)[None] + model.first_position,
         past_key_values=cache,
         use_cache=True,
@@ -195,11 +195,12 @@ def _score_batch(
     columns = torch.arange(width) - (width - lengths)[:, None]  # (num_texts, width); negative for padding
     node_positions = lengths[:, None] - 1 + torch.tensor(tree.depths, dtype=torch.long)  # (num_texts, num_nodes)
     positions = torch.cat([columns.clamp(min=0), node_positions], dim=1) + num_shared + model.first_position
+    visible = _visible_tokens(columns, tree, num_shared)[:, None]
     keys_and_values = DynamicCache([tuple(kind.expand(num_texts, -1, -1, -1) for kind in layer) for layer in prefix])
     inputs: dict[str, Any] = {
-        "input_ids": ids.to(model.device),
-        "position_ids": positions.to(model.device),
-        "attention_mask": model.as_mask(_visible_tokens(columns, tree, num_shared)[:, None].to(model.device)),
+        "input_ids": to_device(ids, model.device),
+        "position_ids": to_device(positions, model.device),
+        "attention_mask": model.as_mask(to_device(visible, model.device)),
         "past_key_values": keys_and_values,
         "use_cache": True,
     }
@@ -211,10 +212,11 @@ def _score_batch(
     with model.body.register_forward_hook(select):
         logits = model.network(**inputs).logits.float()  # (num_texts, 1 + num_nodes, vocabulary)
     steps = [(index, token, row) for row, pairs in enumerate(tree.steps) for index, token in pairs]
-    indices, tokens, rows = torch.tensor(steps, device=model.device).T
+    indices, tokens, rows = torch.tensor(steps).T
+    indices, tokens = to_device(indices, model.device), to_device(tokens, model.device)
     log_probabilities = logits[:, indices, tokens] - logits.logsumexp(-1)[:, indices]  # (num_texts, num_steps)
     sums = torch.zeros(num_texts, len(tree.steps), dtype=torch.float64)
-    return sums.index_add_(1, rows.cpu(), log_probabilities.double().cpu()).numpy()
+    return sums.index_add_(1, rows, log_probabilities.double().cpu()).numpy()
 
 
 def _visible_tokens(columns: Tensor, tree: ContinuationTree, num_shared: int) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from peekbench.records import FloatArray
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
@@ -145,8 +146,8 @@ def _sum_log_probabilities(
         indices = torch.cat(
             [torch.arange(end - len(tokens), end) for (_, end), tokens in zip(part.spans, part_targets, strict=True)]
         )  # (num_targets of the part,)
-        ids = torch.tensor(list(chain.from_iterable(part_targets)), device=model.device)
+        ids = to_device(torch.tensor(list(chain.from_iterable(part_targets))), model.device)
         with forward_context(part, 0, precision):
-            log_probabilities = model.log_probabilities(part, indices.to(model.device), ids).cpu().double()
+            log_probabilities = model.log_probabilities(part, to_device(indices, model.device), ids).cpu().double()
         sums += [text.sum() for text in torch.split(log_probabilities, list(map(len, part_targets)))]
     return torch.stack(sums)

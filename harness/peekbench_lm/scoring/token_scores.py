@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from peekbench.records import FloatArray
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
@@ -68,7 +69,7 @@ def _token_moments(
     moments = []
     for part in parts:
         indices = torch.cat([torch.arange(start, end) for start, end in part.spans])  # (num_targets of the part,)
-        ids = torch.tensor(list(chain.from_iterable(targets[part.texts])), device=model.device)
+        ids = to_device(torch.tensor(list(chain.from_iterable(targets[part.texts]))), model.device)
         with forward_context(part, 0, precision):
-            moments.append(model.token_moments(part, indices.to(model.device), ids).cpu().double())
+            moments.append(model.token_moments(part, to_device(indices, model.device), ids).cpu().double())
     return torch.cat(moments)

@@ -13,6 +13,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.layout import Part, Step, count_shared
 from peekbench_lm.recipe import Recipe
@@ -80,7 +81,8 @@ def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch
         indices, targets, counts = _find_targets(part, starts[part.texts])
         if not len(indices):
             return model.hidden(part).sum() * 0.0
-        return model.loss(part, indices.to(model.device), part.ids[targets.to(model.device)], counts.to(model.device))
+        indices, targets, counts = (to_device(tensor, model.device) for tensor in (indices, targets, counts))
+        return model.loss(part, indices, part.ids[targets], counts)
 
     num_targets = sum(max(0, len(completion.ids) - completion.start) for completion in completions)
     return Batch(step, num_targets, loss)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
@@ -149,6 +150,6 @@ def _make_batch(model: LanguageModel, pairs: Sequence[tuple[Tokens, Tokens]]) ->
         indices = (part_targets != NO_TARGET).nonzero()[:, 0]  # (num_targets of the part,)
         if not len(indices):
             return model.hidden(part).sum() * 0.0
-        return model.loss(part, indices.to(model.device), part_targets[indices].to(model.device))
+        return model.loss(part, to_device(indices, model.device), to_device(part_targets[indices], model.device))
 
     return Batch(step, int((targets != NO_TARGET).sum()), loss)

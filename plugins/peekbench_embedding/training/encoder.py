@@ -16,6 +16,7 @@ from peekbench import DataError, Inputs
 from peekbench.records import FloatArray
 from peekbench_embedding.training.options import EncoderTraining
 from peekbench_encoders.encoder import encode_texts, read_encoder
+from peekbench_lm.devices import to_device
 from peekbench_lm.models.lease import ModelPool
 from peekbench_lm.models.packed_network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
 from peekbench_lm.models.tokens import one_thread
@@ -111,8 +112,12 @@ class SentenceEncoder(PackedNetwork):
         Call it inside `forward_context`.
         """
         hidden = self.hidden(part).float()  # (num_tokens, hidden_size)
-        bounds = torch.tensor([0, *accumulate(part.lengths)], device=self.device)
-        features: dict[str, Any] = {"token_embeddings": hidden[None], "cu_seq_lens_q": bounds}
+        texts = torch.arange(len(part.lengths)).repeat_interleave(torch.tensor(part.lengths))  # (num_tokens,)
+        features: dict[str, Any] = {
+            "token_embeddings": hidden[None],
+            "cu_seq_lens_q": to_device(torch.tensor([0, *accumulate(part.lengths)]), self.device),
+            "seq_idx": to_device(texts[None], self.device),  # otherwise pooling would wait for a GPU
+        }
         with torch.autocast(self.device.type, enabled=False):
             for module in self.modules:
                 features = module(features)

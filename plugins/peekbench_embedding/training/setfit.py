@@ -15,6 +15,7 @@ from torch.nn.functional import cosine_similarity
 from peekbench.records import FloatArray, IntArray
 from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SetfitTraining
+from peekbench_lm.devices import to_device
 from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.loop import Batch, TrainingResult
@@ -98,8 +99,9 @@ def make_batch(encoder: SentenceEncoder, texts: Sequence[Sequence[int]], labels:
     is_same = torch.from_numpy((labels[pairs[:, 0]] == labels[pairs[:, 1]]).astype(np.float32))
 
     def loss(part: Part) -> Tensor:
-        first, second = encoder.embed(part)[torch.from_numpy(members.T).to(encoder.device)]  # (num_pairs, size) each
-        return (cosine_similarity(first, second) - is_same.to(encoder.device)).square().sum()
+        first, second = encoder.embed(part)[to_device(torch.from_numpy(members.T), encoder.device)]
+        similarity = cosine_similarity(first, second)  # (num_pairs,)
+        return (similarity - to_device(is_same, encoder.device)).square().sum()
 
     return Batch(step, len(pairs), loss, is_whole=True)
 

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy, normalize
 from peekbench.records import IntArray
 from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SimcseTraining
+from peekbench_lm.devices import to_device
 from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.loop import Batch, TrainingResult
@@ -49,7 +50,7 @@ def make_batch(encoder: SentenceEncoder, texts: Sequence[Sequence[int]], tempera
         Temperature of the softmax over cosine similarities.
     """
     step = Step([*texts, *texts])  # every token has its own dropout masks
-    positions = torch.from_numpy(np.argsort(step.order)).to(encoder.device)
+    positions = to_device(torch.from_numpy(np.argsort(step.order)), encoder.device)
 
     def loss(part: Part) -> Tensor:
         first, second = encoder.embed(part)[positions].chunk(2)

@@ -16,6 +16,7 @@ from peekbench import DataError, Inputs
 from peekbench_embedding.training.decoder import Decoder
 from peekbench_embedding.training.encoder import SentenceEncoder
 from peekbench_embedding.training.options import TsdaeTraining
+from peekbench_lm.devices import to_device
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
@@ -106,7 +107,8 @@ def make_batch(
         (source,) = sources.parts(len(noisy), encoder.device)
         with forward_context(source, seed, encoder.precision):
             embeddings = encoder.embed(source)  # (num_texts, size)
-        return decoder.loss(part, embeddings[positions.to(encoder.device)], targets.to(encoder.device))
+        order, next_tokens = to_device(positions, encoder.device), to_device(targets, encoder.device)
+        return decoder.loss(part, embeddings[order], next_tokens)
 
     return Batch(step, len(targets), loss, is_whole=True)
 
