@@ -13,10 +13,10 @@ from peekbench_lm.devices import choose_device, deterministic, peak_memory, rese
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.lease import Lease, ModelPool, language_models
 from peekbench_lm.models.packed_network import PackedNetwork
-from peekbench_lm.options import LanguageModelOptions, Lora, ModelOptions
+from peekbench_lm.options import LanguageModelOptions, ModelOptions, TrainingSettings
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.types import Precision, WeightMode
+from peekbench_lm.types import WeightMode
 
 M = TypeVar("M", bound=PackedNetwork)
 
@@ -130,22 +130,26 @@ def acquire_from(
     return lease
 
 
-def prepare_training(model: LanguageModel, lora: Lora | None, precision: Precision, seed: int) -> None:
-    """Set the precision of training, and add adapters if they are trained instead of all weights.
+def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int) -> None:
+    """Set the precision and the attention of training, and add adapters if they are trained instead of all weights.
 
     Parameters
     ----------
     model
         A model without adapters.
-    lora
-        Rank, scale and dropout of the adapters; None to train all weights.
-    precision
-        Precision of matrix products.
+    settings
+        Adapters, precision and attention.
     seed
         Seed of the fit.
+
+    Raises
+    ------
+    SpecError
+        If the model, the device or the precision does not support the attention.
     """
-    model.precision = precision
-    if lora is not None:
+    model.precision = settings.precision
+    model.choose_attention(settings.attention_kernel)
+    if (lora := settings.lora) is not None:
         model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive_seed(seed, "adapters"))
 
 

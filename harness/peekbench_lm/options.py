@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from pydantic import Field
 
 from peekbench import Options
 from peekbench_lm.recipe import Recipe
-from peekbench_lm.types import DeviceName, Optimizer, Precision, Requirement, Schedule, WeightMode
+from peekbench_lm.types import AttentionKernel, DeviceName, Optimizer, Precision, Requirement, Schedule, WeightMode
 
 
 class Lora(Options):
@@ -56,11 +58,31 @@ class TrainedModelOptions(LanguageModelOptions):
     """Adapters to train instead of all weights."""
     precision: Precision = "bf16"
     """Precision of matrix products in training. Weights and predictions are always fp32."""
+    attention_kernel: AttentionKernel = "auto"
+    """Implementation of attention in training. grouped: matrices of groups of texts, padded to the longest one. varlen:
+    flash attention of torch, without padding and matrices, for bf16 on a GPU with compute capability 8.0 or higher.
+    auto: varlen if the GPU has it and the layer has no dropout, otherwise grouped."""
 
     @property
     def weight_mode(self) -> WeightMode:
         """Weight mode of the model."""
         return "frozen" if self.lora else "trained"
+
+
+class TrainingSettings(Protocol):
+    """Options of every method that trains a language model, whatever their defaults."""
+
+    @property
+    def lora(self) -> Lora | None:
+        """Adapters to train instead of all weights."""
+
+    @property
+    def precision(self) -> Precision:
+        """Precision of matrix products in training."""
+
+    @property
+    def attention_kernel(self) -> AttentionKernel:
+        """Implementation of attention in training."""
 
 
 class RecipeOptions(Options):

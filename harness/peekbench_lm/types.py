@@ -17,6 +17,10 @@ Schedule: TypeAlias = Literal["linear", "constant"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 Precision: TypeAlias = Literal["bf16", "fp32"]
 """Data type of matrix products."""
+AttentionKernel: TypeAlias = Literal["auto", "grouped", "varlen"]
+"""Implementation of attention in training. ``grouped``: attention matrices of groups of texts of similar length, padded
+to the longest one. ``varlen``: flash attention of torch to texts of different lengths, without attention matrices.
+``auto``: ``varlen`` where it applies, otherwise ``grouped``."""
 WeightMode: TypeAlias = Literal["trained", "frozen", "nf4"]
 """Weight mode of a model. ``trained``: all weights are trainable, and a copy of them is kept to restore the model.
 ``frozen``: the weights are fixed and only adapters are trained. ``nf4``: as ``frozen``, quantized to four bits."""

@@ -52,7 +52,7 @@ def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt,
     with load_for_fit(options, context, metrics) as lease:
         model = lease.model
         limit = model.context_limit(options.context_length)
-        prepare_training(model, options.lora, options.precision, context.seed)
+        prepare_training(model, options, context.seed)
         if unlabeled is not None:
             metrics |= _pretrain(model, encode(model.tokenizer, unlabeled, limit), options, context.seed)
         pretrained = Snapshot(model) if options.score_texts else None
@@ -122,7 +122,7 @@ def _pretrain(model: LanguageModel, texts: list[list[int]], options: Tapt, fit_s
         metrics["plain_pretraining_loss"] = pretrain(model, texts, recipe, probability, seed).losses[-1]
         recipe = replace(recipe, epochs=epochs)
         model.restore()
-        prepare_training(model, options.lora, options.precision, fit_seed)
+        prepare_training(model, options, fit_seed)
     result = pretrain(model, texts, recipe, probability, seed)
     return metrics | result.metrics("pretraining") | result.epoch_losses("pretraining")
 

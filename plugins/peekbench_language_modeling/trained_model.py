@@ -35,7 +35,7 @@ class TrainedModel:
         """The model."""
         self.limit = self.model.context_limit(options.context_length)
         """Number of tokens that the model reads at once."""
-        prepare_training(self.model, options.lora, options.precision, context.seed)
+        prepare_training(self.model, options, context.seed)
 
     def train(self, texts: Inputs, options: Pretraining, seed: int) -> None:
         """Train on texts in random order, and add the metrics of the training.

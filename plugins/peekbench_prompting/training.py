@@ -109,7 +109,7 @@ def prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
     seed
         Seed of the fit.
     """
-    prepare_training(model, options.lora, options.precision, seed)
+    prepare_training(model, options, seed)
     model.checkpoint_gradients(None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing)
 
 

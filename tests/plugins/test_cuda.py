@@ -11,19 +11,17 @@ import numpy as np
 import pytest
 import torch
 from simulated_cuda import CUDA, simulated_cuda
-from small_models import SENTENCES, save_encoder, save_model
+from small_fits import TEST, fit
+from small_models import save_encoder, save_model
 
-from peekbench import Context, Folders, Labeled, Predictor, Task
-from peekbench.records import FloatArray, SourceRef
-from peekbench.spec.components import MethodSpec, make_component
+from peekbench import Predictor
+from peekbench.records import FloatArray
 from peekbench_finetune import classification
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.scoring.token_scores import score_tokens
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and none is simulated")
 torch.set_num_threads(1)  # more threads slow down models of this size
-UNLABELED, TEST = SENTENCES[10:30], SENTENCES[30:40]
-TRAIN = Labeled(SENTENCES[:10], np.arange(10) % 2)
 BEFORE_TRAINING = {
     "load_network",
     "is_close",
@@ -65,13 +63,6 @@ def save(name: str, temporary: Path) -> Path:
 @pytest.fixture(scope="module")
 def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("models")
-
-
-def fit(use: str, folder: Path, device: str, **options: Any) -> Predictor:
-    spec = make_component(MethodSpec, use, {"model": str(folder), "device": device, **options})
-    task = Task("subjects", "classification", ("rabbit", "engine"), "Name the subject.", SourceRef("test", {}, folder))
-    context = Context(3, 1, Folders(folder, folder))
-    return spec.entry.method(UNLABELED, TRAIN, task, options=spec.options, context=context)
 
 
 def predict(predictor: Predictor) -> list[FloatArray]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from peekbench import DataError
+from peekbench.errors import SpecError
 from peekbench_lm.devices import keep_freed_memory
 from peekbench_lm.models.micro_batch import MicroBatch
 from peekbench_lm.models.tokens import context_limit
@@ -21,10 +22,13 @@ from peekbench_lm.packing.dropout import replace_dropout
 from peekbench_lm.packing.embeddings import EmbeddingSubset, TiedEmbedding
 from peekbench_lm.packing.forward_context import forward_context
 from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.types import Precision, WeightMode
+from peekbench_lm.packing.varlen import VARLEN_ATTENTION, has_varlen_kernel, register_varlen_attention
+from peekbench_lm.types import AttentionKernel, Precision, WeightMode
 
 TOLERANCE = 1e-3  # relative difference; a wrong layout causes differences as large as the values
 MAX_PROBE_LENGTH = 160  # tokens of a probe text, more than the attention windows of local models
+ATTENTION_DROPOUT_KEYS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
+"""Keys of the dropout of attention weights in the configurations of different models."""
 LAYOUT_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of models that do not support a layout."""
 
@@ -61,6 +65,7 @@ class PackedNetwork:
         self.device: torch.device = next(network.parameters()).device
         """Device of the computation."""
         register_attention()
+        register_varlen_attention()
         if self.device.type == "cpu":
             keep_freed_memory()
         self.precision: Precision = "fp32"
@@ -111,6 +116,7 @@ class PackedNetwork:
     def restore(self) -> None:
         """Restore the loaded weights."""
         set_checkpointing(self.network, False)
+        self._set_attention(ATTENTION_NAME)
         for weight in self.network.parameters():
             weight.grad = None
             weight.requires_grad_(self.weight_mode == "trained")
@@ -150,6 +156,38 @@ class PackedNetwork:
                 "gradient_checkpointing: false"
             )
         set_checkpointing(self.network, enabled)
+
+    def choose_attention(self, kernel: AttentionKernel) -> None:
+        """Choose the implementation of attention in training until the next `restore`.
+
+        Parameters
+        ----------
+        kernel
+            Name of the implementation.
+
+        Raises
+        ------
+        SpecError
+            If the implementation is named and the model, the device or the precision does not support it.
+        """
+        problems = {
+            "this model pads its texts, so its own attention computes them": not self.is_packed,
+            f"the device {self.device} has no such kernel": not has_varlen_kernel(self.device),
+            f"it computes in bf16, and `precision` is {self.precision}": self.precision != "bf16",
+            "the attention layers of this model have dropout": any(
+                getattr(self.network.config, key, 0.0) for key in ATTENTION_DROPOUT_KEYS
+            ),
+        }
+        problem = next((problem for problem, is_present in problems.items() if is_present), None)
+        if kernel == "varlen" and problem:
+            raise SpecError(f"attention_kernel: varlen: {problem}; write `attention_kernel: auto` or grouped")
+        if kernel != "grouped" and not problem:
+            self._set_attention(VARLEN_ATTENTION)
+
+    def _set_attention(self, name: str) -> None:
+        """Set the attention of packed texts by its name in transformers' registry."""
+        if self.is_packed and self.network.config._attn_implementation != name:
+            self.network.set_attn_implementation(name)
 
     def run_in_parts(self, step: Step, attempt: Callable[[Sequence[Part]], Tensor]) -> Tensor:
         """Compute a step in micro-batches that fit into memory.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,19 +61,37 @@ class _Unpad(torch.autograd.Function):
 
 
 class _Repeat(torch.autograd.Function):
-    """Map (heads, num_packed, size) to the cells of all blocks of a part whose texts share tokens."""
+    """Select tokens of a part whose texts share tokens, which are selected once for each text."""
 
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, part: Part) -> Tensor:
-        ctx.part = part
-        return packed.index_select(1, part.sources)
+    def forward(ctx: Any, packed: Tensor, sources: Tensor) -> Tensor:
+        ctx.sources, ctx.num_packed = sources, packed.shape[1]
+        return packed.index_select(1, sources)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (gradient,) = gradients
-        part = ctx.part
-        total = gradient.new_zeros((len(gradient), len(part.ids), gradient.shape[-1]), dtype=torch.float32)
-        return total.index_add_(1, part.sources, gradient.float()).to(gradient.dtype), None
+        total = gradient.new_zeros((len(gradient), ctx.num_packed, gradient.shape[-1]), dtype=torch.float32)
+        return total.index_add_(1, ctx.sources, gradient.float()).to(gradient.dtype), None
+
+
+def repeat_tokens(packed: Tensor, sources: Tensor) -> Tensor:
+    """Return tokens that may be selected several times. Their gradients are summed in fp32.
+
+    Parameters
+    ----------
+    packed
+        Vectors of the tokens; shape (heads, num_packed, size).
+    sources
+        Index of each token to return; shape (n,).
+
+    Returns
+    -------
+    Tensor
+        Shape (heads, n, size).
+    """
+    selected: Tensor = _Repeat.apply(packed, sources)  # type: ignore[no-untyped-call]
+    return selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +153,48 @@ def packed_attention(
     ValueError
         If the model needs a kind of attention that this function does not support.
     """
-    if any(kwargs.get(name) is not None for name in UNSUPPORTED_ARGUMENTS):
-        raise ValueError(f"packed attention does not support {', '.join(UNSUPPORTED_ARGUMENTS)}")
     context = current_context()
     part = context.part
-    causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
-    window = kwargs.get("sliding_window") or math.inf
-    if not causal and max(part.lengths) > window:
-        raise ValueError("packed attention supports sliding windows for causal attention only")
+    causal, window = check_arguments(module, part, is_causal, kwargs)
     if value.shape[2] != query.shape[2]:
         return _attend_to_vectors(context, query, value, dropout), None
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    if part.step.num_shared and not causal:
-        raise ValueError("packed attention supports shared tokens for causal attention only")
     options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
     padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
     outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
+
+
+def check_arguments(
+    module: nn.Module, part: Part, is_causal: bool | None, kwargs: Mapping[str, Any]
+) -> tuple[bool, float]:
+    """Return whether attention is causal, and the number of tokens that a token attends to, itself included.
+
+    Parameters
+    ----------
+    module
+        Attention layer.
+    part
+        Part of a step that the layer computes.
+    is_causal
+        Whether attention is causal; None for the attribute of the layer.
+    kwargs
+        Other arguments of the model.
+
+    Raises
+    ------
+    ValueError
+        If packed texts do not support the kind of attention.
+    """
+    if any(kwargs.get(name) is not None for name in UNSUPPORTED_ARGUMENTS):
+        raise ValueError(f"packed attention does not support {', '.join(UNSUPPORTED_ARGUMENTS)}")
+    causal = bool(getattr(module, "is_causal", False)) if is_causal is None else is_causal
+    window = kwargs.get("sliding_window") or math.inf
+    if not causal and max(part.lengths) > window:
+        raise ValueError("packed attention supports sliding windows for causal attention only")
+    if not causal and part.step.num_shared:
+        raise ValueError("packed attention supports shared tokens for causal attention only")
+    return causal, window
 
 
 def _attend_to_vectors(context: ForwardContext, query: Tensor, value: Tensor, dropout: float) -> Tensor:
@@ -208,9 +251,11 @@ def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: 
     """Attend with explicit attention matrices; return outputs of shape (heads, num_texts * width, size)."""
     query, key, value = projections
     scores = (query * options.scale) @ key.transpose(-1, -2)  # (heads, num_texts, width, width)
-    if block.is_ragged:
+    if block.is_ragged and not options.is_causal:
         scores = scores.masked_fill(block.padding, -math.inf)
     if options.is_causal:
+        # Padding follows the tokens of a text. It must attend to itself: a row of which all cells are hidden would have
+        # the weights NaN, and NaN times the gradient zero would be the gradient of all values.
         scores = scores.masked_fill(block.later, -math.inf)
         if block.width > options.window:
             scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(options.window)), -math.inf)
@@ -225,7 +270,7 @@ def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: 
 def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
     """Map (heads, num_packed, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
     if part.step.num_shared:
-        packed = _Repeat.apply(packed, part)  # type: ignore[no-untyped-call]
+        packed = repeat_tokens(packed, part.sources)
         sizes = [block.num_texts * block.width for block in part.blocks]
     else:
         sizes = [block.num_tokens for block in part.blocks]

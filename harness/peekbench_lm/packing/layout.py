@@ -218,6 +218,31 @@ class Part:
             chosen.append(torch.where(columns < self.step.num_shared, columns, own).flatten())
         return to_device(torch.cat(chosen), self.device)
 
+    @property
+    def all_spans(self) -> list[tuple[int, int]]:
+        """First index and end of the shared tokens, if any, and of each text's own tokens."""
+        shared = self.step.num_shared
+        return [(0, shared), *self.spans] if shared else self.spans
+
+    @cached_property
+    def own_bounds(self) -> Tensor:
+        """First index of the shared tokens and of each text's own tokens, and the end; shape (n + 1,), int32."""
+        return to_device(torch.tensor([0, *(end for _, end in self.all_spans)], dtype=torch.int32), self.device)
+
+    @cached_property
+    def whole_bounds(self) -> Tensor:
+        """As `own_bounds`, if each text included the shared tokens."""
+        shared = self.step.num_shared
+        lengths = torch.tensor([*([shared] if shared else []), *self.lengths])
+        return to_device(torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).int(), self.device)
+
+    @cached_property
+    def whole_sources(self) -> Tensor:
+        """Index of each token of the shared tokens and of all texts, where each text includes the shared tokens."""
+        shared = torch.arange(self.step.num_shared)
+        texts = [tokens for start, end in self.spans for tokens in (shared, torch.arange(start, end))]
+        return to_device(torch.cat([shared, *texts]), self.device)
+
 
 class Block:
     """Texts of one group in a part, padded to the width of the group for attention.
