@@ -54,8 +54,8 @@ def attend(
     is_causal: bool, scale: float | None, window: list[int], enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     assert own.dtype == whole.dtype == torch.int32
-    assert (max_own, max_whole) == (own.diff().max(), whole.diff().max())
-    assert (own[-1], whole[-1]) == (len(query), len(key))
+    assert [max_own, max_whole] == [int(bounds.diff().max()) for bounds in (own, whole)]
+    assert [len(query), len(key)] == [int(bounds[-1]) for bounds in (own, whole)]
     assert enable_gqa == (query.shape[1] != key.shape[1])
     output = torch.empty_like(query)
     values = value.repeat_interleave(query.shape[1] // key.shape[1], 1).float()
@@ -103,10 +103,11 @@ def test_attention_and_gradients_are_those_of_groups(
     sizes = (4, num_keys, num_keys)
     torch.manual_seed(0)
     projections = [torch.randn(1, heads, step.num_packed, 8, device=CUDA, requires_grad=True) for heads in sizes]
+    query, key, value = projections
     gradient = torch.randn(1, step.num_packed, 4, 8, device=CUDA)
     with forward_context(part, 0, "fp32"):
-        arguments = (nn.Identity(), *projections, None, 0.0, 0.5, is_causal)
-        expected, _ = packed_attention(*arguments, sliding_window=window)
+        options: dict[str, Any] = {"scaling": 0.5, "is_causal": is_causal, "sliding_window": window}
+        expected, _ = packed_attention(nn.Identity(), query, key, value, None, **options)
     packed = (heads[0] for heads in projections)
     limits = (-1 if window is None else window - 1, 0 if is_causal else -1)
     actual = attend_to_texts(part, *packed, window_size=limits, scale=0.5)[None]
@@ -135,7 +136,7 @@ def test_fits_in_bf16_use_the_kernel(llama: Path, device: SimulatedCuda) -> None
         losses = predictor.metrics["pretraining_loss_1"]
     assert counts[0] == 0 < counts[1]
     assert losses > 0
-    np.testing.assert_allclose(*probabilities, atol=2e-3)
+    np.testing.assert_allclose(probabilities[1], probabilities[0], atol=2e-3)
     assert not device.errors
 
 
