@@ -195,10 +195,9 @@ class Reader(Database):
     def bases(self) -> set[tuple[Draw, str]]:
         """Return (draw, base key) of every stored base arm."""
         with translate_errors(self.path):
-            rows = self._connection.execute(
-                f"{SELECT_DRAW}, arms.owner FROM arms JOIN draws ON draws.id = arms.draw WHERE arms.arm = 'base'"
-            )
-            return {(Draw(*draw), owner) for *draw, owner in rows}
+            rows = self._connection.execute("SELECT draw, owner FROM arms WHERE arm = 'base'")
+            draws = self._draws()
+            return {(draws[draw], intern(owner)) for draw, owner in rows}
 
     def count(self) -> tuple[int, int]:
         """Return the numbers of finished trials and of stored arms."""

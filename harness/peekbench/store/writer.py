@@ -285,7 +285,8 @@ class Store(Reader):
         for old in {before for before, _ in keys}:
             new_keys = sorted(after for before, after in keys if before == old)
             kept = old if old in new_keys else new_keys[0]
-            execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (kept, old))
+            if kept != old:  # an update to equal values would write all base arms of a resumed run again
+                execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (kept, old))
             for new in new_keys:
                 if new != kept:  # the methods no longer share their base arms in the new tasks
                     execute(COPY_BASES, (new, kept))

@@ -61,6 +61,13 @@ def attack_store(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("attack_store")
 
 
+def count_changes(path: Path) -> int:
+    """Return the number of rows that were written to a store since it was made."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((changes,),) = connection.execute("SELECT changes FROM seal")
+    return int(changes)
+
+
 def change(path: Path, statement: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         assert connection.execute(statement).rowcount != 0
@@ -116,6 +123,17 @@ def test_a_run_verifies_its_store_once_unless_it_changes(
     change(path, "UPDATE arms SET score = 7.5 WHERE draw = 1 AND arm = 'test'")
     with pytest.raises(StoreError, match="arm test"):
         Store.for_run(path, make_spec(), describe_tasks(make_spec()), verified=state)
+
+
+def test_a_resumed_run_writes_no_stored_trial_again(path: Path, make_spec: MakeSpec) -> None:
+    written = []
+    for num_subsamples in (3, 6):
+        spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples})
+        run(spec)
+        before = count_changes(path)
+        run(spec)
+        written.append(count_changes(path) - before)
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize(
