@@ -20,7 +20,7 @@ from finetuning import SHAPES, draw, in_process, make_model
 
 from peekbench_finetune import classification
 from peekbench_finetune.classification import Classifier
-from peekbench_lm.models import language_model
+from peekbench_lm.models import packed_network
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.recipe import Recipe
@@ -75,7 +75,7 @@ def update_tensor_by_tensor() -> None:
 
 def release_freed_memory() -> None:
     """Return freed memory to the operating system."""
-    language_model.keep_freed_memory = keep_all_parts  # type: ignore[attr-defined]
+    packed_network.keep_freed_memory = keep_all_parts  # type: ignore[attr-defined]
 
 
 def seconds_of(folder: Path, change: Callable[[], None], precision: Any) -> tuple[float, float, float, float]:

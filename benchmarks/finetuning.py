@@ -11,7 +11,7 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
 from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Pretraining, Tapt
-from peekbench_lm.devices import deterministic
+from peekbench_lm.devices import deterministic, peak_memory
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.sources.builtin import build_model
@@ -130,6 +130,33 @@ def second_trial(folder: Path, threads: int, precision: str) -> dict[str, float]
     return {**figures, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
+def worker_memory(folder: Path, precision: str, arms: Sequence[str]) -> list[tuple[str, float, float]]:
+    """Run arms one after another with one thread; return each arm, the peak memory in MB so far, and its seconds."""
+    task, train, extra, test = draw(1)
+    options = Tapt.model_validate(
+        {"model": str(folder), "threads": 1, "precision": precision, "pretraining": {"epochs": epochs(folder)}}
+    )
+    context = Context(1, 1, Folders(Path.cwd(), cache_folder()))
+    unlabeled = {"base": None, "extra": extra, "test": test}
+    figures = []
+    for arm in arms:
+        started = time.process_time()
+        predictor = tapt(unlabeled[arm], train, task, options=options, context=context)
+        predictor.predict(test)
+        del predictor  # a worker that keeps it needs a second copy of the model
+        figures.append((arm, peak_memory(torch.device("cpu")), time.process_time() - started))
+    return figures
+
+
+def measure_memory(shape: Shape, precision: Precision, arms: Sequence[str]) -> None:
+    """Print the peak memory of a new process after each arm, and the processor time of the arm."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / shape.name
+        in_process(make_model, shape, folder)
+        for arm, memory, seconds in in_process(worker_memory, folder, precision, arms):
+            print(f"{shape.name}, {precision}, arm {arm:5}  peak so far {memory:6.0f} MB  {seconds:6.1f} s", flush=True)
+
+
 def matrix_peak(threads: int) -> float:
     """Return the operations per second of the fastest bf16 matrix product on this machine."""
     torch.set_num_threads(threads)
@@ -187,6 +214,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument(
+        "--memory", nargs="+", choices=("base", "extra", "test"), help="only print the peak memory of arms"
+    )
     arguments = parser.parse_args()
     for name in arguments.shapes:
-        measure(SHAPES[name], arguments.precision)
+        if arguments.memory:
+            measure_memory(SHAPES[name], arguments.precision, arguments.memory)
+        else:
+            measure(SHAPES[name], arguments.precision)
