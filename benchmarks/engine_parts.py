@@ -20,7 +20,7 @@ from finetuning import SHAPES, draw, in_process, make_model
 
 from peekbench_finetune import classification
 from peekbench_finetune.classification import Classifier
-from peekbench_lm.models import packed_network
+from peekbench_lm.models import loading, packed_network
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
 from peekbench_lm.recipe import Recipe
@@ -61,6 +61,11 @@ def compute_loss_by_layers() -> None:
 def train_whole_embedding() -> None:
     """Train all rows of the word embedding in classification."""
     classification.train_embedding_subset = lambda *_: nullcontext()  # type: ignore[assignment, attr-defined]
+
+
+def compute_activations_by_steps() -> None:
+    """Keep the activations of transformers, which store the result of each operation."""
+    loading.fuse_activations = lambda module: None  # type: ignore[attr-defined]
 
 
 def update_tensor_by_tensor() -> None:
@@ -106,6 +111,7 @@ PARTS: dict[str, tuple[Callable[[], None], str]] = {
     "head at targets only": (compute_head_at_all_tokens, "bf16"),
     "in-place loss of the head": (compute_loss_by_layers, "bf16"),
     "embedding of used tokens only": (train_whole_embedding, "bf16"),
+    "fused activations": (compute_activations_by_steps, "bf16"),
     "fused AdamW": (update_tensor_by_tensor, "bf16"),
     "freed memory kept": (release_freed_memory, "bf16"),
 }

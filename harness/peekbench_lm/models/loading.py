@@ -13,6 +13,7 @@ from transformers.utils import logging as untyped_logging
 
 from peekbench import DataError, PeekbenchError
 from peekbench_lm.devices import is_out_of_memory
+from peekbench_lm.models.activations import fuse_activations
 from peekbench_lm.models.quantized import compute_in_autocast_precision, nf4_config
 from peekbench_lm.types import Kind, WeightMode
 
@@ -68,6 +69,7 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
             f"{folder}: {len(missing)} weights are missing, such as {missing[0]}, and would be initialized at random; "
             "give a checkpoint that includes the language-model head"
         )
+    fuse_activations(network)
     if weight_mode == "nf4":
         compute_in_autocast_precision(network, folder)
         return network
