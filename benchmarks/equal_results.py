@@ -30,7 +30,9 @@ NUM_TRAIN, NUM_TEST = 50, 200
 ARMS = ("base", "extra", "test")
 
 
-def run_trial(number: int, model: str, precision: str, context_length: int) -> list[tuple[float, float]]:
+def run_trial(
+    number: int, model: str, precision: str, context_length: int, learning_rates: tuple[float, float]
+) -> list[tuple[float, float]]:
     """Return the accuracies of each arm, by peekbench and by the reference implementation, on one subsample."""
     torch.set_num_threads(1)
     name = TASKS[number % len(TASKS)]
@@ -45,8 +47,8 @@ def run_trial(number: int, model: str, precision: str, context_length: int) -> l
             "model": model,
             "precision": precision,
             "context_length": context_length,
-            "pretraining": {"epochs": 2, "learning_rate": 1e-3},
-            "classification": {"pooling": "mean", "epochs": 5, "learning_rate": 2e-3},
+            "pretraining": {"epochs": 2, "learning_rate": learning_rates[0]},
+            "classification": {"pooling": "mean", "epochs": 5, "learning_rate": learning_rates[1]},
         }
     )
     context = Context(number, 1, Folders(Path.cwd(), cache_folder()))
@@ -68,10 +70,22 @@ def main() -> None:
     parser.add_argument("--model", default="builtin:bert-nano")
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--context-length", type=int, default=64, help="maximum number of tokens of each text")
+    parser.add_argument(
+        "--learning-rates",
+        type=float,
+        nargs=2,
+        default=(1e-3, 2e-3),
+        metavar=("PRETRAINING", "CLASSIFICATION"),
+        help="default: for builtin:bert-nano; specs/tapt_minilm.yaml has those for builtin:minilm-mlm",
+    )
     arguments = parser.parse_args()
     build_model(arguments.model.removeprefix("builtin:"), cache_folder())
     work = partial(
-        run_trial, model=arguments.model, precision=arguments.precision, context_length=arguments.context_length
+        run_trial,
+        model=arguments.model,
+        precision=arguments.precision,
+        context_length=arguments.context_length,
+        learning_rates=arguments.learning_rates,
     )
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         trials = []
