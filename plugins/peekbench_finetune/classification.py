@@ -142,7 +142,7 @@ def pool(hidden: Tensor, part: Part, pooling: Pooling) -> Tensor:
     pooling
         Hidden state that represents a text.
     """
-    starts, ends = to_device(torch.tensor(part.spans).T, hidden.device)
+    starts, ends = to_device(torch.tensor(part.spans).T, hidden.device).unbind()
     if pooling == "cls":
         return hidden[starts]
     if pooling == "last":
