@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from peekbench.errors import SpecError
+from peekbench.plugins import GPU_FRACTION_VARIABLE
 from peekbench_lm.types import DeviceName
 
 OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
@@ -39,6 +40,8 @@ def choose_device(name: DeviceName) -> torch.device:
             f"device: {name}: torch finds no such device on this machine; write auto or cpu, or install a "
             "torch build that supports it"
         )
+    if name == "cuda":
+        limit_gpu_memory()
     return torch.device(name)
 
 
@@ -56,6 +59,13 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
         Device of the copy.
     """
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def limit_gpu_memory() -> None:
+    """Let torch use no more of the GPU's memory than the executor has given this process, if it shares the GPU."""
+    fraction = float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
+    if fraction < 1:
+        torch.cuda.set_per_process_memory_fraction(fraction)
 
 
 @contextmanager

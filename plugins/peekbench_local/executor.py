@@ -11,14 +11,18 @@ from __future__ import annotations
 import os
 import pickle
 import time
+from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from multiprocessing.connection import wait
 
 from peekbench import PeekbenchError
-from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work
-from peekbench.records import WorkItem
+from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work, list_gpus
+from peekbench.records import Resources, WorkItem
 from peekbench_local.options import Local
+from peekbench_local.placement import NO_GPU, GpuNeed, Grant, Placement
 from peekbench_workers.dispatcher import Dispatcher, News
 from peekbench_workers.serve import BATCH_WINDOW
 from peekbench_workers.supervisor import CHECK_INTERVAL, Limits, Supervisor, WorkerSettings
@@ -45,7 +49,8 @@ def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generat
     Raises
     ------
     PeekbenchError
-        If worker processes cannot start, or if a limit requires a worker process and there is none.
+        If worker processes cannot start, if a limit requires a worker process and there is none, or if the GPUs of this
+        machine lack what a trial needs.
     """
     if options.in_process:
         if work.timeout is not None:
@@ -90,38 +95,119 @@ def _set_threads(threads: int) -> Iterator[None]:
             os.environ[THREADS_VARIABLE] = before
 
 
+class _LocalSlot:
+    """A worker process with the GPUs that it may use."""
+
+    def __init__(self, pool: _LocalPool, supervisor: Supervisor, grant: Grant) -> None:
+        self._pool = pool
+        self.supervisor = supervisor
+        self.grant = grant
+
+    def send(self, items: Sequence[WorkItem]) -> None:
+        """Start a batch of items."""
+        self._pool.count_sent(items)
+        self.supervisor.send(items)
+
+
 class _LocalPool:
-    """Worker processes of this machine, which start when there is work for them."""
+    """Worker processes of this machine, which start when there is work for them.
+
+    A worker has the GPUs that its first item needs. Items that need less, or no GPU, are done by any worker. If a
+    worker with more is needed and there are as many workers as may be, idle ones are replaced.
+    """
 
     def __init__(self, work: Work, options: Local) -> None:
         threads = max(1, (os.cpu_count() or 1) // options.workers)
         memory = None if options.memory is None else int(options.memory * 1e9)
-        settings = WorkerSettings(pickle.dumps(work), threads, Limits(work.timeout, memory))
-        self._slots = [Supervisor(settings) for _ in range(options.workers)]
-        self._has_limits = bool(settings.limits)
+        self._settings = WorkerSettings(pickle.dumps(work), threads, Limits(work.timeout, memory))
+        self._work = work
+        self._options = options
+        self._slots: list[_LocalSlot] = []
+        self._waiting: Counter[GpuNeed] = Counter()
+        self._needs: dict[Resources, GpuNeed] = {}
+        self._has_limits = bool(self._settings.limits)
+
+    @cached_property
+    def _placement(self) -> Placement:
+        memory = None if self._options.gpu_memory is None else int(self._options.gpu_memory * 1e9)
+        return Placement(list_gpus(), memory)
 
     @property
     def num_workers(self) -> int:
-        """Number of worker processes."""
-        return len(self._slots)
+        """Largest number of worker processes."""
+        return self._options.workers
 
-    def group(self, item: WorkItem) -> Hashable:
-        """Return the same for all items, because all workers are equal."""
-        return None
+    def group(self, item: WorkItem) -> GpuNeed:
+        """Return what an item needs of the GPUs."""
+        need = self._need(item)
+        self._waiting[need] += 1
+        return need
 
-    def find_free(self, group: Hashable) -> Supervisor | None:
-        """Return a worker without items."""
-        return next((slot for slot in self._slots if not slot.is_busy), None)
+    def _need(self, item: WorkItem) -> GpuNeed:
+        resources = self._work.needs(item)
+        if not resources.gpus and self._options.gpu_memory is None:
+            return NO_GPU  # without a look at the GPUs of this machine
+        if resources not in self._needs:
+            self._needs[resources] = self._placement.need(resources)
+        return self._needs[resources]
+
+    def count_sent(self, items: Sequence[WorkItem]) -> None:
+        """Note that items do not wait any more."""
+        for item in items:
+            self._waiting[self._need(item)] -= 1
+
+    def find_free(self, group: Hashable) -> _LocalSlot | None:
+        """Return an idle worker with the GPUs that are needed, or place a new one; None if there is no room."""
+        assert isinstance(group, GpuNeed)
+        if not group.gpus and any(number > 0 and self._can_add(need) for need, number in self._waiting.items()):
+            return None  # an idle worker would be better used with a GPU
+        idle = [slot for slot in self._slots if not slot.supervisor.is_busy]
+        able = [slot for slot in idle if slot.grant.need.covers(group)]
+        is_gpu_wanted = any(number > 0 for need, number in self._waiting.items() if need.gpus)
+        if not group.gpus and is_gpu_wanted:
+            able = [slot for slot in able if not slot.grant.gpus]
+        if able:
+            return min(able, key=lambda slot: (slot.grant.need.memory, slot.grant.need.gpus))
+        return self._add(group)
+
+    def _can_add(self, need: GpuNeed) -> bool:
+        """Return whether an idle worker without a GPU could be replaced by one with the GPUs of a need."""
+        if not need.gpus or len(self._slots) < self.num_workers:
+            return False
+        if not any(not slot.supervisor.is_busy and not slot.grant.gpus for slot in self._slots):
+            return False
+        return self._placement.place(need, [slot.grant for slot in self._slots]) is not None
+
+    def _add(self, need: GpuNeed) -> _LocalSlot | None:
+        """Start a worker, in the place of idle ones if need be."""
+        removed: list[_LocalSlot] = []
+        # Those with the smallest grants first; workers with large grants can do all other items.
+        idle = [slot for slot in self._slots if not slot.supervisor.is_busy] if need.gpus else []
+        idle.sort(key=lambda slot: (slot.grant.need.memory, slot.grant.need.gpus))
+        while True:
+            kept = [slot for slot in self._slots if slot not in removed]
+            grants = [slot.grant for slot in kept]
+            grant = self._placement.place(need, grants) if need.gpus else Grant()
+            if grant is not None and len(kept) < self.num_workers:
+                break
+            if not idle:
+                return None
+            removed.append(idle.pop(0))
+        for slot in removed:
+            slot.supervisor.stop()
+        settings = replace(self._settings, environment=grant.environment())
+        self._slots = [*kept, _LocalSlot(self, Supervisor(settings), grant)]
+        return self._slots[-1]
 
     def wait(self, timeout: float) -> Sequence[News]:
         """Wait for messages and deaths of workers, and end those that exceed a limit."""
-        busy = {slot.connection: slot for slot in self._slots if slot.is_busy}
+        busy = {slot.supervisor.connection: slot for slot in self._slots if slot.supervisor.is_busy}
         ready = set(wait(list(busy), timeout=CHECK_INTERVAL if self._has_limits else timeout))
         news: list[News] = []
         for connection, slot in busy.items():
-            report = slot.receive() if connection in ready else None
+            report = slot.supervisor.receive() if connection in ready else None
             if report is None and (self._has_limits or not ready):
-                report = slot.check()
+                report = slot.supervisor.check()
             if report is not None:
                 news.append((slot, report))
         return news
@@ -129,4 +215,4 @@ class _LocalPool:
     def close(self) -> None:
         """Stop all workers."""
         for slot in self._slots:
-            slot.stop()
+            slot.supervisor.stop()

@@ -20,6 +20,10 @@ class Local(Options):
     memory: float | None = Field(default=None, gt=0)
     """Limit of the memory of each worker process in GB, with the processes that it has started. A worker that exceeds
     it is ended, and the trial is retried in a new one."""
+    gpu_memory: float | None = Field(default=None, gt=0)
+    """Memory of a GPU in GB that each worker may use. As many workers share a GPU as fit into nine tenths of its
+    memory. By default, what the methods state, or else a GPU for each trial. `peekbench plan` measures it. It applies
+    to trials that ask for a GPU, such as those with `device: cuda`."""
     in_process: bool = False
     """Run trials in the main process, for example to debug a method with `breakpoint()`. A crash of a method then ends
     the run. Requires `workers: 1`."""
@@ -30,4 +34,8 @@ class Local(Options):
             raise ValueError("`in_process: true` requires `workers: 1`")
         if self.in_process and self.memory is not None:
             raise ValueError("`memory` limits worker processes, and `in_process: true` uses none; remove one of them")
+        if self.in_process and self.gpu_memory is not None:
+            raise ValueError(
+                "`gpu_memory` places worker processes, and `in_process: true` uses none; remove one of them"
+            )
         return self

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from peekbench.plugins import NODE_VARIABLE
+from peekbench.plugins import GPU_FRACTION_VARIABLE, NODE_VARIABLE
 from peekbench.records import Resources
 
 TOLERANCE = 1e-6  # of sums of fractions
@@ -31,12 +31,14 @@ class Node:
 
 
 def worker_environment(node: str, needs: Resources) -> dict[str, str]:
-    """Return environment variables of a worker: the name of its machine, and no GPU unless its trials ask for one.
+    """Return environment variables of a worker: its machine, its share of a GPU, and no GPU if its trials need none.
 
     Ray shows all GPUs of a machine to workers that asked for none. `device: auto` would then mean another device on
     machines with a GPU, and give other numbers there.
     """
-    return {NODE_VARIABLE: node, **({} if needs.gpus else {"CUDA_VISIBLE_DEVICES": ""})}
+    if not needs.gpus:
+        return {NODE_VARIABLE: node, "CUDA_VISIBLE_DEVICES": ""}
+    return {NODE_VARIABLE: node, **({GPU_FRACTION_VARIABLE: f"{needs.gpus:.6f}"} if needs.gpus < 1 else {})}
 
 
 def round_up(needs: Resources) -> Resources:

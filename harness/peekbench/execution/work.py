@@ -38,7 +38,7 @@ from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
-from peekbench.plugins.work_protocols import THREADS_VARIABLE, Outcome
+from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, Labeled, Task
 from peekbench.records.hosts import Host, Resources
 from peekbench.records.trials import (
@@ -65,6 +65,11 @@ MAX_SHOWN = 200  # characters of a wrong value in messages
 def available_threads() -> int:
     """Return the number of CPU threads this fit may use: `$PEEKBENCH_THREADS`, or the number of cores."""
     return int(os.environ.get(THREADS_VARIABLE) or os.cpu_count() or 1)
+
+
+def gpu_fraction() -> float:
+    """Return the share of a GPU's memory that this fit may use: `$PEEKBENCH_GPU_FRACTION`, or all."""
+    return float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,7 @@ class SpecWork:
         subsample = loaded.sampler.draw(draw)
         test_labels = loaded.sampler.labels[subsample.test]
         seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
-        context = Context(seed, available_threads(), self._folders)
+        context = Context(seed, available_threads(), self._folders, gpu_fraction())
         base: ArmResult | None = None
         needs_base = not item.has_base
         process = getpid()
@@ -292,7 +297,7 @@ def _find_needs(method: MethodSpec, options: Options) -> Resources:
         needs: Any = method.entry.resources(options=options)
     if not isinstance(needs, Resources) or not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
-        for number in (needs.cpus, needs.memory, needs.gpus)
+        for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)
     ):
         raise ContractError(
             f"`resources` of method {method.name} (`use: {method.use}`) returned {shorten(repr(needs), MAX_SHOWN)}; "

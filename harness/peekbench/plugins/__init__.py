@@ -32,13 +32,22 @@ from peekbench.plugins.entries import (
     RendererEntry,
     TaskGroupEntry,
 )
+from peekbench.plugins.gpus import Gpu, list_gpus
 from peekbench.plugins.hookspecs import hookimpl
 from peekbench.plugins.protocols import Form, Options
 from peekbench.plugins.references import Reference
-from peekbench.plugins.work_protocols import NODE_VARIABLE, THREADS_VARIABLE, Event, Outcome, Work
+from peekbench.plugins.work_protocols import (
+    GPU_FRACTION_VARIABLE,
+    NODE_VARIABLE,
+    THREADS_VARIABLE,
+    Event,
+    Outcome,
+    Work,
+)
 
 __all__ = [
     "API_VERSION",
+    "GPU_FRACTION_VARIABLE",
     "NODE_VARIABLE",
     "THREADS_VARIABLE",
     "AnalyzerEntry",
@@ -48,6 +57,7 @@ __all__ = [
     "Event",
     "ExecutorEntry",
     "Form",
+    "Gpu",
     "MethodEntry",
     "ObserverEntry",
     "Options",
@@ -57,4 +67,5 @@ __all__ = [
     "TaskGroupEntry",
     "Work",
     "hookimpl",
+    "list_gpus",
 ]

@@ -20,6 +20,16 @@ Examples
 '4'
 """
 
+GPU_FRACTION_VARIABLE = "PEEKBENCH_GPU_FRACTION"
+"""Environment variable in which an executor gives the share of a GPU's memory that one fit may use.
+
+Examples
+--------
+>>> environment = {GPU_FRACTION_VARIABLE: "0.25"}  # of one of four processes on a GPU
+>>> environment["PEEKBENCH_GPU_FRACTION"]
+'0.25'
+"""
+
 NODE_VARIABLE = "PEEKBENCH_NODE"
 """Environment variable in which an executor gives the name of a machine, instead of its host name.
 

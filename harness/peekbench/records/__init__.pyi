@@ -52,3 +52,4 @@ from .trials import TrialFailure as TrialFailure
 from .trials import TrialResult as TrialResult
 from .trials import WorkItem as WorkItem
 from .units import Unit as Unit
+from .usage import Usage as Usage

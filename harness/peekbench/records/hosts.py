@@ -14,7 +14,7 @@ class Resources:
     Examples
     --------
     >>> Resources(gpus=0.5) | Resources(cpus=2)
-    Resources(cpus=2, memory=0, gpus=0.5)
+    Resources(cpus=2, memory=0, gpus=0.5, gpu_memory=0)
     """
 
     cpus: float = 1
@@ -23,10 +23,17 @@ class Resources:
     """Main memory in bytes; 0 if unknown."""
     gpus: float = 0
     """GPUs; several trials share one GPU if this is a fraction."""
+    gpu_memory: int = 0
+    """Memory of one GPU in bytes, by which the executor `local` lets trials share it; 0 if unknown."""
 
     def __or__(self, other: Resources) -> Resources:
         """Return the larger of each need."""
-        return Resources(max(self.cpus, other.cpus), max(self.memory, other.memory), max(self.gpus, other.gpus))
+        return Resources(
+            max(self.cpus, other.cpus),
+            max(self.memory, other.memory),
+            max(self.gpus, other.gpus),
+            max(self.gpu_memory, other.gpu_memory),
+        )
 
 
 @dataclass(frozen=True, slots=True)

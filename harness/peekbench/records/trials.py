@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peekbench.records.data import FloatArray, Folders, Inputs, IntArray
+    from peekbench.records.usage import Usage
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
@@ -44,6 +45,8 @@ class Context:
     """CPU threads this fit may use. BLAS and OpenMP always run single-threaded, so results do not depend on the number
     of workers."""
     folders: Folders
+    gpu_fraction: float = 1.0
+    """Share of a GPU's memory that this fit may use, because other fits use the same GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,8 @@ class TrialResult:
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
     host: str = ""
     """Name of the machine that computed the trial."""
+    usage: Usage | None = None
+    """What the trial used of its machine, in pilots only. It is not stored."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000
