@@ -18,12 +18,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from peekbench.cli import analyze, app, check, cluster, export, new, output, run, show, store, watch
+from peekbench.cli import analyze, app, check, cluster, export, new, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
 from peekbench.streams import protect_streams
 
 __all__ = [
-    "analyze", "app", "check", "cluster", "export", "main", "new", "run", "run_command", "show", "store", "watch",
+    "analyze", "app", "check", "cluster", "export", "main", "new", "plan", "run", "run_command", "show", "store",
+    "watch",
 ]  # fmt: skip
 
 

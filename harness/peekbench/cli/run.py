@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,20 +17,13 @@ from peekbench.cli.app import (
     WorkersOption,
     app,
     load,
-    load_any,
 )
-from peekbench.cli.output import FAILED, echo, make_console, warn
+from peekbench.cli.output import echo, warn
 from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
-if TYPE_CHECKING:
-    from peekbench.execution.pilot import Timing
-    from peekbench.spec.experiment import ExperimentSpec
-
-RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
-MAX_ERROR = 500  # characters of the error of a pilot trial
 SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")]
 
 
@@ -57,82 +49,6 @@ def run(
 
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     run_specs(specs, RunOptions(reports, store, workers, allow_incomplete, keep_going, allow_changed_code, printer))
-
-
-@app.command()
-def plan(
-    spec: RunnableArgument,
-    pilot: Annotated[bool, typer.Option(help="Time one trial of each method at each design point.")] = True,
-    power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
-    workers: WorkersOption = None,
-    plugin: PluginOption = None,
-) -> None:
-    """Estimate the work of a spec before a run: trials, fits, disk space and time.
-
-    Example: peekbench plan specs/quickstart.yaml --power
-    """
-    from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-
-    experiment = load_any(spec, workers)
-    tasks = describe_tasks(experiment)
-    num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
-    size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
-    at_most = "at most " if experiment.design.stop else ""
-    echo(
-        f"{experiment.name}: {at_most}{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
-        f"{size.bytes / 1e6:,.0f} MB of disk"
-    )
-    for line in describe_splits(experiment):
-        echo(f"  {line}")
-    timing = _time_pilot(experiment) if pilot else None
-    if power:
-        _forecast(experiment, num_classes, timing)
-    if timing is not None and timing.failures:
-        raise typer.Exit(FAILED)
-
-
-def _forecast(experiment: ExperimentSpec, num_classes: Mapping[str, int], timing: Timing | None) -> None:
-    from peekbench.execution.planning import planned_design  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import render_tables  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.analyze import forecast  # noqa: PLC0415 - for a fast --help
-
-    design = planned_design(experiment, num_classes, {} if timing is None else timing.seconds)
-    console = make_console()
-    for analysis in forecast(design, experiment.analyses):
-        for warning in analysis.warnings:
-            warn(warning)
-        render_tables(analysis.tables, console)
-
-
-def _time_pilot(experiment: ExperimentSpec) -> Timing:
-    from peekbench.execution.pilot import time_pilot  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import pluralize, shorten  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
-
-    with make_progress(make_console(err=True)) as progress:
-        timing = time_pilot(experiment, progress)
-    failed = {failure.trial.method: failure for failure in reversed(timing.failures)}
-    for failure in failed.values():
-        error = shorten(" ".join(failure.error.split()), MAX_ERROR)
-        echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
-    for (method, num_train, num_test), seconds in timing.seconds.items():
-        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {seconds:.3f} s per trial")
-    for method in failed:
-        echo(f"  {method}: time unknown, because its pilot failed")
-    if timing.seconds:
-        workers = int(getattr(experiment.executor.options, "workers", None) or 1)
-        echo(
-            f"time{' of the other methods' if failed else ''}: about {duration(timing.total / workers)} with "
-            f"{pluralize(workers, 'worker')}, estimated from one trial of each method at each design point"
-        )
-    if failed:
-        echo(
-            "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
-            err=True,
-        )
-    return timing
 
 
 @app.command()

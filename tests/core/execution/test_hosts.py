@@ -19,7 +19,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.data.shipping import pack_dataset, unpack_dataset
 from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
 from peekbench.execution.hosts import Expected, expect
-from peekbench.execution.pilot import time_pilot
+from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, Options, Work, registry
@@ -144,10 +144,10 @@ def test_a_pilot_compares_machines_and_ships_data(
     monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ELSEWHERE", "1")
     with pytest.raises(HostError, match="task toy.words: its data have changed .* or are different on node 7"):
-        time_pilot(spec)
+        run_pilot(spec)
     monkeypatch.setenv("ELSEWHERE", "none")
     forget()
-    assert list(time_pilot(spec).seconds) == [("toy.constant", 12, 30)]
+    assert list(run_pilot(spec).seconds) == [("toy.constant", 12, 30)]
 
 
 def _execute_elsewhere(items: Iterable[WorkItem], work: Work, *, options: Options) -> Iterator[list[Event]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from peekbench.errors import DataError, SpecError, StoreError
-from peekbench.execution.pilot import time_pilot
+from peekbench.execution.pilot import run_pilot
 from peekbench.execution.prefetch import check_files, prefetch, prefetch_method
 from peekbench.execution.preparation import changed_files, prepare
 from peekbench.execution.progress import NullProgress
@@ -93,8 +93,8 @@ def test_an_error_names_method_and_task(make_short: MakeSpec) -> None:
 
 def test_the_pilot_prefetches_before_its_first_trial(make_short: MakeSpec) -> None:
     with pytest.raises(DataError, match="task b"):
-        time_pilot(make_short("ab", b={"weights": "gone"}))
-    assert list(time_pilot(make_short("ab", b={"fit": 1})).seconds) == [("toy.short", 12, 30)]
+        run_pilot(make_short("ab", b={"weights": "gone"}))
+    assert list(run_pilot(make_short("ab", b={"fit": 1})).seconds) == [("toy.short", 12, 30)]
     assert CALLS.read_text().splitlines() == ["weights 0", "gone 0", "weights 0", "weights 1"]
 
 

@@ -20,7 +20,7 @@ from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.arms import unlabeled_rows
 from peekbench.execution.hosts import Expected
-from peekbench.execution.pilot import time_pilot
+from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
 from peekbench.execution.scoring import check_predictions
@@ -106,7 +106,7 @@ def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> Non
     assert drawn == {("small", 20), ("large", 20), ("large", 150)}
     assert measure(spec, {"small": 3, "large": 3}).trials == 8
     assert len(analyze(summary.store)) == 2  # no trial is missing
-    assert set(time_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
+    assert set(run_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
     with Store.open(summary.store) as store:
         assert set(store.texts()) == {"small", "large"}
     with pytest.raises(DataError, match=r"task small: 60 rows, but num_train 6 \+ 2 x num_test 150"):

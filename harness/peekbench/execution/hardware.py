@@ -1,0 +1,84 @@
+"""Hardware that forecasts can be made for: this machine, a number of its cores, and GPUs by name."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from peekbench.errors import SpecError
+
+HERE = "this-machine"
+CORES = re.compile(r"(\d{1,6})-cores?")
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Cores or a GPU on which a run could take place.
+
+    Examples
+    --------
+    >>> find_hardware("64-cores").cores
+    64
+    """
+
+    name: str
+    cores: int = 0
+    """Number of CPU cores; 0 for a GPU."""
+    peak: float = 0.0
+    """Rate of bf16 matrix products of a GPU in operations per second, without sparsity; 0 for cores."""
+    memory: int = 0
+    """Memory of a GPU in bytes."""
+    source: str = ""
+    """Source of the rate."""
+
+
+GPUS = (
+    Hardware("h200", peak=989e12, memory=141 * 10**9, source="data sheet of the NVIDIA H200 SXM"),
+    Hardware("h100", peak=989e12, memory=80 * 10**9, source="data sheet of the NVIDIA H100 SXM"),
+    Hardware("a100", peak=312e12, memory=80 * 10**9, source="data sheet of the NVIDIA A100 80GB SXM"),
+    Hardware("l40s", peak=362e12, memory=48 * 10**9, source="data sheet of the NVIDIA L40S"),
+    Hardware("l4", peak=121e12, memory=24 * 10**9, source="data sheet of the NVIDIA L4"),
+    Hardware("a10", peak=125e12, memory=24 * 10**9, source="data sheet of the NVIDIA A10"),
+)
+"""GPUs whose rates are published. Data sheets that state rates with sparsity state twice these."""
+
+SHARES = (0.05, 0.2, 0.4)
+"""Shares of the peak that forecasts for GPUs assume: low, middle, high. No run on a GPU was measured. On two cores,
+language-model training reached 25% to 42% of the cores' peak (docs/performance.md)."""
+
+CORE_SHARES = (0.5, 0.75, 1.0)
+"""Speed of each core of a larger machine, relative to a core of this one, that forecasts assume: low, middle, high.
+Fits on many cores share the bandwidth of memory."""
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def find_hardware(name: str) -> Hardware:
+    """Return the hardware of a name: `this-machine`, a number of cores such as `64-cores`, or a GPU such as `h200`.
+
+    Raises
+    ------
+    SpecError
+        If nothing has this name.
+    """
+    written = name.strip().lower().replace("_", "-")
+    if written == HERE:
+        return Hardware(HERE, cores=available_cores())
+    if (match := CORES.fullmatch(written)) and int(match[1]):
+        return Hardware(written, cores=int(match[1]))
+    by_name = {gpu.name: gpu for gpu in GPUS}
+    if written in by_name:
+        return by_name[written]
+    names = [HERE, *by_name, "64-cores"]
+    nearest = get_close_matches(written.removeprefix("nvidia-"), names, n=1, cutoff=0.5)
+    meant = f"did you mean {nearest[0]}? " if nearest else ""
+    raise SpecError(
+        f"--on {name}: no such hardware; {meant}The names are {', '.join(names[:-1])}, and N-cores such as 64-cores"
+    )
