@@ -22,11 +22,11 @@ FORMULAS = {
 }
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up torch's formulas. `FlopCounterMode`, which also attributes them to modules, takes twice as long."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.total = 0.0
 
     def __torch_dispatch__(
