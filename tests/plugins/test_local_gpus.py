@@ -115,7 +115,8 @@ def test_workers_get_gpus_and_other_trials_any_worker() -> None:
         WorkItem((Trial(Draw("a", 1, 1, number), method),), has_base=False) for number, method in enumerate(methods)
     ]
     work, options = toy_work.Toy(toy_work.record_gpu), Local(workers=4)
-    outcomes = [outcome for batch in execute(items, work, options=options) for outcome in batch]
+    batches: Any = execute(items, work, options=options)
+    outcomes = [outcome for batch in batches for outcome in batch]
     assert sorted(number for number, *_ in outcomes) == list(range(len(items)))
     environments: dict[str, set[Any]] = {}
     for number, *environment in outcomes:
