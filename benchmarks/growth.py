@@ -140,13 +140,21 @@ def draw(costs: Costs, path: Path) -> None:
     seconds, memory = figure.subplots(1, 2)
     names = {"resume": "resume a run", "report": "peekbench report", "analyze": "peekbench analyze (2 rows per trial)"}
     for marker, (name, label) in zip("os^", names.items(), strict=True):
-        seconds.loglog(list(costs), [cost[name].processor for cost in costs.values()], marker=marker, label=label)
-        memory.loglog(list(costs), [cost[name].memory for cost in costs.values()], marker=marker, label=label)
+        of_name = {size: cost[name] for size, cost in costs.items() if name in cost}
+        for axes, values in (
+            (seconds, [cost.processor for cost in of_name.values()]),
+            (memory, [cost.memory for cost in of_name.values()]),
+        ):
+            axes.loglog(list(of_name), values, marker=marker, label=label)
     seconds.set(xlabel="trials", ylabel="seconds of the processor")
     memory.set(xlabel="trials", ylabel="peak memory, GB")
-    seconds.legend()
+    seconds.set_yticks([1, 2, 5, 10, 20, 50, 100])
+    memory.set_yticks([0.2, 0.5, 1, 2, 5])
     for axes in (seconds, memory):
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
         axes.grid(visible=True, alpha=0.3)
+    figure.legend(*seconds.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
