@@ -1,7 +1,9 @@
-"""Speed and memory of prompt pretraining and zero-shot classification with QLoRA and a network of Mistral-7B's size.
+"""Trials per hour, share of the peak and memory of prompt pretraining with QLoRA and a network of Mistral-7B's size.
 
-Each trial has three arms and 100 test texts. The script prints seconds per trial, peak memory and the estimated
-duration of the study's zero-shot experiment. It asserts nothing. Without a GPU, it prints that it was skipped.
+Each trial has three arms and 100 test texts. The table compares peekbench, with and without gradient checkpointing and
+flash attention, with the Trainer of transformers and peft, and estimates the duration of the study's zero-shot
+experiment. The script checks nothing. Without a GPU it prints that it was skipped; `--dry-run` runs all of it with a
+tiny network, whose weights have 32 bits, on any machine.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from pathlib import Path
 
 import torch
 from finetuning import in_process
+from gpu_table import DEVICE, Row, matrix_peak, peak_memory, print_table
 from prompt_pretraining import draw
+from straightforward_prompting import run_arm
 from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
 
 from peekbench import Context, Folders, Labeled
@@ -24,12 +28,14 @@ from peekbench_prompting.training_options import Pretrain
 
 NUM_TEST = 100
 SPEC_TRIALS = 500  # of specs/paper/zero_shot_mistral.yaml, three arms each
-MISTRAL = {
+MISTRAL: dict[str, object] = {
     "vocab_size": 32768, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
     "num_attention_heads": 32, "num_key_value_heads": 8, "sliding_window": None, "max_position_embeddings": 32768,
     "rms_norm_eps": 1e-5, "rope_theta": 1e6,
 }  # fmt: skip
-TINY = {
+NUM_TEST_TINY = 8  # texts of a dry run
+TINY: dict[str, object] = {
+    "vocab_size": 8192,
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 2,
@@ -49,60 +55,86 @@ def make_model(folder: Path, config: dict[str, object], device: str) -> None:
         MistralForCausalLM(MistralConfig(**config)).to("cpu").save_pretrained(folder)  # type: ignore[arg-type]
 
 
-def measure(folder: Path, options: Pretrain, num_trials: int) -> dict[str, float]:
-    """Measure seconds per trial, after a first trial that loads the model, and peak memory in megabytes."""
-    task, texts = draw(2 * NUM_TEST)
-    extra, test = texts[:NUM_TEST], texts[NUM_TEST:]
+def num_matrix_weights(config: dict[str, object]) -> int:
+    """Return the number of weights of the matrices of all layers."""
+    width, inner, layers, heads, key_heads = (
+        int(str(config[key]))
+        for key in (
+            "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+        )
+    )  # fmt: skip
+    return layers * (2 * width**2 + 2 * width * width * key_heads // heads + 3 * width * inner)
+
+
+def run_peekbench(folder: Path, options: Pretrain, num_trials: int, num_test: int) -> tuple[float, float, float]:
+    """Return the seconds of some trials after one that loads the model, the memory in MB and weighted tokens.
+
+    A trained token counts twice and a scored token once, the forward and backward passes through frozen matrices.
+    """
+    task, texts = draw(2 * num_test)
+    extra, test = texts[:num_test], texts[num_test:]
     train = Labeled((), torch.zeros(0, dtype=torch.long).numpy())
-    figures = {"memory": 0.0, "loading": 0.0, "pretraining": 0.0, "scoring": 0.0}
-    started = time.perf_counter()
+    started = weighted = 0.0
     for trial in range(num_trials + 1):
         if trial == 1:
-            started = time.perf_counter()
+            started, weighted = time.perf_counter(), 0.0
         for unlabeled in (None, extra, test):
             context = Context(trial, 1, Folders(Path.cwd(), cache_folder()))
             predictor = pretrain(unlabeled, train, task, options=options, context=context)
             predictor.predict(test)
-            metrics = predictor.metrics
-            figures["memory"] = max(figures["memory"], metrics["peak_memory_mb"])
-            if trial == 0:
-                figures["loading"] += metrics["loading_seconds"]
-            else:
-                figures["pretraining"] += metrics.get("pretraining_seconds", 0.0) / num_trials
-                figures["scoring"] += metrics["scoring_seconds"] / num_trials
-    return {**figures, "trial": (time.perf_counter() - started) / num_trials}
+            tokens = predictor.metrics.get("pretraining_tokens", 0.0)
+            weighted += 2 * tokens
+            if unlabeled is test:
+                weighted += 3 * tokens  # all arms score the prompts of these texts
+    return time.perf_counter() - started, peak_memory(), weighted
+
+
+def run_trainer(folder: Path, options: Pretrain, num_trials: int, num_test: int) -> tuple[float, float]:
+    """Return the seconds of some trials with transformers and peft, and the memory in MB."""
+    task, texts = draw(2 * num_test)
+    extra, test = texts[:num_test], texts[num_test:]
+    started = time.perf_counter()
+    for trial in range(num_trials):
+        for unlabeled in (None, extra, test):
+            run_arm(folder, unlabeled, test, task, options, trial)
+    return time.perf_counter() - started, peak_memory()
 
 
 def main(num_trials: int, is_tiny: bool) -> None:
-    """Print times with and without gradient checkpointing, and with scoring in fp32 and in bf16."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    """Print the table."""
+    config: dict[str, object] = {**MISTRAL, **TINY} if is_tiny else MISTRAL
+    kernels = ("auto", "grouped") if DEVICE.type == "cuda" else ("grouped",)
+    num_test = NUM_TEST_TINY if is_tiny else NUM_TEST
+    rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "mistral"
-        in_process(make_model, folder, {**MISTRAL, **TINY} if is_tiny else MISTRAL, device)
-        for checkpointed, precision in ((True, "fp32"), (True, "bf16"), (False, "bf16")):
-            options = Pretrain.model_validate(
-                {
-                    "model": str(folder),
-                    "gradient_checkpointing": checkpointed,
-                    "scoring": {"precision": precision},
-                }
-            )
-            figures = in_process(measure, folder, options, num_trials)
-            print(
-                f"checkpointing {checkpointed!s:5}, scored in {precision}: {figures['trial']:.1f} s per trial "
-                f"(pretraining {figures['pretraining']:.1f}, scoring {figures['scoring']:.1f}), loading "
-                f"{figures['loading']:.0f} s, peak memory {figures['memory'] / 1024:.1f} GB; "
-                f"{SPEC_TRIALS} trials would take {SPEC_TRIALS * figures['trial'] / 3600:.1f} h",
-                flush=True,
-            )
+        in_process(make_model, folder, config, DEVICE.type)
+        for checkpointed in (True, False):
+            for kernel in kernels:
+                options = Pretrain.model_validate(
+                    {
+                        "model": str(folder),
+                        "weights": "fp32" if DEVICE.type == "cpu" else "nf4",
+                        "gradient_checkpointing": checkpointed,
+                        "attention_kernel": kernel,
+                        "scoring": {"precision": "bf16"},
+                    }
+                )
+                seconds, memory, weighted = in_process(run_peekbench, folder, options, num_trials, num_test)
+                operations = 2 * num_matrix_weights(config) * weighted
+                label = f"peekbench, {kernel} attention{', checkpointing' * checkpointed}"
+                rows.append(Row(label, num_trials, seconds, operations, memory))
+        seconds, memory = in_process(run_trainer, folder, options, num_trials, num_test)
+        rows.insert(0, Row("Trainer with peft, checkpointing", num_trials, seconds, rows[0].operations, memory))
+        print_table("Mistral-7B shape, three arms", rows, in_process(matrix_peak), SPEC_TRIALS)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--tiny", action="store_true", help="use a tiny network, to try the script without a GPU")
+    parser.add_argument("--dry-run", action="store_true", help="run one trial of a tiny network")
     arguments = parser.parse_args()
-    if not (torch.cuda.is_available() or arguments.tiny):
-        print("skipped: no GPU is available")
+    if not (torch.cuda.is_available() or arguments.dry_run):
+        print("skipped: no GPU is available; --dry-run tries the script with a tiny network")
     else:
-        main(arguments.trials, arguments.tiny)
+        main(1 if arguments.dry_run else arguments.trials, arguments.dry_run)
