@@ -25,7 +25,7 @@ TINY: dict[str, dict[str, Any]] = {
         "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128,
         "vocab_size": 8192,
     },
-    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 8192},
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 8192, "bos_token_id": 0, "eos_token_id": 0},
 }  # fmt: skip
 TINY_MATRICES = {"bert-base": 2 * 8 * 64**2, "gpt2": 2 * 12 * 64**2}
 
