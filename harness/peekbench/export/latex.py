@@ -23,7 +23,7 @@ IDENTIFIER = re.compile(r"\b[0-9a-f]{8}(?=[0-9a-f]{8})|(?<=[0-9a-f]{8})[0-9a-f]{
 NAME_PART = re.compile(r"(?<=[A-Za-z0-9])(?:[./-]|\\_)(?=[A-Za-z0-9])")
 BREAK = re.compile(r"(?<=[A-Za-z0-9])(?:\.|\\_)(?=[A-Za-z])")
 MAX_NAME = 40  # characters of a method on one line; longer names are broken
-NAME_COLUMN = r">{\raggedright\arraybackslash}p{60mm}"
+NAME_COLUMN = r">{\raggedright\arraybackslash}p{45mm}"
 HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
 
 

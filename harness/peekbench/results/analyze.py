@@ -137,6 +137,18 @@ def needed_arms(analyses: Sequence[AnalysisSpec]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(arm for analysis in analyses for arm in analysis.entry.arms))
 
 
+def _explain_sizes(results: pd.DataFrame) -> str:
+    """Return why trials are missing if each task has its own number of test texts; results are analyzed by number."""
+    sizes = results.groupby("task")["num_test"].agg(["min", "max"])
+    if sizes["min"].nunique() < 2 or (sizes["min"] != sizes["max"]).any():
+        return ""
+    return (
+        ". Each task has a number of test texts of its own, and different numbers are different configurations: to "
+        "average over all tasks, leave out these numbers, such as --ignore num_test; scores are then not known to be "
+        "accuracies"
+    )
+
+
 def only_complete(
     results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -166,7 +178,7 @@ def only_complete(
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\nFinish the run, or add the missing rows; --allow-incomplete "
-            "analyzes the complete trials and says so in the report"
+            f"analyzes the complete trials and says so in the report{_explain_sizes(results)}"
         )
     complete = drop_incomplete(results)
     if complete.empty:

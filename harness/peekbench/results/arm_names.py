@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
@@ -41,7 +42,8 @@ def rename_arms(
     Raises
     ------
     ResultsError
-        If a column has some of the named values, but not all.
+        If a column has some of the named values, but not all, or if a column has them that is not known to have
+        the arms.
 
     Examples
     --------
@@ -72,6 +74,13 @@ def rename_arms(
         else:
             others = {source: target for source, target in options.columns.items() if source not in names}
             return table.assign(**{column: values.replace(names)}), replace(options, columns=others), names
+    for column in (str(column) for column in table.columns if not is_numeric_dtype(table[column])):
+        if not _claims_arm(column) and names.keys() <= set(table[column].astype("str").str.strip()):
+            first = next(iter(names))
+            raise ResultsError(
+                f"{map_option(first, names[first])}: {origin} has no column {short(first)!r}, but the column "
+                f"{short(column)!r} has this value; add {map_option(column, 'arm')} if it has the arms"
+            )
     return table, options, {}
 
 

@@ -130,8 +130,8 @@ def read_requests(options: TableOptions, names: Sequence[str], origin: str) -> R
     """
     roles = {}
     for source, target in options.columns.items():
-        name = _find_column(source, names, f"--map {source}={target}", origin)
-        roles[name] = _find_target(source, target)
+        role = _find_target(source, target)
+        roles[_find_column(source, names, f"--map {source}={target}", origin)] = role
     sources = [options.ignore] if isinstance(options.ignore, str) else options.ignore
     ignored = tuple(_find_column(source, names, f"--ignore {source}", origin) for source in sources)
     if both := [name for name in ignored if name in roles]:

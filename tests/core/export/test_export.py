@@ -129,7 +129,7 @@ def test_latex_breaks_long_names(store: Path) -> None:
     name = "sentence_transformer_logistic_regression_with_self_training"
     long = replace(content, estimates=[replace(each, method=name) for each in content.estimates])
     for table in (average_table(long), task_table(long)):
-        assert r"{>{\raggedright\arraybackslash}p{60mm}rrr" in table
+        assert r"{>{\raggedright\arraybackslash}p{45mm}rrr" in table
         assert r"sentence\_\allowbreak{}transformer\_\allowbreak{}logistic" in table
 
 

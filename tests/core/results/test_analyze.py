@@ -87,6 +87,13 @@ def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simu
         assert "only complete trials were analyzed" in analysis.warnings[0]
 
 
+def test_tasks_of_different_sizes_have_a_remedy(simulate: Simulate) -> None:
+    table = simulate(0.02, tasks=2, subsamples=4).astype({"num_test": "Int64"})
+    table.loc[table["task"] == "task1", "num_test"] = 500
+    with pytest.raises(ResultsError, match="Each task has a number of test texts of its own"):
+        analyze(table)
+
+
 def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
     assert find_gaps(table) == [

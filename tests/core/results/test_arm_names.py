@@ -43,6 +43,7 @@ def test_columns_of_arms_are_renamed_in_the_same_way(scores: pd.DataFrame) -> No
         ({"none": "base", "Independents": "extra"}, "--map Independents=extra: t has no column 'Independents'"),
         ({"none": "base", "Independents": "extra"}, "'condition', has no such value; did you mean 'independent'?"),
         ({"nothing": "base"}, "--map nothing=base: t has no column 'nothing'"),
+        ({"none": "bse"}, "--map none=bse: no such column of the results table; did you mean base?"),
     ],
 )
 def test_messages_name_the_values_and_the_remedy(scores: pd.DataFrame, columns: dict[str, str], message: str) -> None:
@@ -50,3 +51,10 @@ def test_messages_name_the_values_and_the_remedy(scores: pd.DataFrame, columns: 
     own = own.sort_values("condition", key=lambda values: values.map(list(RENAMED).index), kind="stable")
     with pytest.raises(ResultsError, match=re.escape(message)):
         tidy(own.reset_index(drop=True), "t", columns=columns)
+
+
+def test_a_column_with_the_values_that_is_not_known_to_have_arms_is_named(scores: pd.DataFrame) -> None:
+    own = scores.assign(regime=scores["arm"].map(OWN_NAMES)).drop(columns="arm")
+    with pytest.raises(ResultsError, match=r"'regime' has this value; add --map regime=arm"):
+        tidy(own, "t", columns=RENAMED)
+    assert set(tidy(own, "t", columns={**RENAMED, "regime": "arm"})["arm"]) == set(OWN_NAMES)
