@@ -12,8 +12,9 @@ from peekbench.api.run import Run
 from peekbench.api.running import run
 from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.errors import SpecError
+from peekbench.execution.code import code_hashes
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import give
+from peekbench.plugins.local_code import give, names_code
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
 DEFAULT_NAME = "method"  # of a function without a name
@@ -86,9 +87,10 @@ def measure(
     parts: dict[str, Any] = {"tasks": list(tasks), "methods": [method], "design": dict(DESIGN), **spec}
     if is_here:
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
-    text = json.dumps({key: part for key, part in parts.items() if key != "executor"}, sort_keys=True, default=str)
-    name = use.rpartition(":")[2].replace(".", "-")
-    parts.setdefault("name", f"{name.strip('_')}-{hash_text(text)}")
+    if "name" not in parts:
+        code = code_hashes([use]) if names_code(use) and not is_here else {}  # a name of this session has a hash
+        text = json.dumps({**parts, "executor": None, "code": code}, sort_keys=True, default=str)
+        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(text)}"
     return run(parts, progress=progress)
 
 

@@ -35,7 +35,7 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
-from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
@@ -268,7 +268,8 @@ class SpecWork:
             end_of_fit = time.perf_counter()
             if not isinstance(predictor, Predictor):
                 raise ContractError(
-                    f"{method.use} returned a {type(predictor).__name__}; a method returns peekbench.Predictor(predict)"
+                    f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
+                    "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
             predictions = predictor.predict(test_inputs)
             texts = score_texts(predictor, test_inputs, task)
@@ -319,7 +320,9 @@ def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> T
     try:
         error.add_note(note)
         described = traceback.TracebackException.from_exception(error)  # its str works even if that of `error` raises
-        message, text = f"{name}: {described}", "".join(described.format())
+        place = find_place(error)
+        message = f"{name}: {described} ({place})" if place else f"{name}: {described}"
+        text = "".join(described.format())
     except Exception:  # the exception's class breaks the traceback module
         message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"
     return TrialFailure(

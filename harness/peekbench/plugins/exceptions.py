@@ -69,16 +69,28 @@ def describe_exception(error: BaseException) -> str:
     """
     message = " ".join(shorten(str(error), MAX_MESSAGE).split())
     described = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    place = _find_place(error)
+    place = find_place(error) or find_place(error, is_own=False)
     return f"{described} ({place})" if place else described
 
 
-def _find_place(error: BaseException) -> str:
+def find_place(error: BaseException, *, is_own: bool = True) -> str:
+    """Return the file, the line and the function that raised an exception, or an empty text.
+
+    Parameters
+    ----------
+    error
+        The exception.
+    is_own
+        Find the innermost frame that is neither in peekbench's core nor in an installed library; otherwise the
+        outermost frame outside of the core.
+    """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_in(frame.filename, [CORE])]
-    own = [frame for frame in frames if Path(frame.filename).is_absolute() and not _is_in(frame.filename, LIBRARIES)]
+    if is_own:
+        frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]
+        frames = [frame for frame in frames if not _is_in(frame.filename, LIBRARIES)]
     if not frames:
         return ""
-    frame = own[-1] if own else frames[0]
+    frame = frames[0]
     function = "" if frame.name.startswith("<") else f", in {frame.name}"
     return f"{_relative(Path(frame.filename))}, line {frame.lineno}{function}"
 

@@ -357,7 +357,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
         message = describe(error, Written(ExperimentSpec, raw, positions=written_positions(raw)))
-        raise SpecError(f"{origin} is invalid:\n{message}") from error
+        raise SpecError(f"{origin} is invalid:\n{message}") from None
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
     return spec.model_copy(update={"folder": folder})

@@ -135,6 +135,16 @@ def test_a_function_of_a_module_runs_by_its_name() -> None:
     assert run.spec.methods[0].use == "peekbench_toy:constant"
 
 
+def test_changed_code_of_a_file_is_a_run_of_its_own(tmp_path: Path) -> None:
+    path, executor = tmp_path / "own.py", {"use": "local", "options": {"in_process": True}}
+    for code in (FIT, FIT, FIT.replace("+ weight", "* weight + 1")):
+        path.write_text(f"import numpy as np\n{code}")
+        run = measure(f"{path}:fit", executor=executor)
+    assert (run.finished, run.resumed) == (2, 0)
+    path.write_text(f"import numpy as np\n{FIT}")
+    assert measure(f"{path}:fit", executor=executor).resumed == 2
+
+
 def test_tasks_must_be_a_list() -> None:
     with pytest.raises(pb.PeekbenchError, match=r"tasks=\['toy.words'\]"):
         pb.measure(in_session(FIT), "toy.words")

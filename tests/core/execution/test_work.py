@@ -199,7 +199,7 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
         ("nan", "ContractError: predictions contain NaN or infinity in 30 of 30 rows, the first is row 0"),
         ("shape", r"ContractError: predictions have shape (30, 2), expected (30, 3): one probability for each class"),
         ("sum", "ContractError: predictions in row 0 sum to 2, not to 1"),
-        ("type", "ContractError: toy.faulty returned a str; a method returns peekbench.Predictor(predict)"),
+        ("type", "ContractError: toy.faulty returned str; a method of a plugin returns peekbench.Predictor(predict)"),
     ],
 )
 def test_an_error_fails_its_trial_with_traceback_and_place(error: str, message: str, make_spec: MakeSpec) -> None:
