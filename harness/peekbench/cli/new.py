@@ -56,6 +56,7 @@ def new(
     for command in commands:
         echo(f"    {command}")
     echo(f"\nThen edit {folder / 'src' / plugin.package / '__init__.py'}.")
+    echo(f"Delete runs/{plugin.name}.sqlite before you run edited code, because stored trials are not repeated.")
 
 
 def _install(folder: Path) -> None:
