@@ -112,6 +112,8 @@ class PilotWork(SpecWork):
         self._counts_operations = counts_operations
         self._was_tried: set[str] = set()
         self._gpu_memory_before: int | None = None
+        self.process_start = time.process_time()
+        """Processor time before the pilot: that of the process that runs it, or 0 in a worker."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only, as `SpecWork` does."""
@@ -128,7 +130,7 @@ class PilotWork(SpecWork):
         if self._counts_operations and method not in self._was_tried:
             count = self._spec.method(method).entry.operations
         self._was_tried.add(method)
-        stopwatch = Stopwatch()
+        stopwatch = Stopwatch(self.process_start)
         stopwatch.start()
         with ExitStack() as stack:
             num_operations: Callable[[], float] = (lambda: 0.0) if count is None else stack.enter_context(count())
@@ -140,7 +142,9 @@ class PilotWork(SpecWork):
 
 
 def _unpickle(packed: bytes, counts_operations: bool) -> PilotWork:
-    return PilotWork(*unpack(packed), counts_operations=counts_operations)
+    work = PilotWork(*unpack(packed), counts_operations=counts_operations)
+    work.process_start = 0.0
+    return work
 
 
 def _used_gpu_memory() -> int:

@@ -43,6 +43,8 @@ def peak_memory() -> int:
 class Stopwatch:
     """Measures one trial after the other in the thread that runs them."""
 
+    process_start: float = 0.0
+    """Processor time of the process that does not count."""
     started: float = 0.0
     waited: float = 0.0
     processor: float = 0.0
@@ -58,7 +60,7 @@ class Stopwatch:
             seconds=time.perf_counter() - self.started,
             waited=waited() - self.waited,
             processor=total - self.processor,
-            process_total=total,
+            process_total=total - self.process_start,
             memory=peak_memory(),
             gpu_memory=gpu_memory,
             operations=operations,

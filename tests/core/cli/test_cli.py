@@ -252,7 +252,7 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert "small: 12 trials, 36 fits, 0 MB of disk" in done.stdout
     assert "toy.vote, num_train 12, num_test 30: 0.0" in done.stdout
     assert "time: about" in done.stdout
-    assert "memory: about 0." in done.stdout
+    assert re.search(r"memory: about \d", done.stdout)
     on_cores = peek("plan", spec, "--on", "6400-cores", "--price-per-hour", "3600").stdout
     assert "on 6,400 cores" in on_cores
     assert "assumed, not measured: 75% of the speed of a core of this machine" in on_cores

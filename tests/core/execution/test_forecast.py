@@ -38,8 +38,8 @@ def test_a_pilot_measures_each_method(spec: ExperimentSpec) -> None:
         for usage in usages:
             assert 0 < usage.processor < usage.process_total
             assert 0 <= usage.idle_seconds <= usage.seconds
-            assert 10**7 < usage.memory < 10**10
-    assert 0.1 < pilot.start < 30  # imports of an interpreter
+            assert 10**7 < usage.memory < 10**11
+    assert pilot.start < 5, "the processor time of this process before the pilot does not count"
     assert pilot.gpu_memory == 0
 
 
