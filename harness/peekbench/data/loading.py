@@ -50,8 +50,7 @@ def load_dataset(
     Raises
     ------
     PluginError
-        If the data source does not exist.
-        Also if its code raises an exception.
+        If the data source does not exist, or its code raises an exception.
     DataError
         If its data are unavailable or malformed.
 
