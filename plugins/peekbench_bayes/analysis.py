@@ -58,17 +58,19 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     Raises
     ------
     SpecError
-        If options contradict each other, the results lack the score, or the engine bambi is not installed.
+        If options contradict each other, the results lack the score, the region of accuracies exceeds 20 points, or
+        the engine bambi is not installed.
     """
     options = resolve_options(results, options)
     results = select_score(results, options.score, "bayes.hierarchical")
     columns, splits = split_results(results, options.effects)
+    region = region_of(options, "bayes.hierarchical", splits)
     fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
     first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in first_engine if fit[0].effect == "bias"]
     is_accuracy = all(arms.num_test for arms in splits)
     unit = difference_unit(is_accuracy)
-    region, words = region_of(options), words_of(options, is_accuracy=is_accuracy)
+    words = words_of(options, is_accuracy=is_accuracy)
     return Analysis(
         "hierarchical",
         tables=(

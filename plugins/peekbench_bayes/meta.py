@@ -39,10 +39,12 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
     ------
     DataError
         If the preset is binomial and the scores are not accuracies of a known number of texts.
+    SpecError
+        If the region of accuracies exceeds 20 points.
     """
     options = resolve_options(results, options)
     keys, splits = split_results(select_score(results, options.score, "bayes.meta"), options.effects)
-    region = region_of(options)
+    region = region_of(options, "bayes.meta", splits)
     means: list[tuple[Cell, ...]] = []
     conclusions: list[tuple[Cell, ...]] = []
     distributions: list[tuple[PairedArms, FloatArray, float]] = []

@@ -71,10 +71,12 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     ------
     DataError
         If the preset is binomial and the scores are not accuracies of a known number of texts.
+    SpecError
+        If the region of accuracies exceeds 20 points.
     """
     options = resolve_options(results, options)
     keys, splits = split_results(select_score(results, options.score, "bayes.prior_check"), options.effects)
-    region = region_of(options)
+    region = region_of(options, "bayes.prior_check", splits)
     predictions = [_predict(arms, options) for arms in splits]
     is_accuracy = all(arms.num_test for arms in splits)
     unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)

@@ -72,10 +72,10 @@ class Estimates:
         excludes = float(((low > 0) | (high < 0)).mean())
         return (*self.arms.cells, self.bias, error + self.bias, error, float(means.std()), self.coverage, excludes)
 
-    def conclusions(self) -> tuple[Cell, ...]:
-        """Return the row of the table of conclusions."""
+    def conclusions(self, region: float) -> tuple[Cell, ...]:
+        """Return the row of the table of conclusions for a region of practical equivalence."""
         intervals = np.quantile(self.draws, interval_ends(self.options.verdict_level), axis=0).T.tolist()
-        return (*self.arms.cells, self.bias, *decision_shares(intervals, region_of(self.options)))
+        return (*self.arms.cells, self.bias, *decision_shares(intervals, region))
 
     def _interval(self) -> FloatArray:
         interval: FloatArray = np.quantile(self.draws, interval_ends(self.options.level), axis=0)
@@ -100,13 +100,13 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     Raises
     ------
     SpecError
-        If the preset is not calibrated.
+        If the preset is not calibrated, or the region of accuracies exceeds 20 points.
     """
     if options.preset != "calibrated":
         raise SpecError(f"preset {options.preset}: recovery supports only the preset calibrated; remove preset")
     options = resolve_options(results, options)
     keys, splits = split_results(select_score(results, options.score, "bayes.recovery"), ("bias",))
-    region = region_of(options)
+    region = region_of(options, "bayes.recovery", splits)
     estimates: list[Estimates] = []
     spreads: list[tuple[Cell, ...]] = []
     for arms in splits:
@@ -140,7 +140,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
             Table(
                 f"Conclusions, {subject}, region {format_region(region, unit)}",
                 (*columns, *decision_columns()),
-                tuple(estimate.conclusions() for estimate in estimates),
+                tuple(estimate.conclusions(region) for estimate in estimates),
                 f"Share of data sets whose {options.verdict_level:.0%} interval leads to each conclusion.",
             ),
             Table(

@@ -10,6 +10,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import pluralize
 from peekbench.records import Cell
+from peekbench.results import check_region
 from peekbench_constat import Comparison, ConStat
 from peekbench_constat.answers import read_scores
 from peekbench_constat.figures import draw_figures, name_comparison
@@ -45,10 +46,11 @@ def analyze_contamination(results: pd.DataFrame, *, options: ConStat) -> Analysi
     Raises
     ------
     SpecError
-        If the options name no comparison, or unknown tasks or models.
+        If the options name no comparison, or unknown tasks or models, or the region exceeds 20 points.
     ResultsError
         If scores are not accuracies with a known number of texts, or a model that is under test lacks a score.
     """
+    check_region(options.region, "constat", is_accuracy=True)
     models = label_models(results)
     labels, tasks = list(models["label"].unique()), list(models["task"].unique())
     check_names(options, tasks, labels)

@@ -12,7 +12,7 @@ from peekbench_power.designs import equivalence_probability, plan_equivalence, p
 from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable
 from peekbench_power.looks import expect
 from peekbench_power.noise import Noise
-from peekbench_power.tables import TIME_COLUMNS, criterion_of, format_bias
+from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "
@@ -48,7 +48,7 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     Raises
     ------
     PeekbenchError
-        If no task is scored by accuracy, or another score is chosen.
+        If no task is scored by accuracy, another score is chosen, or a region or bias exceeds 20 points.
     """
     if options.score != "score":
         raise PeekbenchError(
@@ -60,6 +60,7 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             "power: typical noise is known only for accuracies, and no task of this spec is a classification; run the "
             "spec with few subsamples, then use the analysis `power` on its store"
         )
+    check_units(options, is_accuracy=True)
     return Analysis(
         "power",
         tables=(

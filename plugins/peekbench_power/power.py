@@ -18,7 +18,7 @@ from peekbench_power.detection import compute_power, equivalence_power, minimum_
 from peekbench_power.figures import detectable_curves, power_curves
 from peekbench_power.measure import measure_noise, pair_trials, size_cell
 from peekbench_power.noise import MethodNoise
-from peekbench_power.tables import TIME_COLUMNS, criterion_of, format_bias
+from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
@@ -42,12 +42,13 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     Raises
     ------
     SpecError
-        If the results lack the chosen score.
+        If the results lack the chosen score, or a region or bias of accuracies exceeds 20 points.
     """
     if (score := resolve_score(results, options.score)) != options.score:  # the defaults follow the score
         options = Power.model_validate({**options.model_dump(exclude_defaults=True), "score": score})
     results = select_score(results, options.score, "power")
     is_accuracy = bool(results["num_correct"].notna().all())
+    check_units(options, is_accuracy)
     measured = list(measure_noise(pair_trials(results), is_accuracy))
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peekbench import Column
+from peekbench.results import check_region
 from peekbench_power import Power
 from peekbench_power.detection import Criterion
 
@@ -12,6 +13,13 @@ TIME_COLUMNS = (Column("subsamples", "count"), Column("trials", "count"), Column
 def format_bias(bias: float, is_accuracy: bool) -> str:
     """Write a bias that a user has chosen: '0.5 points' for accuracies."""
     return f"{bias * 100:g} points" if is_accuracy else f"{bias:g}"
+
+
+def check_units(options: Power, is_accuracy: bool) -> None:
+    """Refuse biases and regions of accuracies that were written in points instead of as fractions."""
+    for option, value in (("region", options.region), ("target_bias", options.target_bias), ("biases", options.biases)):
+        for bias in value if isinstance(value, tuple) else (value,):
+            check_region(bias, "power", is_accuracy=is_accuracy, option=option)
 
 
 def criterion_of(options: Power) -> Criterion:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from peekbench.errors import SpecError
-from peekbench.results import default_region
+from peekbench.results import check_region, default_region
 from peekbench_summary import Summary
 
 DEFAULT_LOG_ODDS = 0.04
-MAX_POINTS = 0.2  # of accuracy; a larger region is one point written as 1, or half a point as 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,7 @@ def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Su
         If the unit is log-odds and scores are not accuracies, or the region of accuracies exceeds 20 points.
     """
     if options.region_unit == "score":
-        if is_accuracy and options.region is not None and options.region > MAX_POINTS:
-            raise SpecError(
-                f"analysis summary, option region: {options.region:g} is {100 * options.region:g} points of accuracy; "
-                "give a fraction, such as 0.01 for one point"
-            )
+        check_region(options.region, "summary", is_accuracy=is_accuracy)
         return Region(default_region(options.score) if options.region is None else options.region)
     if not is_accuracy:
         raise SpecError(

@@ -7,7 +7,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.records import Cell, Predictions
-from peekbench.results import Configuration, configurations, decide
+from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
 
@@ -36,12 +36,18 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     Analysis
         A table with one row per configuration; a warning and no table if the results are not from a run, or are not
         accuracies.
+
+    Raises
+    ------
+    SpecError
+        If the region exceeds 20 points.
     """
     if predictions is None:
         return Analysis("texts", warnings=(NEEDS_RUN,))
     found = configurations(results)
     if not found.is_accuracy:
         return Analysis("texts", warnings=(NEEDS_ACCURACY,))
+    check_region(options.region, "summary.texts", is_accuracy=True)
     rows = []
     for configuration in found.configurations:
         tasks = [_cross_task(configuration, task, predictions) for task in configuration.scores["bias"]]

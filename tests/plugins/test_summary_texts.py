@@ -13,11 +13,12 @@ import pytest
 from peekbench import load_results
 from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import Sampler
-from peekbench.errors import StoreError
+from peekbench.errors import SpecError, StoreError
 from peekbench.execution.runner import run
 from peekbench.records import Draw
 from peekbench.results.analyze import analyze
 from peekbench.results.predictions import StoredPredictions
+from peekbench.spec.components import AnalysisSpec, make_component
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,8 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
         assert cells["bias, low"] <= cells["bias"] <= cells["bias, high"]
         assert cells["conclusion"] in ("biased up", "biased down", "equivalent", "inconclusive")
 
+    with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of accuracy"):
+        analyze(store, [make_component(AnalysisSpec, "summary.texts", {"region": 1})])
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE predictions SET numbers = zeroblob(length(numbers))")
     with pytest.raises(StoreError, match="the predictions of arm .* are changed"):

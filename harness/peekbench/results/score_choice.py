@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_NAMED = 5  # tasks named in an error
+MAX_REGION = 0.2  # of accuracy; a larger region is one point written as 1, or half a point as 0.5
 
 
 def resolve_score(results: pd.DataFrame, name: ScoreName) -> ScoreName:
@@ -118,3 +119,37 @@ def default_region(name: ScoreName) -> float:
     0.01
     """
     return next(score.region for score in SCORES if score.name == name)
+
+
+def check_region(region: float | None, analysis: str, *, is_accuracy: bool, option: str = "region") -> None:
+    """Refuse a region of practical equivalence that was written in points instead of as a fraction.
+
+    Parameters
+    ----------
+    region
+        Half-width in the unit of the score; None for the default.
+    analysis
+        Name of the analysis, for errors.
+    is_accuracy
+        Whether the scores are accuracies. The unit of other scores is unknown, so nothing is refused.
+    option
+        Name of the option, for errors.
+
+    Raises
+    ------
+    SpecError
+        If the region of accuracies exceeds 20 points.
+
+    Examples
+    --------
+    >>> check_region(0.01, "summary", is_accuracy=True)
+    >>> check_region(1, "summary", is_accuracy=True)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    peekbench.errors.SpecError: analysis summary, option region: 1 is 100 points of accuracy; give a fraction, ...
+    """
+    if is_accuracy and region is not None and region > MAX_REGION:
+        raise SpecError(
+            f"analysis {analysis}, option {option}: {region:g} is {100 * region:g} points of accuracy; give a "
+            "fraction, such as 0.01 for one point"
+        )

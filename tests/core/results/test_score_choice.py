@@ -5,8 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from peekbench.errors import ResultsError
+from peekbench.errors import ResultsError, SpecError
 from peekbench.results import resolve_score, tidy
+from peekbench.results.analyze import run_analysis
+from peekbench.spec.components import AnalysisSpec, make_component
 
 ARMS = ("extra", "test")
 
@@ -34,3 +36,16 @@ def test_tasks_of_different_scores_are_not_averaged() -> None:
     assert resolve_score(texts, "score") == "bits_per_byte"
     with pytest.raises(ResultsError, match="only some rows are scored in bits per byte, those of notes; analyze them"):
         resolve_score(mixed, "score")
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["summary", "power", "constat", "bayes.hierarchical", "bayes.meta", "bayes.prior_check", "bayes.recovery"],
+)
+def test_regions_of_accuracies_are_fractions(use: str) -> None:
+    table = pd.DataFrame(
+        {"task": "news", "num_test": 10, "fold": [1, 2], "base": 0.5, "extra": [0.5, 0.6], "test": [0.6, 0.6]}
+    )
+    analysis = make_component(AnalysisSpec, use, {"region": 1})
+    with pytest.raises(SpecError, match=f"analysis {use}, option region: 1 is 100 points of accuracy"):
+        run_analysis(analysis, tidy(table, "mine"), ())
