@@ -66,7 +66,7 @@ def _judge(finding: Finding, options: ConStat, alpha: float, family: int, are_co
         sentence += f" Without the adjustment for {family} tests, it would be {unadjusted}."
     return Verdict(
         name, "contamination", decision, sentence, excess.estimate, low, high, options.level, options.region, basis,
-        family=family, unadjusted=unadjusted if family > 1 else None,
+        family=family, unadjusted=unadjusted if family > 1 else None, interval_level=1 - alpha,
     )  # fmt: skip
 
 

@@ -122,6 +122,7 @@ def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> lis
             other_tasks=examine_other_tasks(task_means(bias.tasks), conclusion, bias.nominal_alpha(conclusion.alpha)),
             family=len(family),
             unadjusted=unadjusted,
+            interval_level=finding.effective_level,
         )
         judged.append((verdict, conclusion))
     return judged
@@ -154,4 +155,8 @@ def mention_log_loss(verdict: Verdict, tasks: Sequence[Sequence[float]], alpha: 
     low, high = sorted((abs(estimate.low), abs(estimate.high)))
     verb = "improves" if estimate.mean > 0 else "worsens"
     change = f"{abs(estimate.mean):.4f} ({verdict.level:.0%} interval {low:.4f} to {high:.4f})"
-    return replace(verdict, sentence=f"{verdict.sentence} However, the log loss {verb} by {change}.")
+    return replace(
+        verdict,
+        sentence=f"{verdict.sentence} However, the log loss {verb} by {change}.",
+        other_score=f"the log loss {verb} by {abs(estimate.mean):.4f}",
+    )

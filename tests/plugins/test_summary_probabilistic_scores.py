@@ -44,6 +44,7 @@ def test_a_log_loss_that_disagrees_is_in_the_verdict(sign: int, word: str | None
     assert verdict.decision == "biased up"
     assert (word is not None) == ("log loss" in verdict.sentence)
     assert (word or "") in verdict.sentence
+    assert verdict.other_score == (word or "").removeprefix("However, ")
 
 
 def test_other_scores_do_not_need_to_be_available_for_controls(simulate: Simulate) -> None:

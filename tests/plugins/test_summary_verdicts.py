@@ -219,6 +219,7 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
     for adjusted, alone in zip(together.verdicts, apart.verdicts, strict=True):
         assert (adjusted.family, alone.family) == (10, 1)
         assert (adjusted.unadjusted, alone.unadjusted) == (alone.decision, None)
+        assert (adjusted.interval_level, alone.interval_level) == pytest.approx((1 - 0.05 / 10, 0.95))
     biased = [verdict.decision for verdict in together.verdicts if verdict.decision != "inconclusive"]
     assert biased == ["biased up"]
     (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts

@@ -146,6 +146,12 @@ class Verdict:
     """Lower end of an interval that stays valid if the run is extended after a report, if the analysis computes it."""
     valid_high: float | None = None
     """Upper end of this interval."""
+    interval_level: float | None = None
+    """Coverage of [low, high] by itself, which is higher than `level` if the interval is adjusted for several
+    configurations or looks; None if the analysis does not say."""
+    other_score: str = ""
+    """In a few words, a bias that another score shows and the decision does not state, such as 'the log loss improves
+    by 0.01'."""
     analysis: str = ""
     """Analysis that reached the verdict, as named in the spec. Set by peekbench."""
 

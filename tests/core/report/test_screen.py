@@ -97,6 +97,10 @@ def test_details_follow_a_verdict_unless_space_is_short() -> None:
     shown = on_screen(report)
     assert "size open; unadjusted: inconclusive; bias in other tasks: none found; bayes:" in " ".join(shown.split())
     assert "95% intervals adjusted for 3 configurations, from 2 tasks." in shown
+    known = replace(lead, interval_level=0.98333, other_score="the log loss improves by 0.0100")
+    shown = " ".join(on_screen(Report("r", "h", (known, replace(known, method="svd", interval_level=0.95)))).split())
+    assert "bias in other tasks: none found; but the log loss improves by 0.0100" in shown
+    assert "adjusted for 3 configurations (95% to 98.33% each), from 2 tasks." in shown
     agreeing = replace(report, verdicts=(lead, replace(lead, analysis="bayes")))
     assert "bayes" not in on_screen(agreeing)
 

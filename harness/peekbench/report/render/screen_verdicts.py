@@ -62,7 +62,8 @@ def render_verdicts(
         _print_judged(shown, console, has_details=has_details)
         if others := groups[max_verdicts:]:
             print_note(f"... and {_count_decisions([lead for lead, *_ in others])}", console)
-        print_note(" ".join(filter(None, (sizes, _explain([lead for lead, *_ in groups])))), console)
+        notes = " ".join(filter(None, (sizes, _explain([lead for lead, *_ in groups]))))
+        print_note(notes, console, max_lines=4)
     if controls:
         console.print()
         console.print(Text("Controls, whose bias is known", "bold"))
@@ -180,6 +181,8 @@ def _print_details(group: Sequence[Verdict], console: Console) -> None:
         parts.append(f"unadjusted: {lead.unadjusted}")
     if lead.other_tasks:
         parts.append(f"bias in other tasks: {lead.other_tasks}")
+    if lead.other_score:
+        parts.append(f"but {lead.other_score}")
     if lead.valid_low is not None and lead.valid_high is not None:
         valid = replace(lead, low=lead.valid_low, high=lead.valid_high)
         parts.append(f"valid after the earlier reports: {format_estimate(valid)}")
@@ -199,6 +202,7 @@ def _explain(verdicts: Sequence[Verdict]) -> str:
     bases, regions = {verdict.basis for verdict in verdicts}, {(verdict.region, verdict.unit) for verdict in verdicts}
     if len(levels) == 1 and (level := levels.pop()) is not None:
         adjusted = f" adjusted for {family} configurations" if (family := max(families)) > 1 else ""
+        adjusted += _name_levels(level, verdicts)
         basis = f", from {bases.pop()}" if len(bases) == 1 and "" not in bases else ""
         parts.append(f"{level:.0%} intervals{adjusted}{basis}.")
     if len(regions) == 1:
@@ -206,8 +210,15 @@ def _explain(verdicts: Sequence[Verdict]) -> str:
         if region:
             parts.append(f"Biases within ±{ScoreWords(unit == 'difference').size(region)} count as equivalent to none.")
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
-        parts.append("Inconclusive: more subsamples narrow the interval; --full estimates how many.")
+        parts.append("Inconclusive: draw more subsamples; --full or peekbench plan --power estimates how many.")
     return " ".join(parts)
+
+
+def _name_levels(nominal: float, verdicts: Sequence[Verdict]) -> str:
+    """Return the levels of the single intervals in parentheses; empty if they are the nominal level."""
+    known = [verdict.interval_level for verdict in verdicts if verdict.interval_level is not None]
+    ends = [f"{100 * level:.4g}%" for level in (min(known, default=nominal), max(known, default=nominal))]
+    return "" if set(ends) == {f"{100 * nominal:.4g}%"} else f" ({' to '.join(dict.fromkeys(ends))} each)"
 
 
 def _count_decisions(verdicts: Sequence[Verdict]) -> str:
@@ -222,10 +233,10 @@ def _decision(verdict: Verdict) -> Text:
     return Text.assemble(text, " " * (DECISION_WIDTH - len(text)))
 
 
-def print_note(text: str, console: Console) -> None:
-    """Print a remark in at most three lines."""
+def print_note(text: str, console: Console, max_lines: int = 3) -> None:
+    """Print a remark in a few lines."""
     if text:
-        print_lines(Text(text, "dim"), console, 3)
+        print_lines(Text(text, "dim"), console, max_lines)
 
 
 def print_lines(text: Text, console: Console, max_lines: int, *, start: Text | None = None, indent: int = 0) -> None:
