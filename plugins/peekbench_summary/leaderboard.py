@@ -29,6 +29,10 @@ NOTE = (
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
     "Each row is based on {basis}."
 )
+UNPAIRED_NOTE = (
+    " Methods without two common subsamples of each task, by their numbers ({pairs} here), were compared as "
+    "independent samples, which detects fewer differences."
+)
 FAMILY_NOTE = (
     " Verdicts and the intervals of the bias are adjusted for {size} configurations: on average, at most {rate} of the "
     "verdicts 'biased' are wrong, and at most {rate} of the verdicts 'equivalent'. The unadjusted verdict is meant for "
@@ -104,10 +108,12 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     arms = [arm for arm in results.arms if arm != "extra"]
     is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     rows: list[tuple[Cell, ...]] = []
+    num_unpaired = 0
     for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):
         ranked = list(group)
         different = find_differences([entrant.configuration for entrant in ranked], level)
-        for entrant, tie in zip(ranked, tie_letters(len(ranked), different), strict=True):
+        num_unpaired += different.num_unpaired
+        for entrant, tie in zip(ranked, tie_letters(len(ranked), different.pairs), strict=True):
             decisions = [entrant.verdict.decision, *([entrant.verdict.unadjusted] if is_adjusted else [])]
             cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, *decisions)
             intervals = effect_cells(entrant.configuration, effects, level, entrant.verdict)
@@ -124,6 +130,8 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     )
     title = results.title(f"Leaderboard, by {'accuracy' if results.is_accuracy else 'score'} of extra")
     note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results))
+    if num_unpaired:
+        note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
     if is_adjusted:
         note += FAMILY_NOTE.format(size=max(verdict.family for verdict in verdicts), rate=f"{1 - level:.0%}")
     keys = (column.name for column in results.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from string import ascii_letters
 
@@ -11,7 +12,17 @@ from peekbench_stats import holm
 from peekbench_summary.pairing import compare
 
 
-def find_differences(configurations: Sequence[Configuration], level: float) -> set[tuple[int, int]]:
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What a comparison of all pairs of configurations found."""
+
+    pairs: set[tuple[int, int]]
+    """Positions of configurations whose scores differ significantly."""
+    num_unpaired: int
+    """Number of pairs that were compared as independent sets, because they have no subsamples in common."""
+
+
+def find_differences(configurations: Sequence[Configuration], level: float) -> Differences:
     """Find the pairs of positions whose scores of extra differ significantly.
 
     Parameters
@@ -24,7 +35,10 @@ def find_differences(configurations: Sequence[Configuration], level: float) -> s
     pairs = list(combinations(range(len(configurations)), 2))
     changes = [compare(configurations[first], configurations[second], "extra", level) for first, second in pairs]
     p_values = holm([1.0 if change is None else change.p_value for change in changes])
-    return {pair for pair, p in zip(pairs, p_values, strict=True) if p <= 1 - level}
+    return Differences(
+        {pair for pair, p in zip(pairs, p_values, strict=True) if p <= 1 - level},
+        sum(change is not None and not change.num_paired for change in changes),
+    )
 
 
 def tie_letters(count: int, different: set[tuple[int, int]]) -> list[str]:

@@ -83,7 +83,10 @@ def test_ties_are_paired_by_subsample() -> None:
     assert ties["two"] == ties["also two"] == "a"
     assert ties["one"] == "b"
     disjoint = results.assign(subsample=results["subsample"] + 100 * results["method"].factorize()[0])
-    assert {row["tie"] for row in find_rows(rank(disjoint), "Leaderboard")} == {"a"}
+    unpaired = rank(disjoint)
+    assert {row["tie"] for row in find_rows(unpaired, "Leaderboard")} == {"a"}
+    notes = [next(table.note for table in each.tables) for each in (rank(results), unpaired)]
+    assert ["(3 pairs here), were compared as independent samples" in note for note in notes] == [False, True]
 
 
 @pytest.mark.parametrize("shift", [0, 100])
