@@ -24,6 +24,7 @@ from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.predictions import StoredPredictions
+from peekbench.results.similar_names import explain_similar_names, warn_of_similar_names
 from peekbench.results.table import is_results_table, load_table
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -152,7 +153,7 @@ def _explain_sizes(results: pd.DataFrame) -> str:
 def only_complete(
     results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the trials that have every arm, and a warning if trials are missing.
+    """Return the trials that have every arm, and warnings if trials are missing or a method may be misspelled.
 
     Parameters
     ----------
@@ -170,20 +171,23 @@ def only_complete(
     """
     gaps = find_gaps(results, planned)
     if not gaps:
-        return results, ()
+        return results, () if planned else tuple(warn_of_similar_names(results))
     at_least = "at least " if len(gaps) == MAX_GAPS else ""
     more = [f"... and {at_least}{len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else []
     listed = gaps[:MAX_LISTED] + more
     lines = "\n  ".join(listed)
+    similar = "" if planned else explain_similar_names(results)
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\nFinish the run, or add the missing rows; --allow-incomplete "
             f"analyzes the complete trials and says so in the report{_explain_sizes(results)}"
+            f"{similar and f'. {similar}'}"
         )
     complete = drop_incomplete(results)
     if complete.empty:
         raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
-    return complete, (f"The design has missing trials, and only complete trials were analyzed:\n  {lines}",)
+    heading = similar and f". {similar} Missing"
+    return complete, (f"The design has missing trials, and only complete trials were analyzed{heading}:\n  {lines}",)
 
 
 def find_analysis(role: AnalyzerRole) -> str:

@@ -13,6 +13,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import quoted, short
 from peekbench.results.column_names import Role, find_claims, map_option, nearest, normalize, normalize_arm
+from peekbench.results.columns import ARMS
 
 MAX_NAMES = 12  # values that a column of arms may have: three arms and some doses
 
@@ -90,7 +91,7 @@ def explain_values(table: pd.DataFrame, candidates: Sequence[str]) -> str:
         values = list(dict.fromkeys(str(value) for value in table[name].dropna()))
         if _claims_arm(name) and 1 < len(values) <= MAX_NAMES:
             unknown = [value for value in values if normalize_arm(value) is None]
-            example = " ".join(map_option(value, "ARM") for value in unknown)
+            example = " ".join(map_option(value, nearest(value, ARMS) or "ARM") for value in unknown)
             return (
                 f"the column {short(name)!r} may have the arms, but its values are {quoted(values)}. Say which arm "
                 f"each of them is: {example}, where ARM is base (without unlabeled text), extra (independent text) or "

@@ -19,7 +19,7 @@ from peekbench.records.data import IntArray
 from peekbench.results.cells import quoted, short, to_floats
 from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
 from peekbench.results.column_roles import ColumnRoles
-from peekbench.results.columns import COLUMN_NAMES
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION
 
 CONSTANT = "the same in all rows of a task and configuration"
 ROW_NUMBERS = "it numbers the rows"
@@ -31,7 +31,9 @@ DOSE_IN_PERCENT = re.compile(r"mix[-_ ]?([1-9]\d?) ?%?", re.IGNORECASE)
 TOLERANCE = 1e-6  # of differences of scores that were written with few digits
 
 
-def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, origin: str) -> ColumnRoles:
+def ignore_harmless(
+    table: pd.DataFrame, roles: ColumnRoles, trials: pd.DataFrame, groups: IntArray, origin: str
+) -> ColumnRoles:
     """Return the roles with the columns without a role among the ignored ones, or refuse such columns.
 
     Parameters
@@ -40,6 +42,8 @@ def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, o
         The user's table.
     roles
         Roles of its columns.
+    trials
+        Configuration and task of each row, and its arm if rows are arms.
     groups
         A number for each row, equal for rows of the same configuration and task, and of the same arm if rows are arms.
     origin
@@ -64,7 +68,7 @@ def ignore_harmless(table: pd.DataFrame, roles: ColumnRoles, groups: IntArray, o
         else:
             varying.append(name)
     if varying:
-        _refuse(table, varying, groups, roles, origin)
+        _refuse(table, varying, trials, groups, roles, origin)
     return replace(roles, ignored=ignored, others=())
 
 
@@ -100,13 +104,16 @@ def _is_difference(name: str, table: pd.DataFrame, roles: ColumnRoles) -> bool:
     return bool(((to_floats(table[name]) - difference).abs() <= TOLERANCE).all())
 
 
-def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: ColumnRoles, origin: str) -> NoReturn:
+def _refuse(
+    table: pd.DataFrame, names: Sequence[str], trials: pd.DataFrame, groups: IntArray, roles: ColumnRoles, origin: str
+) -> NoReturn:
     alike = "model and sizes" if roles.arms else "model, sizes and arm"
     lines = []
+    likely_score = _find_score(table, names, roles)
     for name in names[:MAX_LISTED]:
-        meaning = _guess(name, table[name], groups, roles)
-        remedies = [map_option(name, meaning), ignore_option(name)]
-        if meaning in COLUMN_NAMES and roles.source("subsample") and _differs_often(table[name]):  # as notes do
+        meaning = "score" if name == likely_score else _guess(name, table[name], groups, roles)
+        remedies = [map_option(name, meaning) + " for the scores" * (name == likely_score), ignore_option(name)]
+        if name != likely_score and _is_note(name, meaning, table, trials, roles):
             remedies.reverse()
         lines.append(f"  {short(name)!r} ({_list_values(table[name])}): {', or '.join(remedies)}")
     if len(names) > MAX_LISTED:
@@ -117,6 +124,32 @@ def _refuse(table: pd.DataFrame, names: Sequence[str], groups: IntArray, roles: 
         "different values:\n" + "\n".join(lines) + "\nName what a column distinguishes with --map (columns= in "
         "Python), or ignore it if it says nothing about the scores"
     )
+
+
+def _find_score(table: pd.DataFrame, names: Sequence[str], roles: ColumnRoles) -> str:
+    """Return the column that probably has the scores of a table with one row for each arm; empty if they are known."""
+    if roles.arms or any(roles.source(column) for column in ("score", "num_correct", "bits_per_byte")):
+        return ""
+    numbers = {name: to_floats(table[name]) for name in names}
+    fractional = [name for name, cells in numbers.items() if cells.notna().all() and (cells != cells.round()).any()]
+    near = nearest("score", fractional) or nearest("accuracy", fractional)
+    in_range = (name for name in fractional if numbers[name].between(0, 1).all())
+    return near or next(in_range, "") or next(iter(fractional), "")
+
+
+def _is_note(name: str, meaning: str, table: pd.DataFrame, trials: pd.DataFrame, roles: ColumnRoles) -> bool:
+    """Return whether a column probably says nothing about the scores: as a method, it would leave trials missing."""
+    source = roles.source("subsample")
+    if meaning not in COLUMN_NAMES or source is None:
+        return False
+    if _differs_often(table[name]):
+        return True
+    if meaning != "method":
+        return False
+    keys = trials.assign(value=number_values(table[name]), subsample=number_values(table[source]))
+    rows = keys.groupby([*CONFIGURATION, "value"], dropna=False)["subsample"]
+    num_places = len(keys[["task", *(["arm"] if "arm" in keys else [])]].drop_duplicates())
+    return bool((rows.nunique() * num_places != rows.size()).any())
 
 
 def _differs_often(cells: pd.Series[Any]) -> bool:

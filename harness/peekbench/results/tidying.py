@@ -17,11 +17,12 @@ from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.arm_names import rename_arms
 from peekbench.results.cells import CellReader, has_whole, is_empty, quoted, short
-from peekbench.results.column_names import Role, ignore_option, normalize_arm
+from peekbench.results.column_names import Role, ignore_option, map_option, nearest, normalize_arm
 from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, ColumnRoles, assign_roles
 from peekbench.results.column_use import BY_ORDER, BY_ROW, ColumnUse, describe_use
 from peekbench.results.columns import (
     ARM_MEASURES,
+    ARMS,
     COLUMN_NAMES,
     CONFIGURATION,
     MAJORITY,
@@ -114,7 +115,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     is_plain = SUBSAMPLE in roles.sources and not roles.others and not roles.numberings
     groups = np.arange(len(table)) if is_plain else _group(trials)  # grouping takes a while and is rarely needed
     roles = choose_numbering(table, roles, groups, origin)
-    roles = ignore_harmless(table, roles, groups, origin)
+    roles = ignore_harmless(table, roles, trials, groups, origin)
     results = _read_arms(trials, roles, reader, options.arms)
     pairing = ""
     if SUBSAMPLE in roles.sources:
@@ -213,8 +214,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         reader.require(
             trials["arm"].isin([arm for arm, name in names.items() if name]),
             roles.sources[ARM][0],
-            "is not an arm; arms are base, extra, test and doses such as mix-0.25. Say which arm a value is with --map "
-            "VALUE=ARM, such as --map independent=extra",
+            _explain_arm,
         )
         trials["arm"] = trials["arm"].map(names).astype("str")
     elif not roles.arms:
@@ -222,6 +222,14 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
     _check_controls(trials, roles, reader)
     return trials
+
+
+def _explain_arm(value: str) -> str:
+    near = nearest(value, ARMS)
+    return (
+        f"is not an arm; {f'did you mean {near}? Arms' if near else 'arms'} are base, extra, test and doses such as "
+        f"mix-0.25. Say which arm a value is with --map VALUE=ARM, such as {map_option(value, near or 'extra')}"
+    )
 
 
 def _group(trials: pd.DataFrame) -> IntArray:

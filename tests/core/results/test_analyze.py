@@ -94,6 +94,21 @@ def test_tasks_of_different_sizes_have_a_remedy(simulate: Simulate) -> None:
         analyze(table)
 
 
+def test_misspelled_names_are_suspected(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0.02, tasks=2, subsamples=8, method=name) for name in ("lsa-10", "lsa-50", "tapt")])
+    is_tapt, is_third, is_news = table["method"] == "tapt", table["subsample"] == 3, table["task"] == "task0"
+    with pytest.raises(ResultsError, match=r"The method 'tpat' \(3 rows\) may be a misspelling of 'tapt'\.$"):
+        analyze(table.assign(method=table["method"].mask(is_tapt & is_third & is_news, "tpat")))
+    news = table.assign(task=table["task"].mask(is_news, "news").mask(is_news & is_tapt, "News"))
+    with pytest.raises(ResultsError, match=r"The task 'News' \(24 rows\) may be a misspelling of 'news'"):
+        analyze(news)
+    (count,) = analyze(news, ["toy.count"], allow_incomplete=True)
+    assert "The task 'News' (24 rows) may be a misspelling of 'news'. Missing:" in count.warnings[0]
+    (count,) = analyze(table.assign(method=table["method"].mask(is_tapt & is_third, "tpat")), ["toy.count"])
+    assert "'tpat' (2 trials) and 'tapt' (14 trials) have similar names" in count.warnings[0]
+    assert analyze(table, ["toy.count"])[0].warnings == ()
+
+
 def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
     assert find_gaps(table) == [

@@ -53,6 +53,14 @@ def test_messages_name_the_values_and_the_remedy(scores: pd.DataFrame, columns: 
         tidy(own.reset_index(drop=True), "t", columns=columns)
 
 
+@pytest.mark.parametrize("column", ["arm", "condition"])
+def test_misspelled_arms_have_a_suggestion(scores: pd.DataFrame, column: str) -> None:
+    own = scores.rename(columns={"arm": column})
+    own.loc[4, column] = "tset"
+    with pytest.raises(ResultsError, match="'?tset'?.*--map tset=test"):
+        tidy(own, "t")
+
+
 def test_a_column_with_the_values_that_is_not_known_to_have_arms_is_named(scores: pd.DataFrame) -> None:
     own = scores.assign(regime=scores["arm"].map(OWN_NAMES)).drop(columns="arm")
     with pytest.raises(ResultsError, match=r"'regime' has this value; add --map regime=arm"):

@@ -128,6 +128,19 @@ def test_unknown_columns_that_vary_are_refused(column: str) -> None:
     pd.testing.assert_frame_equal(tidy(table, "here", ignore=[column]), EXPECTED)
 
 
+def test_likely_scores_and_notes_have_the_right_remedy_first() -> None:
+    scores = LONG.rename(columns={"score": "f1_weighted"}).assign(seconds=[3.5, 1.25, 4, 2, 8, 9, 7, 5])
+    with pytest.raises(ResultsError, match=r"(?s)--map f1_weighted=score for the scores.*\): --ignore seconds, or"):
+        tidy(scores, "here")
+    assert len(tidy(scores, "here", columns={"f1_weighted": "score"}, ignore=["seconds"])) == len(LONG)
+    long = pd.concat([LONG, LONG.assign(task="trec")], ignore_index=True)
+    with pytest.raises(ResultsError, match=r"'gpu' \('x', 'y'\): --ignore gpu, or --map gpu=method"):
+        tidy(long.assign(gpu=["x", "y", "y"] * 5 + ["x"]), "here")
+    both = pd.concat([long.assign(config="x"), long.assign(config="y", subsample=long["subsample"] + 9)])
+    with pytest.raises(ResultsError, match=r"'config' \('x', 'y'\): --map config=method, or --ignore config"):
+        tidy(both.reset_index(drop=True), "here")
+
+
 def test_rows_of_arms_without_numbers_are_paired_by_order_only_on_request() -> None:
     table = LONG.drop(columns="subsample")
     with pytest.raises(ResultsError, match=r"2 rows have the same task.* \(rows 1, 5\).*--pair-by-order"):
