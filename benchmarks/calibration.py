@@ -77,7 +77,8 @@ def measure_averages(arms: PairedArms, bias: float, options: Hierarchical, num_r
         parts.append(np.stack([np.quantile(np.array(draws), quantiles, axis=0) for draws in (these, others)]))
     limits = np.concatenate(parts, axis=2)  # (these or other tasks, quantiles, repeats)
     covered = [(low <= bias) & (bias <= high) for ends in limits for low, high in (ends[:2], ends[2:])]
-    decisions = [decide(low, high, region_of(options)) for low, high in limits[0, 2:].T.tolist()]
+    region = region_of(options, "bayes.hierarchical", [arms])
+    decisions = [decide(low, high, region) for low, high in limits[0, 2:].T.tolist()]
     kinds = Counter(decision.split()[0] for decision in decisions)
     return [*(float(each.mean()) for each in covered), kinds["biased"] / num_repeats, kinds["equivalent"] / num_repeats]
 

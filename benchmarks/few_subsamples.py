@@ -104,7 +104,7 @@ def measure(
         wrong["biased"] += conclude(Evidence.of(null), levels).decision.startswith("biased")
         wrong["equivalent"] += conclude(Evidence.of(biased), levels).decision == "equivalent"
         wrong["single tasks"] += sum(*count_biased_tasks([null], ALPHA)) > 0
-        wrong["ties"] += bool(find_differences(source.draw_methods(num_tasks, num_subsamples, rng), 1 - ALPHA))
+        wrong["ties"] += bool(find_differences(source.draw_methods(num_tasks, num_subsamples, rng), 1 - ALPHA).pairs)
     return {name: count / repeats for name, count in wrong.items()}
 
 
