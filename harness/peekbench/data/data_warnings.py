@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from peekbench.data.loading import load_dataset
@@ -17,7 +18,8 @@ MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra t
 MAX_SHARED = 1 / 3  # share of the test texts that two draws may have in common
 MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
-MAX_COUNTED = 200_000  # rows whose texts are compared to estimate the overlap
+MAX_COUNTED = 200_000  # rows whose texts are counted as they are; hashes of more texts need less memory
+MAX_READ = 1_000_000  # texts that are read from a disk, which takes two seconds
 
 
 def warn_of_design(
@@ -84,8 +86,9 @@ def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
 
 
 def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield a warning about texts without a visible character, of tasks whose texts can be read quickly."""
-    empty = {task.name: find_empty_texts(load_dataset(spec.source(task))) for task in spec.tasks}
+    """Yield warnings about texts without a visible character, and about tasks with too many texts to read them all."""
+    datasets = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
+    empty = {name: find_empty_texts(dataset) for name, dataset in datasets.items()}
     if affected := _worst({name: len(rows) for name, rows in empty.items() if rows}):
         counts = ", ".join(f"{number:,.0f} in {name}" for name, number in affected[:MAX_LISTED])
         name = affected[0][0]
@@ -93,6 +96,20 @@ def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
             f"Texts are empty: {counts}; the first in {name} is that of row {empty[name][0]}. They are drawn like "
             "other texts: remove the rows, or check the column of the text"
         )
+    unread = {name: len(each.inputs) for name, each in datasets.items() if has_texts(each) and not _is_readable(each)}
+    if unread:
+        counts = ", ".join(f"{number:,} in {name}" for name, number in _worst(unread)[:MAX_LISTED])
+        yield f"Not all texts were checked for empty and equal ones, because they are on a disk: {counts}"
+
+
+def has_texts(dataset: Dataset) -> bool:
+    """Return whether the inputs of a task are texts and not features."""
+    return isinstance(dataset.inputs, Sequence)
+
+
+def _is_readable(dataset: Dataset) -> bool:
+    """Return whether all texts can be read quickly: those in memory, and not too many on a disk."""
+    return isinstance(dataset.inputs, list | tuple) or (has_texts(dataset) and len(dataset.inputs) <= MAX_READ)
 
 
 def find_empty_texts(dataset: Dataset) -> list[int]:
@@ -101,14 +118,14 @@ def find_empty_texts(dataset: Dataset) -> list[int]:
     Parameters
     ----------
     dataset
-        Rows of a task. Features have no texts, and very many texts are not read.
+        Rows of a task. Features have no texts, and more than a million texts on a disk are not read.
 
     Examples
     --------
     >>> find_empty_texts(Dataset(["a", " ", "b", ""], [0, 1, 0, 1], ("x", "y")))
     [1, 3]
     """
-    if not isinstance(dataset.inputs, Sequence) or len(dataset.inputs) > MAX_COUNTED:
+    if not _is_readable(dataset):
         return []
     return [row for row, text in enumerate(dataset.inputs) if not text.strip()]
 
@@ -168,20 +185,31 @@ def expected_overlap(dataset: Dataset, num_test: int) -> float:
     Returns
     -------
     float
-        Expected share; 0 for features, and for tasks that are too large to compare all texts quickly.
+        Expected share; 0 for features, and for more than a million texts on a disk.
 
     Examples
     --------
     >>> round(expected_overlap(Dataset(["a", "a", "b", "c"], [0, 1, 0, 1], ("x", "y")), 1), 3)
     0.167
     """
-    if not isinstance(dataset.inputs, Sequence) or len(dataset.inputs) > MAX_COUNTED:
+    if not _is_readable(dataset):
         return 0.0
-    places = dataset.splits or ("test",) * len(dataset.inputs)
-    copies = Counter(text for text, place in zip(dataset.inputs, places, strict=True) if place == "test")
-    num_rows = copies.total()
-    missed = 1 - num_test / max(1, num_rows - 1)
-    return sum(count * (1 - max(0.0, missed) ** (count - 1)) for count in copies.values()) / num_rows
+    places = dataset.splits or repeat("test")
+    texts = (text for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
+    copies = _count_copies(texts, len(dataset.inputs))
+    num_rows = sum(count * number for count, number in copies.items())
+    missed = max(0.0, 1 - num_test / max(1, num_rows - 1))
+    return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows
+
+
+def _count_copies(texts: Iterable[str], num_texts: int) -> Counter[int]:
+    """Return how many different texts occur once, twice and so on."""
+    if num_texts <= MAX_COUNTED:
+        return Counter(Counter(texts).values())
+    import numpy as np  # noqa: PLC0415 - checking a spec of usual size must not import numpy
+
+    hashes = np.fromiter(map(hash, texts), dtype=np.int64)
+    return Counter(np.unique(hashes, return_counts=True)[1].tolist())
 
 
 def _num_test_rows(facts: Mapping[str, Any]) -> int:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import random
 import re
+from collections import UserList
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from peekbench.data.data_warnings import expected_overlap, warn_of_classes, warn_of_design
+from peekbench.data.data_warnings import (
+    expected_overlap,
+    find_empty_texts,
+    warn_of_classes,
+    warn_of_design,
+    warn_of_texts,
+)
+from peekbench.data.loading import remember
 from peekbench.data.sampling import Sampler
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Draw
@@ -93,3 +102,20 @@ def test_the_expected_overlap_is_that_of_draws() -> None:
         shares.append(np.mean([texts[row] in extra for row in drawn.test.tolist()]))
     assert expected_overlap(dataset, 80) == pytest.approx(np.mean(shares), abs=0.01)
     assert expected_overlap(Dataset(np.zeros((4, 1)), np.zeros(4), kind="regression"), 1) == 0.0
+
+
+def test_large_tasks_are_checked_unless_they_are_on_a_disk(make_spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text {row % 20}" for row in range(30)] + [" "]
+    small = Dataset(texts, [row % 2 for row in range(31)], ("a", "b"))
+    expected = expected_overlap(small, 9)
+    monkeypatch.setattr("peekbench.data.data_warnings.MAX_COUNTED", 30)
+    assert (expected_overlap(small, 9), find_empty_texts(small)) == (pytest.approx(expected), [30])
+    monkeypatch.setattr("peekbench.data.data_warnings.MAX_READ", 30)
+    assert find_empty_texts(small) == [30], "they are in memory"
+    on_disk = replace(small, inputs=UserList(texts))
+    assert (expected_overlap(on_disk, 9), find_empty_texts(on_disk)) == (0.0, [])
+    spec = make_spec()
+    for task in spec.tasks:
+        remember(spec.source(task), on_disk)
+    (warning,) = warn_of_texts(spec)
+    assert f"because they are on a disk: 31 in {spec.tasks[0].name}" in warning
