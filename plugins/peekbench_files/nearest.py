@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 MAX_FILES = 1000  # of each folder
+SIMILAR = 0.75  # least similarity, between 0 and 1
 MAX_NAME = 100  # characters of a name that is compared
 
 
@@ -26,10 +27,14 @@ def suggest_file(path: Path, folder: Path) -> str:
     for each in searched:
         for file in _list(each):
             files.setdefault(file.name, file)
-    close = [path.name] if path.name in files else get_close_matches(path.name[:MAX_NAME], files, n=1, cutoff=0.8)
-    if not close:
-        return ""
-    file = files[close[0]]
+    file = files.get(path.name)
+    if file is None:
+        # All files of a kind share their suffix, so it does not make names similar.
+        by_stem = {Path(name).stem: each for name, each in files.items()}
+        close = get_close_matches(path.stem[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
+        if not close:
+            return ""
+        file = by_stem[close[0]]
     return f"did you mean {file.relative_to(folder) if file.is_relative_to(folder) else file}?"
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from peekbench.api.run import Run
 from peekbench.api.warning_place import outer_level
-from peekbench.errors import PeekbenchError, RunWarning, SpecError
+from peekbench.errors import PeekbenchError, PluginError, RunWarning, SpecError
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.formatting import pluralize, shorten
+from peekbench.plugins.nearest import find_nearest_file
 from peekbench.progress.choice import make_python_progress
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.sequential import run as run_spec
@@ -24,7 +24,6 @@ from peekbench.store.files import RUNS, is_store
 from peekbench.store.writer import Store
 
 MAX_ERROR = 500  # characters of the first error in a warning
-MAX_NAME = 100  # characters of a misspelled name that are compared
 SUFFIX = ".sqlite"
 SPEC_SUFFIXES = (".yaml", ".yml")
 
@@ -41,7 +40,7 @@ def run(
     r"""Run an experiment, or resume its run. Trials that the store has are not repeated.
 
     If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled. If
-    trials fail, the others are run, and a `RunWarning` has the first error.
+    trials fail, the others are run, and a `RunWarning` has the first error; if all fail, an exception has it.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def run(
     DataError
         Before any trial, if data are unavailable or too small. Also if data change during the run.
     PluginError
-        Before any trial, if a method does not support a task.
+        Before any trial, if a method does not support a task. After the run, if all trials failed.
     StoreError
         Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
         Also if the store cannot be written later.
@@ -148,18 +147,29 @@ def _warn_of_observer(message: str) -> None:
 
 
 def _warn_of_failures(finished: Run) -> None:
-    first = finished.failures.iloc[0]
+    """Warn of failed trials; if no trial of the run is finished, raise an error.
+
+    Raises
+    ------
+    PluginError
+        If there are no results at all.
+    """
+    first, summary = finished.failures.iloc[0], finished.summary
     stopped = "".join(
         f"; the first trials of {method} failed in the same way, and its other {number:,} were not tried"
-        for method, number in finished.summary.stopped.items()
+        for method, number in summary.stopped.items()
     )
     error = " ".join(shorten(first["error"], MAX_ERROR).split())
-    warnings.warn(
+    problem = (
         f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
-        f"{error}{stopped}. `run.failures` has all errors; running the spec again retries them",
-        RunWarning,
-        stacklevel=outer_level(),
+        f"{error}{stopped}"
     )
+    remedy = "has all errors; running the spec again retries them"
+    if not summary.finished + summary.resumed:
+        raise PluginError(
+            f"no trial is finished: {problem}. `peekbench.load_run({str(summary.store)!r}).failures` {remedy}"
+        )
+    warnings.warn(f"{problem}. `run.failures` {remedy}", RunWarning, stacklevel=outer_level())
 
 
 def load_run(run: str | Path | ExperimentSpec) -> Run:
@@ -223,11 +233,11 @@ def _find_store(run: str | Path | ExperimentSpec) -> Path:
     if path.is_file():
         raise PeekbenchError(f"{path} is not the store of a run; `peekbench.analyze` reads tables of scores")
     names = sorted(file.stem for file in RUNS.glob(f"*{SUFFIX}"))
-    near = get_close_matches(path.stem[:MAX_NAME], names, n=1)
+    near = find_nearest_file(path.name, names)
     known = f"there are {', '.join(names[:10])}" if names else f"the folder {RUNS} has none"
     raise PeekbenchError(
         f"{run}: no run of this name, as {_store_by_name(str(run)) if path.suffix != SUFFIX else path} does not exist; "
-        + (f"did you mean {near[0]}?" if near else known)
+        + (f"did you mean {near}?" if near else known)
     )
 
 

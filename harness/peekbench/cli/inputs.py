@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from peekbench.cli.file_kinds import STREAM, FileKind, identify
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, SpecError
+from peekbench.plugins.nearest import find_nearest_file
 from peekbench.spec.base import NAME
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.experiment import canonical, load_spec, make_spec
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 STORE_SUFFIX = ".sqlite"
 SAFE_NAME = re.compile(NAME)
 IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
-MAX_NAME = 100  # characters of a misspelled name that are compared with existing ones
 
 
 def find_store(argument: str) -> Path:
@@ -167,9 +166,8 @@ def _not_found(argument: str, wanted: str) -> PeekbenchError:
     near = {str(spec): path.stem for spec in specs if spec.is_file()}
     near |= {str(path.parent / name): name for name in _list(path.parent) if path.suffix}
     near |= {run: run for run in runs if wanted == "run"}
-    names = get_close_matches(path.name[:MAX_NAME], near.values(), n=1, cutoff=0.7)
-    names = names or [name for name in near.values() if name == path.stem]
-    hint = next((f"; did you mean {each}?" for each, name in near.items() if name in names), "")
+    nearest = find_nearest_file(path.name, near.values())
+    hint = next((f"; did you mean {each}?" for each, name in near.items() if name == nearest), "")
     if wanted == "spec":
         remedy = hint or "; give the path of a YAML file in UTF-8"
         return SpecError(f"cannot read the spec {argument}: No such file or directory{remedy}")

@@ -75,7 +75,7 @@ def _name_file(file: Path) -> None:
 
 
 def _check_is_code(file: Path) -> None:
-    from difflib import get_close_matches  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.nearest import find_nearest_file  # noqa: PLC0415 - for a fast --help
 
     if file.is_dir():
         raise PluginError(
@@ -85,8 +85,8 @@ def _check_is_code(file: Path) -> None:
         raise PluginError(f"--plugin {file} is not a file of Python; give the path of a file that ends with .py")
     if not file.is_file():
         others = [other.name for other in file.parent.glob("*.py")]
-        near = get_close_matches(file.name, others, n=1)
-        hint = f"did you mean {file.parent / near[0]}?" if near else "relative paths start at the working folder"
+        near = find_nearest_file(file.name, others)
+        hint = f"did you mean {file.parent / near}?" if near else "relative paths start at the working folder"
         raise PluginError(f"--plugin {file}: no such file; {hint}")
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 from peekbench.errors import PluginError
+from peekbench.plugins.nearest import find_nearest_file
 
 FILE = ".py"
 MAX_ERROR = 300  # characters of an error of the code
@@ -181,8 +181,8 @@ def _import_module(name: str) -> ModuleType:
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         others = sorted(each.name for each in path.parent.glob(f"*{FILE}")) if path.parent.is_dir() else []
-        near = get_close_matches(path.name, others, n=1)
-        hint = f"did you mean {near[0]}?" if near else "relative paths start at the folder of the spec; copy it there"
+        near = find_nearest_file(path.name, others)
+        hint = f"did you mean {near}?" if near else "relative paths start at the folder of the spec; copy it there"
         raise PluginError(f"no file {path} on this machine; {hint}")
     if path in _modules and _modules[path][0] == _state([path, *_modules[path][0]]):
         return _modules[path][1]

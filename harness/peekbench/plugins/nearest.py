@@ -1,9 +1,10 @@
-"""The installed name that is nearest to one that nothing has."""
+"""The installed name, or the file, that is nearest to a name that nothing has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 MAX_NAME = 100  # characters of a misspelled name that are compared
 SIMILAR = 0.75  # least similarity, between 0 and 1
@@ -41,6 +42,36 @@ def find_nearest(use: str, names: Iterable[str]) -> str:
         if close := get_close_matches(key, possible, n=1, cutoff=SIMILAR):
             return among[close[0]]
     return ""
+
+
+def find_nearest_file(name: str, names: Iterable[str]) -> str:
+    """Return the file that was probably meant; empty if none is similar.
+
+    Names are compared without their suffix, because all files of a kind share it.
+
+    Parameters
+    ----------
+    name
+        Name of a file or a run that does not exist.
+    names
+        Names that exist.
+
+    Examples
+    --------
+    >>> find_nearest_file("smol.yml", ["small.yaml", "x.yaml"]), find_nearest_file("a.yaml", ["x.yaml"])
+    ('small.yaml', '')
+    """
+    by_stem: dict[str, str] = {}
+    for each in sorted(names, key=lambda each: Path(each).suffix != Path(name).suffix):
+        by_stem.setdefault(_stem(each), each)
+    close = get_close_matches(_stem(name)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
+    return by_stem[close[0]] if close else ""
+
+
+def _stem(name: str) -> str:
+    """Return a name without the suffix of a file, which starts with a letter: '2' is none in 'tapt-1.2'."""
+    stem = name if not Path(name).suffix[1:2].isalpha() else Path(name).stem
+    return _normalize(stem).removeprefix("peekbench_")
 
 
 def _normalize(name: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import peekbench as pb
-from peekbench.errors import RunWarning
+from peekbench.errors import PluginError, RunWarning
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +105,12 @@ def test_a_path_resumes_and_failures_warn(make_raw: Callable[..., dict[str, Any]
 
 
 def test_a_run_without_a_finished_trial_is_empty(make_spec: Callable[..., Any]) -> None:
-    with pytest.warns(RunWarning, match="trials failed"):
-        run = pb.run(make_spec(methods=["toy.faulty"], tasks=["toy.words"]), progress=False)
-    assert run.arms.groupby("method")["bias"].mean().empty
+    spec = make_spec(methods=["toy.faulty"], tasks=["toy.words"])
+    match = r"no trial is finished: \d trials failed; the first error, of toy.faulty on .*load_run\('runs/\w+.sqlite'\)"
+    with pytest.raises(PluginError, match=match):
+        pb.run(spec, progress=False)
+    run = pb.load_run(spec)
+    assert run.failed and run.arms.groupby("method")["bias"].mean().empty
     with pytest.raises(pb.PeekbenchError, match="no trial is finished"):
         run.predictions.to_pandas()
 

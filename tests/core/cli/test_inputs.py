@@ -68,6 +68,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_store, "small1", "no run of this name, as runs/small1.sqlite does not exist; did you mean small?"),
         (find_store, "nothing", "`peekbench run SPEC` creates one. There are runs named small"),
         (find_store, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
+        (find_store, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
         (find_store, "a\x00b", "no run of this name"),
         (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
         (find_scores, "picture.dat", "is a PNG image, not scores; give a run, a CSV"),
