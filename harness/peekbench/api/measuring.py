@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from peekbench.api.run import Run
@@ -14,7 +15,7 @@ from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.errors import SpecError
 from peekbench.execution.code import code_hashes
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import give, names_code
+from peekbench.plugins.local_code import bind, give, names_code
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
 DEFAULT_NAME = "method"  # of a function without a name
@@ -97,6 +98,7 @@ def measure(
 def _find_use(fit: Any) -> tuple[str, bool]:
     """Return the name of a method for specs, and whether only this process has the method."""
     if isinstance(fit, str):
+        bind([fit], Path.cwd())  # an earlier spec of this session may have a file of the same name
         return fit, False
     name = getattr(fit, "__name__", type(fit).__name__.lower())
     name = name if name.isidentifier() else DEFAULT_NAME

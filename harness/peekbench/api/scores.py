@@ -15,6 +15,7 @@ from peekbench.api.report_view import ReportView
 from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
+from peekbench.plugins.local_code import bind
 from peekbench.records.table_options import TableOptions
 from peekbench.report.build.run_report import report_of_table
 from peekbench.report.document import Report
@@ -98,6 +99,7 @@ def analyze(
             return load_run(scores).report(analyses, allow_incomplete=allow_incomplete)
     elif not isinstance(scores, pd.DataFrame):
         scores = _to_pandas(scores)
+    bind(analyses or (), Path.cwd())  # an earlier spec of this session may have a file of the same name
     chosen = choose_analyses(analyses)
     options = TableOptions(**table, arms=needed_arms(chosen))
     try:

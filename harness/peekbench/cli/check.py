@@ -41,11 +41,13 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
 
     use = write_out(use)
+    bind([use], Path.cwd())
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)
     num_failed = 0
@@ -55,10 +57,10 @@ def check(
         outcomes = []
         try:
             for outcome in iterate_checks(kind, use, values, source):
-                note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
-                word = "passed " if outcome.passed else "FAILED " if outcome.was_run else "not run"
-                echo(f"{word} {outcome.name}{note}")
                 outcomes.append(outcome)
+                note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
+                if outcome.was_run:  # the others are counted
+                    echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
         except PluginError as error:
             if traceback and error.__cause__ is not None:
                 echo("".join(format_exception(error.__cause__)), err=True)

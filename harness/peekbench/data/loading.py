@@ -11,14 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from pydantic import ValidationError
+
 from peekbench.cache import cache_folder
 from peekbench.errors import ContractError, DataError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.local_code import bind
 from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
-from peekbench.spec.components import TaskSpec
+from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
 
 
@@ -53,6 +56,8 @@ def load_dataset(
         If the data source does not exist, or its code raises an exception.
     DataError
         If its data are unavailable or malformed.
+    SpecError
+        If the options are invalid.
 
     Examples
     --------
@@ -67,6 +72,7 @@ def load_dataset(
     """
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd(), kind)
+        bind([source.use], source.folder)  # an earlier spec of this process may have a file of the same name
     key = _key(source)
     if key in _remembered:
         return _remembered[key]
@@ -96,7 +102,11 @@ def _key(source: SourceRef) -> Key:
 
 def _load(use: str, options: str, folder: Path, kind: TaskKind | None) -> Dataset:
     entry = registry.find(use, DataSourceEntry)
-    parsed = entry.options.model_validate_json(options)
+    try:
+        parsed = entry.options.model_validate_json(options)
+    except ValidationError:
+        make_component(TaskSpec, use, json.loads(options))  # raises an error that names the option and the nearest one
+        raise
     with one_line_errors(f"data source {use}", use, parsed):
         try:
             dataset = entry.load(options=parsed, folders=Folders(spec=folder, cache=cache_folder()))

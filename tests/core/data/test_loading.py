@@ -12,7 +12,7 @@ import pytest
 
 from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
-from peekbench.errors import ContractError, DataError, PluginError
+from peekbench.errors import ContractError, DataError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.records.data import Dataset, SourceRef, Split
@@ -35,6 +35,13 @@ def test_rows_are_loaded_once_for_the_same_options(tmp_path: Path) -> None:
     dataset = load_dataset("toy.words", {"num_rows": 40}, folder=tmp_path)
     assert load_dataset(SourceRef("toy.words", {"num_rows": 40}, tmp_path)) is dataset
     assert load_dataset("toy.words", {"num_rows": 41}, folder=tmp_path) is not dataset
+
+
+def test_wrong_options_are_named_as_in_a_spec(tmp_path: Path) -> None:
+    with pytest.raises(
+        SpecError, match=r"toy.words is invalid:\n  options.num_row: no such option; did you mean num_rows"
+    ):
+        load_dataset("toy.words", {"num_row": 40}, folder=tmp_path)
 
 
 def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:

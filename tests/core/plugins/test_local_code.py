@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import peekbench as pb
@@ -104,6 +105,27 @@ def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path)
     first, second = (pb.run(spec, progress=False).predictions.to_pandas(method="fit_prior") for spec in specs)
     assert first["probability"].max() < 1.0
     assert second["probability"].min() == 1.0
+
+
+def test_names_outside_of_a_spec_start_at_the_working_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate(SPEC, folder=folder)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    changed = CODE.replace('rows"', 'ROWS"').replace('("a", "b")', '("x", "y")').replace("smoothing", "weight")
+    (other / "methods.py").write_text(changed)
+    (other / "helper_of_methods.py").write_text("")
+    monkeypatch.chdir(other)
+    assert pb.load_dataset("methods.py:load_words").class_names == ("x", "y")
+    assert pb.load_dataset("methods.py:load_words", folder=folder).class_names == ("a", "b")
+    scores = pd.DataFrame({"task": "news", "fold": [1, 2], "extra": [0.5, 0.6], "test": [0.6, 0.6]})
+    assert pb.analyze(scores, ["methods.py:count"]).document.warnings == ("4 ROWS",)
+    validate(SPEC, folder=folder)
+    run = pb.measure(
+        "methods.py:fit_prior", SPEC["tasks"], options={"weight": 2.0}, design=SPEC["design"], progress=False
+    )
+    assert run.finished == 2
 
 
 @pytest.mark.parametrize(
