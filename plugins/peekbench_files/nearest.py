@@ -24,17 +24,15 @@ def suggest_file(path: Path, folder: Path) -> str:
     """
     searched = dict.fromkeys([path.parent, folder, *_list(folder, folders=True), folder.parent, Path.cwd()])
     files: dict[str, Path] = {}
+    by_stem: dict[str, Path] = {}  # all files of a kind share their suffix, so it does not make names similar
     for each in searched:
-        for file in _list(each):
-            files.setdefault(file.name, file)
-    file = files.get(path.name)
-    if file is None:
-        # All files of a kind share their suffix, so it does not make names similar.
-        by_stem = {Path(name).stem: each for name, each in files.items()}
-        close = get_close_matches(path.stem[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
-        if not close:
-            return ""
-        file = by_stem[close[0]]
+        for found in _list(each):
+            files.setdefault(found.name, found)
+            by_stem.setdefault(found.stem, found)
+    close = get_close_matches(path.stem[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
+    if path.name not in files and not close:
+        return ""
+    file = files[path.name] if path.name in files else by_stem[close[0]]
     return f"did you mean {file.relative_to(folder) if file.is_relative_to(folder) else file}?"
 
 
