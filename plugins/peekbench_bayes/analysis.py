@@ -68,7 +68,7 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
     first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
     biases = [fit for fit in first_engine if fit[0].effect == "bias"]
-    is_accuracy = all(arms.num_test for arms in splits)
+    is_accuracy = all(arms.is_accuracy for arms in splits)
     unit = difference_unit(is_accuracy)
     words = words_of(options, is_accuracy=is_accuracy)
     return Analysis(

@@ -35,11 +35,13 @@ class PairedArms:
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     num_test: int | None
-    """Number of test texts per subsample; None if it is unknown or scores are not accuracies."""
+    """Test texts per subsample; None if unknown, different between tasks, or if scores are not accuracies."""
     control: FloatArray
     """Scores of the control arm."""
     treatment: FloatArray
     """Scores of the treatment arm."""
+    is_accuracy: bool
+    """Whether the scores are accuracies."""
 
     @property
     def difference(self) -> FloatArray:
@@ -102,7 +104,7 @@ def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> 
         for effect in effects:
             control, treatment = (scores[arm] for arm in ARMS[effect])
             cells = tuple(key[name] for name in varying)
-            yield PairedArms(label, cells, effect, models, tasks, num_test, control, treatment)
+            yield PairedArms(label, cells, effect, models, tasks, num_test, control, treatment, is_accuracy)
 
 
 def _to_array(

@@ -58,7 +58,7 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
         average=average,
         by_model=np.nanmean(unshrunk, axis=3),
         by_task=theta.mean(axis=2),
-        log_odds=None if arms.num_test is None else np.nanmean(unshrunk * _log_odds_slope(arms), axis=(2, 3)),
+        log_odds=None if not arms.is_accuracy else np.nanmean(unshrunk * _log_odds_slope(arms), axis=(2, 3)),
         other_tasks=other_tasks if len(arms.tasks) >= MIN_TASKS else None,
         spreads=spreads,
         checks=(*check_chains(checked), *_check_dispersion(arms, cells, variance, rng)),

@@ -168,8 +168,8 @@ def make_count_rows(arms: PairedArms, preset: Preset, priors: CountPriors) -> Co
     """
     if arms.num_test is None:
         raise DataError(
-            f"preset {preset} models counts of right answers, but the scores are not accuracies or the results lack "
-            "num_test; add num_test, or use the preset calibrated"
+            f"preset {preset} models counts of right answers, but the scores are not accuracies, or num_test is "
+            "missing or differs between tasks; use the preset calibrated, or add num_test if it is missing"
         )
     scores = np.stack([arms.control, arms.treatment], axis=-1)  # (n_models, n_tasks, n_subsamples, 2)
     by_row = np.moveaxis(scores, 0, 2).reshape(*scores.shape[1:3], -1)

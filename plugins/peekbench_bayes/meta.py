@@ -58,7 +58,7 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         means.append((*key, float(effects.mean.mean()), low, high, float(effects.mean.std()), beyond, excludes))
         intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
         conclusions.append((*key, *decision_shares(intervals, region)))
-    is_accuracy = all(arms.num_test for arms in splits)
+    is_accuracy = all(arms.is_accuracy for arms in splits)
     is_in_points = options.preset == "calibrated" and is_accuracy
     unit = difference_unit(is_in_points)
     subject = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"

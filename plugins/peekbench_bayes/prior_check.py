@@ -78,7 +78,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     keys, splits = split_results(select_score(results, options.score, "bayes.prior_check"), options.effects)
     region = region_of(options, "bayes.prior_check", splits)
     predictions = [_predict(arms, options) for arms in splits]
-    is_accuracy = all(arms.num_test for arms in splits)
+    is_accuracy = all(arms.is_accuracy for arms in splits)
     unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
     size = format_region(region, unit)
     subject = f"of {options.num_draws:,} data sets from the priors of {options.preset}"

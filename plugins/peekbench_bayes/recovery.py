@@ -117,7 +117,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
             Estimates(arms, bias, fit_known(components, bias, options, rng), options) for bias in options.biases
         ]
     error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5  # standard error of a coverage
-    is_accuracy = all(arms.num_test for arms in splits)
+    is_accuracy = all(arms.is_accuracy for arms in splits)
     unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
     subject = f"{options.num_data_sets:,} simulated data sets each"
     columns = (*keys, Column("true bias", unit))

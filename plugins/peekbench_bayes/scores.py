@@ -42,7 +42,7 @@ def region_of(
         If the region of accuracies exceeds 20 points.
     """
     is_log_odds = isinstance(options, Meta) and options.preset != "calibrated"
-    is_accuracy = not is_log_odds and all(arms.num_test for arms in splits)
+    is_accuracy = not is_log_odds and all(arms.is_accuracy for arms in splits)
     check_region(options.region, analysis, is_accuracy=is_accuracy)
     if options.region is not None:
         return options.region

@@ -47,7 +47,7 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
         arms.label, "bias", decision, f"{arms.label}: {sentence}", summary.mean, summary.low, summary.high, level,
         region=region,
         basis=f"{pluralize(len(arms.tasks), 'task')}, {pluralize(len(differences), 'trial')}, a posterior",
-        unit=difference_unit(bool(arms.num_test)),
+        unit=difference_unit(arms.is_accuracy),
     )  # fmt: skip
 
 

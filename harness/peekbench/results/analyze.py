@@ -138,22 +138,31 @@ def needed_arms(analyses: Sequence[AnalysisSpec]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(arm for analysis in analyses for arm in analysis.entry.arms))
 
 
-def _explain_sizes(results: pd.DataFrame) -> str:
-    """Return why trials are missing if each task has its own number of test texts; results are analyzed by number."""
-    sizes = results.groupby("task")["num_test"].agg(["min", "max"])
-    if sizes["min"].nunique() < 2 or (sizes["min"] != sizes["max"]).any():
-        return ""
-    return (
-        ". Each task has a number of test texts of its own, and different numbers are different configurations: to "
-        "average over all tasks, leave out these numbers, such as --ignore num_test; scores are then not known to be "
-        "accuracies"
-    )
+def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the results without num_test if each task has a number of test texts of its own.
+
+    Different numbers of the same task are different configurations. Numbers that only tell tasks apart are not: a
+    configuration then has all tasks, and its number of test texts is missing. Accuracies are still known as such,
+    because `num_correct` is not missing.
+
+    Parameters
+    ----------
+    results
+        The results table of a table of scores. The tasks of a run have the sizes of its design.
+    """
+    sizes = results.groupby("task")["num_test"].agg(["min", "max", "count", "size"])
+    is_of_task = (sizes["min"] == sizes["max"]) & (sizes["count"] == sizes["size"])
+    if not is_of_task.all() or sizes["min"].nunique() < 2:
+        return results
+    return results.assign(num_test=pd.Series(pd.NA, index=results.index, dtype="Int64"))
 
 
 def only_complete(
     results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the trials that have every arm, and warnings if trials are missing or a method may be misspelled.
+
+    In a table of scores, `join_sizes` makes one configuration of tasks with different numbers of test texts.
 
     Parameters
     ----------
@@ -169,6 +178,8 @@ def only_complete(
     ResultsError
         If trials are missing and `allow_incomplete` is not set, or no trial is complete.
     """
+    if not planned:
+        results = join_sizes(results)
     gaps = find_gaps(results, planned)
     if not gaps:
         return results, () if planned else tuple(warn_of_similar_names(results))
@@ -180,8 +191,7 @@ def only_complete(
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\nFinish the run, or add the missing rows; --allow-incomplete "
-            f"analyzes the complete trials and says so in the report{_explain_sizes(results)}"
-            f"{similar and f'. {similar}'}"
+            f"analyzes the complete trials and says so in the report{similar and f'. {similar}'}"
         )
     complete = drop_incomplete(results)
     if complete.empty:

@@ -87,11 +87,18 @@ def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simu
         assert "only complete trials were analyzed" in analysis.warnings[0]
 
 
-def test_tasks_of_different_sizes_have_a_remedy(simulate: Simulate) -> None:
-    table = simulate(0.02, tasks=2, subsamples=4).astype({"num_test": "Int64"})
-    table.loc[table["task"] == "task1", "num_test"] = 500
-    with pytest.raises(ResultsError, match="Each task has a number of test texts of its own"):
-        analyze(table)
+def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate) -> None:
+    table = simulate(0.02, tasks=2, subsamples=8).astype({"num_test": "Int64"})
+    other = table.copy()
+    other.loc[other["task"] == "task1", ["num_test", "num_correct"]] *= 2
+    names = ["summary", "permutation", "bayes.hierarchical", "power", "consistency"]
+    for same, joined in zip(analyze(table, names), analyze(other, names), strict=True):
+        verdicts = [(each.estimate, each.low, each.high, each.unit) for each in same.verdicts]
+        assert [(each.estimate, each.low, each.high, each.unit) for each in joined.verdicts] == verdicts
+        assert joined.warnings == same.warnings
+    other.loc[(other["task"] == "task1") & (other["subsample"] > 3), ["num_test", "num_correct"]] //= 2
+    with pytest.raises(ResultsError, match="the design has missing trials"):  # a task with two sizes
+        analyze(other)
 
 
 def test_misspelled_names_are_suspected(simulate: Simulate) -> None:
