@@ -94,7 +94,10 @@ def predict(predictor: Predictor) -> list[FloatArray]:
 def test_fits_use_one_device_and_wait_after_epochs_only(
     use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path
 ) -> None:
-    """The simulated device computes as the CPU does, so its predictions are those of a fit on the CPU."""
+    """The simulated device computes as the CPU does, so its predictions are those of a fit on the CPU.
+
+    Only sums are added in another order: fits on a CPU fill sequences up and update weights in chunks.
+    """
     folder = save(name, temporary)
     expected = predict(fit(use, folder, "cpu", **options))
     with simulated_cuda() as device:
@@ -104,7 +107,7 @@ def test_fits_use_one_device_and_wait_after_epochs_only(
     assert device.waits["train"] == num_epochs
     assert set(device.waits) <= BEFORE_TRAINING | PREDICTIONS | {"train"} | IN_LIBRARIES.get(name, set())
     for result, reference in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(result, reference, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
 
 
 def test_scores_of_tokens_use_one_device(temporary: Path) -> None:

@@ -30,6 +30,7 @@ from peekbench_lm.sources.model_files import find_model
 from peekbench_lm.training import completions
 from peekbench_lm.training.completions import Completion, make_batch, train_completions
 from peekbench_lm.training.loop import _backward
+from peekbench_lm.training.rounded_weights import RoundedWeights
 from peekbench_lm.types import WeightMode
 
 CPU = torch.device("cpu")
@@ -72,7 +73,7 @@ def gradients(model: LanguageModel, rows: list[Completion], limit: int | None = 
     model.micro_batch.limit = limit
     model.network.train()
     weights = [weight for weight in model.network.parameters() if weight.requires_grad]
-    loss = _backward(model, make_batch(model, rows), 7, weights)
+    loss = _backward(model, make_batch(model, rows), 7, weights, RoundedWeights(model, [model.network]))
     return [loss, *(weight.grad.clone() for weight in weights if weight.grad is not None)]
 
 
@@ -150,8 +151,12 @@ def test_weighted_loss_equals_the_loss_of_repeated_tokens() -> None:
     repeated = summed_loss(head, hidden.repeat_interleave(counts, 0), targets.repeat_interleave(counts))
     counted = summed_loss(head, hidden, targets, counts.float())
     assert counted.item() == pytest.approx(repeated.item(), rel=1e-5)
-    gradients = [torch.autograd.grad(loss, [hidden, head.weight]) for loss in (counted, repeated)]
-    for actual, expected in zip(*gradients, strict=True):
+    found = []
+    for loss in (counted, repeated):
+        hidden.grad = head.weight.grad = None
+        torch.autograd.backward(loss)
+        found.append([weight.grad.clone() for weight in (hidden, head.weight) if weight.grad is not None])
+    for actual, expected in zip(*found, strict=True):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 

@@ -217,12 +217,13 @@ class PackedNetwork:
     def network_inputs(self, part: Part) -> dict[str, Tensor]:
         """Return the arguments of the network for a part, packed or padded."""
         if self._first_position is not None:
+            ids = part.fill(part.ids)
             tokens = (
-                {"input_ids": part.ids[None]}
+                {"input_ids": ids[None]}
                 if self.embedding_override is None
-                else {"inputs_embeds": self.embedding_override(part.ids)[None]}
+                else {"inputs_embeds": self.embedding_override(ids)[None]}
             )
-            return {**tokens, "position_ids": part.positions[None] + self._first_position}
+            return {**tokens, "position_ids": part.fill(part.positions)[None] + self._first_position}
         width = max(part.lengths)
         ids = torch.zeros(len(part.lengths) * width, dtype=torch.long, device=self.device)
         ids[part.padded_indices] = part.ids
@@ -232,7 +233,7 @@ class PackedNetwork:
 
     def _remove_padding(self, hidden: Tensor, part: Part) -> Tensor:
         """Return hidden states of real tokens; shape (num_tokens, size)."""
-        return hidden.squeeze(0) if self.is_packed else hidden.flatten(0, 1)[part.padded_indices]
+        return hidden[0, : len(part.ids)] if self.is_packed else hidden.flatten(0, 1)[part.padded_indices]
 
     @torch.no_grad()
     def _choose_layout(self) -> None:

@@ -162,6 +162,8 @@ def packed_attention(
     options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
     padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
     outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
+    if part.num_fillers:
+        outputs.append(outputs[0].new_zeros(len(outputs[0]), part.num_fillers, outputs[0].shape[-1]))
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
@@ -209,11 +211,12 @@ def _attend_to_vectors(context: ForwardContext, query: Tensor, value: Tensor, dr
     if part.step.num_shared or value.shape[2] != len(part.lengths):
         raise ValueError("packed cross-attention supports one vector per text, and no shared tokens")
     lengths = to_device(torch.tensor(part.lengths), value.device)
+    lengths[-1] += part.num_fillers
     output = value.transpose(1, 2).repeat_interleave(lengths, dim=1, output_size=query.shape[2])
     # (1, num_tokens, num_heads, head_size)
     num_heads = query.shape[1]
     if (keep := context.keep(dropout, part.step.num_packed * num_heads)) is not None:
-        part_keep = part.take(keep.view(-1, num_heads))  # (num_tokens, num_heads)
+        part_keep = part.fill(part.take(keep.view(-1, num_heads)))  # (num_tokens, num_heads)
         output = output * part_keep[None, :, :, None].to(output.dtype).mul_(1 / (1 - dropout))
     return output
 
@@ -268,14 +271,16 @@ def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: 
 
 
 def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
-    """Map (heads, num_packed, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
+    """Map (heads, num_filled, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
     if part.step.num_shared:
         packed = repeat_tokens(packed, part.sources)
         sizes = [block.num_texts * block.width for block in part.blocks]
     else:
         sizes = [block.num_tokens for block in part.blocks]
     # One split, because the gradient of each slice would be as large as the whole tensor.
-    split = list(torch.split(packed, sizes, dim=1))
+    if num_fillers := packed.shape[1] - sum(sizes):
+        sizes.append(num_fillers)
+    split = list(torch.split(packed, sizes, dim=1))[: len(part.blocks)]
     if not part.step.num_shared:
         split = [
             _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]

@@ -19,6 +19,9 @@ from torch import Tensor
 
 from peekbench_lm.devices import to_device
 
+ROWS_MULTIPLE = 32
+"""On a CPU, a packed sequence has a multiple of this many tokens. oneDNN compiles each matrix product for its shape,
+which takes 1 to 4 ms, so each batch of another length would compile all products of a network."""
 GROUP_COST = 128 * 128
 """Cost of one more group, in cells of an attention matrix."""
 
@@ -178,6 +181,23 @@ class Part:
         shared = self.step.num_shared
         own = [torch.arange(shared, length) for length in self.lengths]
         return to_device(torch.cat([torch.arange(shared), *own]), self.device)
+
+    @cached_property
+    def num_fillers(self) -> int:
+        """Number of tokens after those of the texts. Nothing depends on their values, and their gradients are zero."""
+        return -len(self.ids) % ROWS_MULTIPLE if self.device.type == "cpu" else 0
+
+    def fill(self, rows: Tensor) -> Tensor:
+        """Append rows for the fillers, which repeat the first row.
+
+        Parameters
+        ----------
+        rows
+            One row for each packed token of this part.
+        """
+        if not self.num_fillers:
+            return rows
+        return torch.cat([rows, rows[:1].expand(self.num_fillers, *rows.shape[1:])])
 
     @property
     def spans(self) -> list[tuple[int, int]]:

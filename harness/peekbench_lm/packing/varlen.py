@@ -75,7 +75,8 @@ def varlen_attention(
     causal, window = check_arguments(module, part, is_causal, kwargs)
     left = -1 if window == math.inf else int(window) - 1  # tokens before a token that it attends to
     dtype = torch.get_autocast_dtype(query.device.type)
-    packed = (projected.squeeze(0).to(dtype) for projected in (query, key, value))  # (heads, num_packed, size)
+    # On a GPU there are no fillers: each is (heads, num_packed, size).
+    packed = (projected.squeeze(0).to(dtype) for projected in (query, key, value))
     output = attend_to_texts(part, *packed, window_size=(left, 0 if causal else -1), scale=scaling)
     current_context().keep(0.0, 0)  # counts the call, as `packed_attention` does for the masks of later layers
     return output[None], None

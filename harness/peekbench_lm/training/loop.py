@@ -18,6 +18,7 @@ from peekbench_lm.packing.layout import Part, Step
 from peekbench_lm.recipe import Recipe
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training.optimizers import make_optimizer
+from peekbench_lm.training.rounded_weights import RoundedWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,8 @@ def train(
         If a single text does not fit into memory, or the optimizer needs bitsandbytes, which is not installed.
     """
     weights = [weight for module in modules for weight in module.parameters() if weight.requires_grad]
-    optimizer = make_optimizer(weights, recipe)
+    rounded = RoundedWeights(model, modules)
+    optimizer = make_optimizer(weights, recipe, rounded)
     for module in modules:
         module.train()
     result = TrainingResult()
@@ -152,33 +154,32 @@ def train(
     for batches in epochs.batches:
         total = torch.zeros((), device=model.device)  # scalar, so that only the end of an epoch waits for a GPU
         for batch in batches:
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.rate(result.num_steps / epochs.num_steps)
-            total += _backward(model, batch, derive_seed(seed, result.num_steps), weights)
-            if recipe.max_gradient_norm:
-                nn.utils.clip_grad_norm_(weights, recipe.max_gradient_norm)
-            optimizer.step()
+            total += _backward(model, batch, derive_seed(seed, result.num_steps), weights, rounded)
+            optimizer.step(recipe.rate(result.num_steps / epochs.num_steps))
             result.num_steps += 1
             result.num_tokens += batch.step.num_tokens
             on_step()
         result.losses.append(total.item() / max(1, sum(batch.num_targets for batch in batches)))
-    for weight in weights:
-        weight.grad = None
+    _clear_gradients(weights, rounded)
     result.seconds = time.perf_counter() - started
     return result
 
 
-def _backward(model: PackedNetwork, batch: Batch, seed: int, weights: Sequence[nn.Parameter]) -> Tensor:
+def _backward(
+    model: PackedNetwork, batch: Batch, seed: int, weights: Sequence[nn.Parameter], rounded: RoundedWeights
+) -> Tensor:
     """Compute the gradient of the mean loss of a batch; return the sum of its losses, a scalar."""
 
     def attempt(parts: Sequence[Part]) -> Tensor:
         total = torch.zeros((), device=model.device)
-        for weight in weights:
-            weight.grad = None
+        _clear_gradients(weights, rounded)
         for part in parts:
-            with forward_context(part, seed, model.precision):
-                loss = batch.loss(part)  # scalar
-            (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
+            with rounded.used():
+                with forward_context(part, seed, model.precision):
+                    loss = batch.loss(part)  # scalar
+                (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
+            if len(parts) > 1:
+                rounded.collect_gradients()
             total += loss.detach()
         return total
 
@@ -186,3 +187,9 @@ def _backward(model: PackedNetwork, batch: Batch, seed: int, weights: Sequence[n
         num_texts = len(batch.step.texts)
         return model.micro_batch.run_whole(num_texts, lambda size: attempt(batch.step.parts(size, model.device)))
     return model.run_in_parts(batch.step, attempt)
+
+
+def _clear_gradients(weights: Sequence[nn.Parameter], rounded: RoundedWeights) -> None:
+    for weight in weights:
+        weight.grad = None
+    rounded.clear_gradients()

@@ -94,7 +94,7 @@ class Decoder:
         with patched_forward(self.head, lambda hidden: hidden):
             inputs = self._encoder.network_inputs(part)
             hidden = self.network(**inputs, encoder_hidden_states=embeddings[None]).logits[0]
-        return summed_loss(self.head, hidden, targets)
+        return summed_loss(self.head, hidden[: len(targets)], targets)
 
 
 def _share_weights(encoder: nn.Module, decoder: nn.Module) -> None:
