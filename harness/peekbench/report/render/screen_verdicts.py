@@ -63,7 +63,7 @@ def render_verdicts(
         if others := groups[max_verdicts:]:
             print_note(f"... and {_count_decisions([lead for lead, *_ in others])}", console)
         notes = " ".join(filter(None, (sizes, _explain([lead for lead, *_ in groups]))))
-        print_note(notes, console, max_lines=4)
+        print_note(notes, console, max_lines=4 if has_details else 3)
     if controls:
         console.print()
         console.print(Text("Controls, whose bias is known", "bold"))
