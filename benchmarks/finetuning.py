@@ -97,6 +97,7 @@ def run_trial(folder: Path, threads: int, seed: int, precision: str) -> dict[str
         for stage in ("pretraining", "classification"):
             tokens += predictor.metrics.get(f"{stage}_tokens", 0)
             seconds += predictor.metrics.get(f"{stage}_seconds", 0)
+        del predictor  # a worker that keeps it during the next fit needs a second copy of the model
     return {"trial": time.perf_counter() - started, "tokens": tokens, "training": seconds}
 
 
@@ -143,7 +144,7 @@ def worker_memory(folder: Path, precision: str, arms: Sequence[str]) -> list[tup
         started = time.process_time()
         predictor = tapt(unlabeled[arm], train, task, options=options, context=context)
         predictor.predict(test)
-        del predictor  # a worker that keeps it needs a second copy of the model
+        del predictor
         figures.append((arm, peak_memory(torch.device("cpu")), time.process_time() - started))
     return figures
 
