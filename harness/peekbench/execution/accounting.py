@@ -30,8 +30,9 @@ class Accounts:
     def __init__(self, spec: ExperimentSpec, stored_bases: Collection[tuple[Draw, str]], host: str) -> None:
         self._executor = spec.executor.use
         self._arms = [arm.name for arm in spec.arms]
-        self._base_keys: Mapping[str, str] = {method.name: method.base_key() for method in spec.methods}
-        self._bases = set(stored_bases)
+        self.base_keys: Mapping[str, str] = {method.name: method.base_key() for method in spec.methods}
+        self.bases = set(stored_bases)
+        """(draw, base key) of the base arms that the store or an outcome has."""
         self._hosts = {"", host}
         self._open: set[Trial] = set()
         self._closed: set[Trial] = set()
@@ -78,9 +79,9 @@ class Accounts:
         return outcome
 
     def _check_arms(self, outcome: TrialResult) -> None:
-        base = (outcome.trial.draw, self._base_keys[outcome.trial.method])
+        base = (outcome.trial.draw, self.base_keys[outcome.trial.method])
         found = [arm.arm for arm in outcome.arms]
-        needed = [arm for arm in self._arms if arm != "base" or base not in self._bases]
+        needed = [arm for arm in self._arms if arm != "base" or base not in self.bases]
         if found != needed:
             raise ContractError(
                 f"the executor {self._executor} yielded an outcome with the arms {found} instead of {needed}: "
@@ -88,7 +89,7 @@ class Accounts:
                 "with the base arm was yielded"
             )
         if "base" in found:
-            self._bases.add(base)
+            self.bases.add(base)
 
     def find_missing(self, stopped: Collection[str]) -> Sequence[Trial]:
         """Return the trials without an outcome, except those of stopped methods."""

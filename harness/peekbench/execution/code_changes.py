@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +50,16 @@ def find_versions(
     """
     plugin_of = _plugins_of_methods(spec)
     found: dict[str, dict[str, tuple[PluginCode, str, list[Trial]]]] = {}
-    for trial, position in sorted(session_of.items(), key=lambda item: item[1]):
+    trials_of: defaultdict[tuple[int, str], list[Trial]] = defaultdict(list)
+    for trial, position in session_of.items():
+        trials_of[position, trial.method].append(trial)
+    for (position, method), trials in sorted(trials_of.items(), key=lambda item: item[0][0]):
         session = sessions[position]
-        plugin = plugin_of.get(trial.method, "")
+        plugin = plugin_of.get(method, "")
         code: PluginCode | None = session.get("code", {}).get(plugin)
         if code is not None:
             version = found.setdefault(plugin, {}).setdefault(code["sha256"], (code, session["started"], []))
-            version[2].append(trial)
+            version[2].extend(trials)
     return {
         plugin: [CodeVersion(code, started, tuple(trials)) for code, started, trials in versions.values()]
         for plugin, versions in found.items()
@@ -62,7 +67,12 @@ def find_versions(
 
 
 def find_changed_code(
-    stored: StoredRun, spec: ExperimentSpec, code: Mapping[str, PluginCode], *, is_allowed: bool
+    stored: StoredRun,
+    spec: ExperimentSpec,
+    trials: Sequence[Trial],
+    code: Mapping[str, PluginCode],
+    *,
+    is_allowed: bool,
 ) -> tuple[str, ...]:
     """Compare the code of plugins with the code that made their stored trials.
 
@@ -72,6 +82,8 @@ def find_changed_code(
         The stored part of the run.
     spec
         Spec of the run.
+    trials
+        Planned trials.
     code
         Present code of the spec's method plugins, as `code_hashes` returns it.
     is_allowed
@@ -94,20 +106,20 @@ def find_changed_code(
         if any(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
     }
     if not is_allowed:
-        pending = _methods_to_run(spec, stored)
+        pending = _methods_to_run(spec, trials, stored)
         plugins = {plugin for method, plugin in _plugins_of_methods(spec).items() if method in pending}
         _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
     return tuple(changed)
 
 
-def _methods_to_run(spec: ExperimentSpec, stored: StoredRun) -> set[str]:
+def _methods_to_run(spec: ExperimentSpec, trials: Sequence[Trial], stored: StoredRun) -> set[str]:
     """Return the methods with trials to run; none if the run stopped at a planned look and has all trials up to it."""
     sizes = spec.design.look_sizes_of_largest()
     if stored.stopped_at in sizes:
         at_stop = spec.at_look(sizes.index(stored.stopped_at) + 1)
         if all(trial in stored.session_of for trial in make_trials(at_stop)):
             return set()
-    return {trial.method for trial in make_trials(spec) if trial not in stored.session_of}
+    return {trial.method for trial in filterfalse(stored.session_of.__contains__, trials)}
 
 
 def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, PluginCode]) -> None:

@@ -73,7 +73,8 @@ class Driver:
             self._stop(method, num_trials)
         pending = [trial for trial in pending if trial.method not in self.stopped]
         self._accounts.expect(pending)
-        queue = _make_queue(self._spec, pending, self._sink, keep_going=self._keep_going)
+        items = group_trials(pending, self._accounts.base_keys, self._accounts.bases)
+        queue = WorkQueue(items, keep_going=self._keep_going)
         with closing(_execute(self._spec, queue, work)) as batches:
             for batch in batches:
                 if not batch:
@@ -119,11 +120,6 @@ class Driver:
     def _stop(self, method: str, num_trials: int) -> None:
         self.stopped[method] = self.stopped.get(method, 0) + num_trials
         self._progress.stop(method, num_trials)
-
-
-def _make_queue(spec: ExperimentSpec, pending: list[Trial], sink: Sink, *, keep_going: bool) -> WorkQueue:
-    base_keys = {method.name: method.base_key() for method in spec.methods}
-    return WorkQueue(group_trials(pending, base_keys, sink.bases()), keep_going=keep_going)
 
 
 def _execute(spec: ExperimentSpec, queue: WorkQueue, work: SpecWork) -> Generator[Sequence[Event], None, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path
 from typing import TypeAlias
 
@@ -95,15 +96,15 @@ def run(
     trials = list(make_trials(spec))
     code = code_hashes(method.use for method in spec.methods)
     stored = StoredRun.read(path)
-    changed_code = find_changed_code(stored, spec, code, is_allowed=allow_changed_code)
+    changed_code = find_changed_code(stored, spec, trials, code, is_allowed=allow_changed_code)
     facts = prepare_same_files(stored, spec, trials, progress)
     with (
         Store.for_run(path, spec, tasks, verified=stored.verified) as opened,
         preserve_global_generators(),
         one_thread_pools(),
     ):
-        done = opened.done()
-        remaining = [trial for trial in trials if trial not in done]
+        done = set(stored.session_of) if opened.verified else opened.done()
+        remaining = list(filterfalse(done.__contains__, trials))
         num_done = len(trials) - len(remaining)
         progress.start(spec, remaining, num_done)
         driver = Driver(spec, opened, progress, keep_going=keep_going)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from peekbench.records.looks import Looks, Settled
 
@@ -90,8 +90,7 @@ class Subsample:
     test: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(NamedTuple):
     """Identifier of one draw from one task, shared by the arms of a trial and by the trials of all methods.
 
     Examples
@@ -106,8 +105,7 @@ class Draw:
     subsample: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """The unit of work: one method on one draw, in all arms.
 
     Examples

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
+from marshal import dumps
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ import numpy as np
 SIZE = 16
 NONE = bytes(SIZE)
 TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
-BATCH = 10_000
+MARSHAL_VERSION = 2
+"""Equal values have equal bytes in this version, which has no references, on all machines and versions of Python. They
+are written several times as fast as by `repr`."""
+BATCH = 1_000
 """Rows that are compared together."""
 MAX_TEXT = 240
 """Characters of a description."""
@@ -33,9 +37,9 @@ def hash_bytes(content: bytes) -> bytes:
     return blake2b(content, digest_size=SIZE).digest()
 
 
-def hash_row(*values: object) -> bytes:
+def hash_row(*values: float | str | bytes | None) -> bytes:
     """Return the hash of the values of a row as SQLite returns them."""
-    return hash_bytes(repr(values).encode())
+    return hash_bytes(dumps(values, MARSHAL_VERSION))
 
 
 def combine(*hashes: bytes) -> bytes:
@@ -122,7 +126,7 @@ def _combine_intact(connection: sqlite3.Connection, query: str) -> int | None:
         cursor = connection.execute(query)
         while rows := cursor.fetchmany(BATCH):
             checksums = [row[-1] for row in rows]
-            if [blake2b(repr(row[:-1]).encode(), digest_size=SIZE).digest() for row in rows] != checksums:
+            if [blake2b(dumps(row[:-1], MARSHAL_VERSION), digest_size=SIZE).digest() for row in rows] != checksums:
                 return None
             total ^= np.bitwise_xor.reduce(np.frombuffer(b"".join(checksums), "<u8").reshape(len(rows), -1))
     except sqlite3.OperationalError:  # of text that is not UTF-8; reading the rows again raises any other

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_t
 
 def outcome_to_json(outcome: TrialResult | TrialFailure) -> dict[str, Any]:
     """Return an outcome as JSON values. Python writes each float with as many digits as are needed to read it back."""
-    trial = {**asdict(outcome.trial.draw), "method": outcome.trial.method}
+    trial = {**outcome.trial.draw._asdict(), "method": outcome.trial.method}
     values: dict[str, Any] = {"trial": trial, "host": outcome.host}
     if isinstance(outcome, TrialFailure):
         return {**values, "error": outcome.error, "traceback": outcome.traceback}

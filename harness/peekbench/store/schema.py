@@ -23,7 +23,7 @@ from peekbench.store.checksums import NONE, shorten
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 9
+VERSION = 10
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (

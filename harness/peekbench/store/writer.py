@@ -71,7 +71,8 @@ class Store(Reader):
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
         self.verified: FileState | None = None
-        """State of the files whose tables and checksums were verified; None if they were not."""
+        """State of the files whose tables and checksums were verified before the store was opened to fill it, or when
+        it was opened to read it; None if they were not."""
         self._has_log = False
 
     @classmethod
@@ -184,6 +185,7 @@ class Store(Reader):
                 connection = sqlite3.connect(file, isolation_level=None)
                 store = cls(path, connection, lock)
                 store._file = file
+                store.verified = verified if is_verified else None
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
                 connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages

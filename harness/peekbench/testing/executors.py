@@ -137,7 +137,7 @@ class ExecutorCase:
         methods[3:3] = ["dies", "hangs", "dies once"]
         last = make_items(["quick"] * (len(methods) + 1), per_item=3)[-1]
         first, second, third = last.trials
-        shared = replace(last, trials=(first, replace(second, method="dies once"), third))
+        shared = replace(last, trials=(first, second._replace(method="dies once"), third))
         return self.run([*make_items(methods), shared], TIME_LIMIT)
 
     @property

@@ -21,7 +21,7 @@ from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.store import writer
-from peekbench.store.checksums import find_damage
+from peekbench.store.checksums import find_damage, hash_row
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 
@@ -167,6 +167,14 @@ def test_a_lost_index_entry_is_noticed(path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError, match="the file is damaged"):
         Store.open(path)
+
+
+def test_checksums_do_not_depend_on_the_python_that_computes_them() -> None:
+    """Neither on the version of Python nor on whether equal texts are one object."""
+    for text in ("test", b"test".decode()):
+        row = (1, -(2**40), 0.1, None, "test", "\xe9", text, b"\0")
+        assert hash_row(*row).hex() == "062f487981440e778751d976c57873b7"
+    assert len({hash_row(1), hash_row(1.0), hash_row("1"), hash_row(b"1"), hash_row(None), hash_row(1, None)}) == 6
 
 
 def test_checksums_follow_every_write(make_spec: MakeSpec) -> None:

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from peekbench.formatting import shorten, visible
-from peekbench.records.trials import MAX_ERROR, TrialFailure
+from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
 from peekbench.report.document import Report
 
 MAX_TEXT = 20_000  # characters of a text in a report
@@ -24,7 +24,8 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return visible(shorten(value, MAX_TEXT))
     if isinstance(value, tuple):
-        return tuple(map(_clean, value))
+        cleaned = map(_clean, value)
+        return type(value)._make(cleaned) if isinstance(value, Draw | Trial) else tuple(cleaned)
     if isinstance(value, list):
         return [_clean(item) for item in value]
     if isinstance(value, Mapping):
