@@ -206,7 +206,7 @@ def test_frozen_weights_are_in_memory_once(weight_mode: WeightMode, folder: Path
     first = acquire(model_folder, CPU, weight_mode)
     second = acquire(model_folder, CPU, weight_mode)
     assert first.model is not second.model
-    assert not first.model._weights
+    assert not first.model._loaded.copies
     first_pointers, second_pointers = (
         {weight.data_ptr() for weight in lease.model.network.parameters()} for lease in (first, second)
     )

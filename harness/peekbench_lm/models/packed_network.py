@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from peekbench import DataError
 from peekbench.errors import SpecError
 from peekbench_lm.devices import keep_freed_memory
+from peekbench_lm.models.loaded_weights import LoadedWeights
 from peekbench_lm.models.micro_batch import MicroBatch
 from peekbench_lm.models.tokens import context_limit
 from peekbench_lm.packing.attention import ATTENTION_NAME, register_attention
@@ -81,7 +82,8 @@ class PackedNetwork:
         self._default_attention = ""
         self._first_position: int | None = None
         self._choose_layout()
-        self._weights = {name: weight.detach().clone() for name, weight in self._restored_weights()}
+        prefix = f"{network.base_model_prefix}."
+        self._loaded = LoadedWeights(self._restored_weights(), folder, prefix)
         self.restore()
 
     @property
@@ -112,16 +114,20 @@ class PackedNetwork:
         other.micro_batch = MicroBatch(self.device)
         return other
 
-    @torch.no_grad()
     def restore(self) -> None:
-        """Restore the loaded weights."""
+        """Restore the loaded weights.
+
+        Raises
+        ------
+        DataError
+            If a file of the model has changed since it was loaded.
+        """
         set_checkpointing(self.network, False)
         self._set_attention(ATTENTION_NAME)
         for weight in self.network.parameters():
             weight.grad = None
             weight.requires_grad_(self.weight_mode == "trained")
-        for name, weight in self._restored_weights():
-            weight.copy_(self._weights[name])
+        self._loaded.restore(self._restored_weights())
 
     def freeze(self) -> None:
         """Make no weight trainable until the next `restore`.
