@@ -61,6 +61,17 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+def matrix_dtype(device: torch.device) -> torch.dtype:
+    """Return the data type of matrix products: that of the current autocast region, or fp32 outside of one.
+
+    Parameters
+    ----------
+    device
+        Device of the computation.
+    """
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
+
+
 def limit_gpu_memory() -> None:
     """Let torch use no more of the GPU's memory than the executor has given this process, if it shares the GPU."""
     fraction = float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)

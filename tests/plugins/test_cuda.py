@@ -12,11 +12,12 @@ import pytest
 import torch
 from simulated_cuda import CUDA, simulated_cuda
 from small_fits import TEST, fit
-from small_models import save_encoder, save_model
+from small_models import load_without_quantization, save_encoder, save_model
 
 from peekbench import Predictor
 from peekbench.records import FloatArray
 from peekbench_finetune import classification
+from peekbench_lm.models import language_model
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.scoring.token_scores import score_tokens
 
@@ -51,6 +52,9 @@ PREDICTIONS = {
 IN_LIBRARIES = {"deberta-v2": {"PackedNetwork.hidden", "LanguageModel.logits"}}
 """Functions of which transformers makes the forward pass wait, by model type."""
 ADAPTERS: dict[str, Any] = {"weights": "fp32", "lora": {"rank": 4}}
+ADAMW = {"optimizer": "adamw"}
+QUANTIZED: dict[str, Any] = {**ADAPTERS, "weights": "nf4", "pretraining": ADAMW, "finetuning": ADAMW}
+"""Four-bit weights, for which bf16 weights are the replacement here."""
 
 
 @cache
@@ -81,7 +85,7 @@ def predict(predictor: Predictor) -> list[FloatArray]:
             "finetune.pattern_exploiting", "bert", 4 * 1 + 3,
             {"models_per_pattern": 1, "pattern_training": {"epochs": 1}, "verbalizers": {"engine": "engine follows"}},
         ),
-        ("prompting.supervised", "llama", 1 + 1, ADAPTERS),
+        ("prompting.supervised", "llama", 1 + 1, QUANTIZED),
         ("prompting.packed", "gpt2", 1, {"weights": "fp32", "lora": None, "attention": "text"}),
         ("prompting.input_perplexity", "gpt2", 1, {**ADAPTERS, "pretraining": {"batch_size": 4}}),
         ("prompting.batch_calibration_few_shot", "gpt2", 0, {"num_examples": 1, "scoring": {"precision": "bf16"}}),
@@ -92,12 +96,13 @@ def predict(predictor: Predictor) -> list[FloatArray]:
     ],
 )  # fmt: skip
 def test_fits_use_one_device_and_wait_after_epochs_only(
-    use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path
+    use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The simulated device computes as the CPU does, so its predictions are those of a fit on the CPU.
 
     Only sums are added in another order: fits on a CPU fill sequences up and update weights in chunks.
     """
+    monkeypatch.setattr(language_model, "load_network", load_without_quantization)
     folder = save(name, temporary)
     expected = predict(fit(use, folder, "cpu", **options))
     with simulated_cuda() as device:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
-from small_models import SENTENCES, save_model
+from small_models import SENTENCES, load_without_quantization, save_model
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench_lm import installed
+from peekbench_lm.models import language_model
 from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters
 from peekbench_lm.models.head_loss import summed_loss
 from peekbench_lm.models.language_model import LanguageModel
@@ -227,13 +230,70 @@ def test_quantized_layers_take_four_bits_and_compute_in_the_requested_precision(
     linear = [weight for name, weight in whole.network.named_parameters() if weight.ndim == 2 and ".layers." in name]
     linear += [weight for name, weight in whole.network.named_parameters() if weight.ndim == 2 and ".h." in name]
     assert sum(weight.numel() for weight in packed) == sum(weight.numel() for weight in linear) / 2
-    assert quantized.network.get_output_embeddings().weight.dtype == torch.float32
     actual, exact = outputs(quantized), outputs(whole)
     assert 0.01 < ((actual - exact).norm() / exact.norm()).item() < 0.3, "close, but rounded to four bits"
     (part,) = Step(texts_with_shared_start(quantized)).parts(99, CPU)
     with torch.no_grad(), forward_context(part, 0, "bf16"):
         rounded = quantized.hidden(part)
     assert 1e-4 < (rounded - actual).abs().max().item() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_quantized"),
+    [
+        ("mistral", False),
+        ("gpt_neox", False),
+        pytest.param("mistral", True, marks=needs_bitsandbytes),
+        pytest.param("gpt2", True, marks=needs_bitsandbytes),
+    ],
+)
+def test_all_but_normalization_and_adapters_has_bf16(
+    name: str, is_quantized: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without bitsandbytes, linear layers with bf16 weights replace those with four-bit weights."""
+    if not is_quantized:
+        monkeypatch.setattr(language_model, "load_network", load_without_quantization)
+    model = load(save_model(name, tmp_path, dropout=0.2, width=64), "nf4")
+    if not is_quantized:
+        exact = load(tmp_path, "frozen")
+        for module in exact.network.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                for weight in module.parameters(recurse=False):
+                    weight.data = weight.data.bfloat16().float()
+        assert torch.equal(outputs(model), outputs(exact)), "in fp32, only weights are rounded"
+    model.precision = "bf16"
+    model.add_adapters(4, 8, 0.2, seed=1)
+    in_fp32 = {name for name, weight in model.network.named_parameters() if weight.dtype == torch.float32}
+    assert in_fp32 == {
+        name
+        for name, _ in model.network.named_parameters()
+        if any(text in name for text in ("norm", "ln_", ADAPTER_MARK))
+    }
+    seen = Counter[tuple[str, torch.dtype]]()
+    stored: set[tuple[torch.dtype, torch.Size]] = set()
+    norms: list[nn.Module] = []
+
+    def record(module: nn.Module, arguments: Any, inputs: Any, output: Any) -> None:
+        tensors = [leaf for leaf in tree_leaves((arguments, inputs, output)) if isinstance(leaf, torch.Tensor)]
+        seen.update((type(module).__name__, tensor.dtype) for tensor in tensors if tensor.is_floating_point())
+
+    def store(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.ndim and tensor.is_floating_point() and not norms:
+            stored.add((tensor.dtype, tensor.shape))
+        return tensor
+
+    for module in model.network.modules():
+        module.register_forward_hook(record, with_kwargs=True)
+        if "Norm" in type(module).__name__:
+            module.register_forward_pre_hook(lambda module, _: norms.append(module))
+            module.register_forward_hook(lambda *_: norms.clear())
+    with torch.autograd.graph.saved_tensors_hooks(store, lambda tensor: tensor):
+        _, *computed = gradients(model, [Completion(text) for text in texts_with_shared_start(model)])
+    assert {dtype for _, dtype in seen} == {torch.bfloat16}, sorted(seen, key=str)
+    assert seen.total() > 100
+    assert {dtype for dtype, _ in stored} == {torch.bfloat16}, stored
+    assert {gradient.dtype for gradient in computed} == {torch.float32}
+    assert any(gradient.abs().max() > 0 for gradient in computed)
 
 
 def test_quantizing_a_network_without_linear_layers_is_an_error() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.lora import LoraLayer
 from torch import nn
 
 ADAPTER_MARK = "lora_"
@@ -29,6 +30,22 @@ def add_adapters(body: nn.Module, rank: int, alpha: int, dropout: float) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peft handles the transposed weights of GPT-2 and warns about them
         inject_adapter_in_model(config, body)
+
+
+def keep_input_dtype(body: nn.Module) -> None:
+    """Let adapters compute with the data type of their inputs, which peft otherwise copies to that of the adapters.
+
+    The weights of adapters have fp32, as in peft: a step of the optimizer may be smaller than the rounding of bf16.
+    Matrix products round them in an autocast region, so fp32 copies of hidden states would only take memory.
+
+    Parameters
+    ----------
+    body
+        Network with adapters, whose hidden states have the data type of matrix products.
+    """
+    for module in body.modules():
+        if isinstance(module, LoraLayer):
+            module.cast_input_dtype_enabled = False
 
 
 def remove_adapters(module: nn.Module) -> None:

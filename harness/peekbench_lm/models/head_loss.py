@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from peekbench_lm.devices import matrix_dtype
+
 CELLS_PER_CHUNK = 2**19
 """Scores per chunk, few enough for the cache of a processor."""
 CELLS_PER_CHUNK_ON_GPU = 2**24
@@ -142,8 +144,7 @@ def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor
     counts
         Weight of each token as a float, by default 1; shape (n,).
     """
-    device_type = hidden.device.type
-    dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else torch.float32
+    dtype = matrix_dtype(hidden.device)
     total: Tensor = _SummedLoss.apply(hidden.to(dtype), head.weight, head.bias, targets, counts)  # type: ignore[no-untyped-call]
     return total
 

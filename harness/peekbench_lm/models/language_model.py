@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
-from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters, remove_adapters
+from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters, keep_input_dtype, remove_adapters
 from peekbench_lm.models.config import model_kind
+from peekbench_lm.models.half_precision import AutocastLinear
 from peekbench_lm.models.head_loss import (
     ROWS_PER_CHUNK_WITHOUT_GRADIENT,
     log_probabilities,
@@ -103,10 +104,12 @@ class LanguageModel(PackedNetwork):
         """
         torch.manual_seed(seed)
         add_adapters(self.body, rank, alpha, dropout)
+        if self.weight_mode == "nf4":
+            keep_input_dtype(self.body)
         for name, weight in self.network.named_parameters():
             weight.requires_grad_(ADAPTER_MARK in name)
             if ADAPTER_MARK in name:
-                weight.data = weight.data.to(self.device)
+                weight.data = weight.data.to(self.device, torch.float32)  # peft rounds those of quantized layers
         if self.is_packed:
             replace_dropout(self.network)
 
@@ -193,7 +196,7 @@ class LanguageModel(PackedNetwork):
     def _ends_in_linear_head(self) -> bool:
         """Return whether a linear layer is the last operation on the scores. Some models scale or cap them."""
         head = self.network.get_output_embeddings()
-        if type(head) is not nn.Linear:
+        if type(head) not in (nn.Linear, AutocastLinear):
             return False
         (part,) = Step([self.probe_text(5)]).parts(1, self.device)
         indices = torch.arange(0, len(part.ids), 2, device=self.device)

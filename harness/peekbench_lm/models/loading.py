@@ -14,6 +14,7 @@ from transformers.utils import logging as untyped_logging
 from peekbench import DataError, PeekbenchError
 from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.models.activations import fuse_activations
+from peekbench_lm.models.half_precision import store_in_bf16
 from peekbench_lm.models.quantized import compute_in_autocast_precision, nf4_config
 from peekbench_lm.types import Kind, WeightMode
 
@@ -72,6 +73,7 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
     fuse_activations(network)
     if weight_mode == "nf4":
         compute_in_autocast_precision(network, folder)
+        store_in_bf16(network)
         return network
     try:
         return network.to(device)

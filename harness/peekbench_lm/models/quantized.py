@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import BitsAndBytesConfig
 
 from peekbench import DataError
+from peekbench_lm.devices import matrix_dtype
 from peekbench_lm.installed import check_four_bits
 
 
@@ -59,8 +60,7 @@ def compute_in_autocast_precision(network: nn.Module, folder: Path) -> None:
 
         def forward(self, hidden: Tensor) -> Tensor:
             """Apply the layer to hidden states."""
-            device_type = hidden.device.type
-            dtype = torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else torch.float32
+            dtype = matrix_dtype(hidden.device)
             bias = None if self.bias is None else self.bias.to(dtype)
             product: Tensor = matmul_4bit(hidden.to(dtype), self.weight, quant_state=self.weight.quant_state, bias=bias)
             return product
