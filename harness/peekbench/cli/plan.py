@@ -149,27 +149,29 @@ def _describe_basis(forecast: Forecast, pilot: Pilot) -> list[str]:
 
     hardware = forecast.hardware
     lines = [
-        f"basis: {pluralize(pilot.num_trials, 'pilot trial')} with one worker on this machine, "
-        f"{pilot.start:.1f} s to start a worker, {1000 * STORE_SECONDS:.1f} ms per trial to store it, "
-        f"{REPORT_SECONDS:g} s for the analyses and the report"
+        f"measured on this machine: {pluralize(pilot.num_trials, 'pilot trial')} with one worker, "
+        f"{pilot.start:.1f} s to start a worker",
+        f"assumed, measured elsewhere: {1000 * STORE_SECONDS:.1f} ms per trial to store it, {REPORT_SECONDS:g} s for "
+        "the analyses and the report",
     ]
     if pilot.busy > BUSY:
         lines.append(
             f"other programs kept this machine busy: pilot trials waited {pilot.busy:.0%} of their time for a core, "
             "which the forecast leaves out"
         )
-    if hardware.peak:
+    if forecast.operations:
         low, middle, high = SHARES
         lines += [
-            f"{forecast.operations:.2e} operations of matrix products, counted in the first trial of each method",
-            f"peak: {hardware.peak / 1e12:,.0f} Tflop/s in bf16 without sparsity ({hardware.source})",
+            f"counted on this machine, in the first trial of each method: {forecast.operations:.2e} operations of matrix "
+            "products in all trials",
+            f"published: {hardware.peak / 1e12:,.0f} Tflop/s in bf16 without sparsity ({hardware.source})",
             f"assumed, not measured: {middle:.0%} of the peak ({low:.0%} to {high:.0%}), reached by enough fits at a "
             f"time in {hardware.memory / 1e9:.0f} GB",
         ]
-        if forecast.uncounted:
-            names = ", ".join(forecast.uncounted)
-            lines.append(f"not counted, so with the time of one core of this machine: {names}")
-    elif hardware.cores > available_cores():
+    if forecast.uncounted:
+        names = ", ".join(forecast.uncounted)
+        lines.append(f"not counted, so with the time of one core of this machine: {names}")
+    if hardware.cores > available_cores():
         low, middle, high = CORE_SHARES
         lines.append(
             f"assumed, not measured: {middle:.0%} of the speed of a core of this machine ({low:.0%} to {high:.0%}), "

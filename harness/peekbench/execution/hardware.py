@@ -30,19 +30,37 @@ class Hardware:
     """Rate of bf16 matrix products of a GPU in operations per second, without sparsity; 0 for cores."""
     memory: int = 0
     """Memory of a GPU in bytes."""
-    source: str = ""
-    """Source of the rate."""
+    card: str = ""
+    """Name of the GPU in the data sheet."""
+    address: str = ""
+    """Address of the data sheet, the source of rate and memory."""
+
+    @property
+    def source(self) -> str:
+        """Source of the rate of a GPU, in words."""
+        return f"data sheet of the {self.card}, {self.address}"
 
 
+NVIDIA = "https://www.nvidia.com"
+DATA_SHEETS = f"{NVIDIA}/content/dam/en-zz/Solutions/Data-Center"
 GPUS = (
-    Hardware("h200", peak=989e12, memory=141 * 10**9, source="data sheet of the NVIDIA H200 SXM"),
-    Hardware("h100", peak=989e12, memory=80 * 10**9, source="data sheet of the NVIDIA H100 SXM"),
-    Hardware("a100", peak=312e12, memory=80 * 10**9, source="data sheet of the NVIDIA A100 80GB SXM"),
-    Hardware("l40s", peak=362e12, memory=48 * 10**9, source="data sheet of the NVIDIA L40S"),
-    Hardware("l4", peak=121e12, memory=24 * 10**9, source="data sheet of the NVIDIA L4"),
-    Hardware("a10", peak=125e12, memory=24 * 10**9, source="data sheet of the NVIDIA A10"),
-)
-"""GPUs whose rates are published. Data sheets that state rates with sparsity state twice these."""
+    Hardware("h200", 0, 989e12, 141 * 10**9, "NVIDIA H200 SXM", f"{NVIDIA}/en-us/data-center/h200/"),
+    Hardware("h100", 0, 989e12, 80 * 10**9, "NVIDIA H100 SXM", f"{NVIDIA}/en-us/data-center/h100/"),
+    Hardware(
+        "a100", 0, 312e12, 80 * 10**9, "NVIDIA A100 80GB SXM",
+        f"{DATA_SHEETS}/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf",
+    ),
+    Hardware(
+        "l40s", 0, 362e12, 48 * 10**9, "NVIDIA L40S", "https://resources.nvidia.com/en-us-l40s/l40s-datasheet-28413"
+    ),
+    Hardware("l4", 0, 121e12, 24 * 10**9, "NVIDIA L4", f"{NVIDIA}/en-us/data-center/l4/"),
+    Hardware("a10", 0, 125e12, 24 * 10**9, "NVIDIA A10", f"{DATA_SHEETS}/a10/pdf/a10-datasheet.pdf"),
+)  # fmt: skip
+"""GPUs whose rates are published. NVIDIA states 1,979 Tflop/s with sparsity for the H200 and the H100, and 242 for the L4;
+the rate without sparsity is half of them. For the others, it states both. The rates, and these sources of them, are also
+in `get_peak_flops` of torchtitan (torchtitan/tools/utils.py: H200, H100, A100, L40S) and in `GPU_AVAILABLE_FLOPS` of
+Composer (composer/callbacks/speed_monitor.py: H200, H100, A100, A10). PCIe and NVL cards of the same name are slower, and
+so is the A10G."""
 
 SHARES = (0.05, 0.2, 0.4)
 """Shares of the peak that forecasts for GPUs assume: low, middle, high. No run on a GPU was measured. On two cores,

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from peekbench.cli.plan import describe_forecast
 from peekbench.errors import SpecError
 from peekbench.execution.forecast import REPORT_SECONDS, STORE_SECONDS, MainProcess, default_workers, forecast_run
-from peekbench.execution.hardware import SHARES, available_cores, find_hardware
+from peekbench.execution.hardware import GPUS, SHARES, available_cores, find_hardware
 from peekbench.execution.pilot import Pilot, count_trials, run_pilot
 from peekbench.execution.usage import Stopwatch
 from peekbench.records.trials import TrialFailure
@@ -82,6 +83,10 @@ def test_time_and_price_on_a_gpu_follow_from_the_operations(spec: ExperimentSpec
     expected = [overhead + 1e15 * num_trials / (989e12 * share) for share in sorted(SHARES, reverse=True)]
     assert forecast.seconds == pytest.approx(expected)
     assert forecast.price(3600.0) == pytest.approx(expected)
+    text = "\n".join(describe_forecast(forecast, counted, None))
+    assert "published: 989 Tflop/s in bf16 without sparsity (data sheet of the NVIDIA H200 SXM, https://" in text
+    assert "assumed, not measured: 20% of the peak (5% to 40%)" in text
+    assert all(gpu.card in gpu.source and "https://" in gpu.source for gpu in GPUS)
     not_counted = forecast_run(spec, make_pilot(spec), h200, 1, MAIN)
     assert not_counted.uncounted == tuple(sorted({method.name for method in spec.methods}))
     assert not_counted.seconds[1] == pytest.approx(overhead + 2 * num_trials)
