@@ -76,7 +76,9 @@ def gradients(model: LanguageModel, rows: list[Completion], limit: int | None = 
     model.micro_batch.limit = limit
     model.network.train()
     weights = [weight for weight in model.network.parameters() if weight.requires_grad]
-    loss = _backward(model, make_batch(model, rows), 7, weights, RoundedWeights(model, [model.network]))
+    rounded = RoundedWeights(model, [model.network])
+    loss = _backward(model, make_batch(model, rows), 7, weights, rounded)
+    rounded.collect_gradients()
     return [loss, *(weight.grad.clone() for weight in weights if weight.grad is not None)]
 
 

@@ -162,8 +162,8 @@ def _describe_basis(forecast: Forecast, pilot: Pilot) -> list[str]:
     if forecast.operations:
         low, middle, high = SHARES
         lines += [
-            f"counted on this machine, in the first trial of each method: {forecast.operations:.2e} operations of matrix "
-            "products in all trials",
+            f"counted on this machine, in the first trial of each method: {forecast.operations:.2e} operations of "
+            "matrix products in all trials",
             f"published: {hardware.peak / 1e12:,.0f} Tflop/s in bf16 without sparsity ({hardware.source})",
             f"assumed, not measured: {middle:.0%} of the peak ({low:.0%} to {high:.0%}), reached by enough fits at a "
             f"time in {hardware.memory / 1e9:.0f} GB",

@@ -56,11 +56,11 @@ GPUS = (
     Hardware("l4", 0, 121e12, 24 * 10**9, "NVIDIA L4", f"{NVIDIA}/en-us/data-center/l4/"),
     Hardware("a10", 0, 125e12, 24 * 10**9, "NVIDIA A10", f"{DATA_SHEETS}/a10/pdf/a10-datasheet.pdf"),
 )  # fmt: skip
-"""GPUs whose rates are published. NVIDIA states 1,979 Tflop/s with sparsity for the H200 and the H100, and 242 for the L4;
-the rate without sparsity is half of them. For the others, it states both. The rates, and these sources of them, are also
-in `get_peak_flops` of torchtitan (torchtitan/tools/utils.py: H200, H100, A100, L40S) and in `GPU_AVAILABLE_FLOPS` of
-Composer (composer/callbacks/speed_monitor.py: H200, H100, A100, A10). PCIe and NVL cards of the same name are slower, and
-so is the A10G."""
+"""GPUs whose rates are published. NVIDIA states 1,979 Tflop/s with sparsity for the H200 and the H100, and 242 for the
+L4; the rate without sparsity is half of them. For the others, it states both. `get_peak_flops` of torchtitan
+(torchtitan/tools/utils.py: H200, H100, A100, L40S) and `GPU_AVAILABLE_FLOPS` of Composer
+(composer/callbacks/speed_monitor.py: H200, H100, A100, A10) have the same rates and name these sources. PCIe and NVL
+cards of the same name are slower, and so is the A10G."""
 
 SHARES = (0.05, 0.2, 0.4)
 """Shares of the peak that forecasts for GPUs assume: low, middle, high. No run on a GPU was measured. On two cores,

@@ -23,7 +23,8 @@ class AutocastLinear(nn.Linear):
     def forward(self, hidden: Tensor) -> Tensor:
         """Apply the layer to hidden states."""
         dtype = matrix_dtype(hidden.device)
-        return linear(hidden.to(dtype), self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype))
+        bias = self._parameters["bias"]
+        return linear(hidden.to(dtype), self.weight.to(dtype), None if bias is None else bias.to(dtype))
 
 
 def store_in_bf16(network: nn.Module) -> None:
