@@ -1,13 +1,14 @@
 """Measure how often intervals for other texts cover the truth, with known variances. Print a table, assert nothing.
 
-Five tasks, each with a pool of texts from which subsamples of 200 test texts are drawn. Both arms classify each text;
-the difference of a text is -1, 0 or 1, and its expectation is the bias plus an effect of the text plus an effect of the
+Two kinds of designs: five tasks, each with a pool of texts from which subsamples of 200 test texts are drawn; and one
+task whose texts are all tested by each of a few fits, such as those of training seeds. Both arms answer each text; the
+difference of a text is -1, 0 or 1, and its expectation is the bias plus an effect of the text plus an effect of the
 subsample, with known standard deviations. Each data set has new texts, so an interval that refers to the given texts
 covers the true bias too rarely. Compared are the interval of `summary` (variance between subsamples), that of
 `summary.texts`, and percentiles of the pigeonhole bootstrap (Owen 2007, https://doi.org/10.1214/07-AOAS122), which
 draws texts and subsamples with replacement.
 
-    python benchmarks/other_texts.py [--repeats 1000] [--bootstrap-repeats 200] [--seed 0]
+    python benchmarks/other_texts.py [--seeds-only] [--repeats 1000] [--bootstrap-repeats 200] [--seed 0]
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from scipy.stats import t as student_t
 from peekbench.records import FloatArray, IntArray
 from peekbench_stats import CrossedMean, cross_interval, cross_texts, welch_satterthwaite
 
-TASKS = 5
-NUM_TEST = 200
 BIAS = 0.01
-DISCORDANT = 0.3
+DISCORDANT = 0.4
 """Probability that the two arms classify a text differently."""
-DESIGNS = ((400, 5), (400, 50), (2000, 50))
-"""Texts of each pool, and subsamples."""
+DESIGNS = ((5, 400, 200, 5), (5, 400, 200, 50), (5, 2000, 200, 50))
+"""Tasks, texts of each pool, test texts and subsamples."""
+SEEDS = tuple((1, texts, texts, seeds) for texts in (100, 500) for seeds in (2, 3, 5, 10))
+"""The same for fits that all test the same texts."""
 SDS = ((0.0, 0.0), (0.1, 0.05), (0.2, 0.05))
 """Standard deviations of the effects of texts and of subsamples."""
 LEVEL = 0.95
@@ -35,12 +36,12 @@ RESAMPLES = 200
 
 
 def simulate(
-    pool: int, subsamples: int, text_sd: float, subsample_sd: float, rng: np.random.Generator
+    pool: int, num_test: int, subsamples: int, text_sd: float, subsample_sd: float, rng: np.random.Generator
 ) -> tuple[FloatArray, IntArray]:
-    """Return differences and text numbers of one task: arrays of shape (subsamples, NUM_TEST)."""
+    """Return differences and text numbers of one task: arrays of shape (subsamples, num_test)."""
     of_texts = text_sd * rng.choice([-1.0, 1.0], size=pool)
-    of_subsamples = subsample_sd * rng.choice([-1.0, 1.0], size=(subsamples, 1))
-    rows = np.array([rng.permutation(pool)[:NUM_TEST] for _ in range(subsamples)])
+    of_subsamples = subsample_sd * rng.standard_normal((subsamples, 1))
+    rows = np.array([rng.permutation(pool)[:num_test] for _ in range(subsamples)])
     expected = BIAS + of_texts[rows] + of_subsamples
     is_discordant = rng.random(rows.shape) < DISCORDANT
     is_up = rng.random(rows.shape) < (1 + expected / DISCORDANT) / 2
@@ -77,20 +78,24 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--bootstrap-repeats", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds-only", action="store_true", help="Only the designs in which all fits test all texts.")
     arguments = parser.parse_args()
     error, bootstrap_error = (
         100 * (LEVEL * (1 - LEVEL) / repeats) ** 0.5 for repeats in (arguments.repeats, arguments.bootstrap_repeats)
     )
     print(f"Standard errors: {error:.1f} points, bootstrap {bootstrap_error:.1f} points.\n")
     print(
-        "| pool | subsamples | sd of texts, subsamples | `summary` | `summary.texts` | pigeonhole | mean half-widths |"
+        "| tasks | pool | n | subsamples | sd of texts, subsamples | `summary` | `summary.texts` | pigeonhole | "
+        "mean half-widths |"
     )
-    print("|---|---|---|---|---|---|---|")
-    for number, ((pool, subsamples), (text_sd, subsample_sd)) in enumerate(itertools.product(DESIGNS, SDS)):
+    print("|---|---|---|---|---|---|---|---|---|")
+    designs = SEEDS if arguments.seeds_only else DESIGNS + SEEDS
+    for number, ((num_tasks, *sizes), (text_sd, subsample_sd)) in enumerate(itertools.product(designs, SDS)):
+        pool, num_test, subsamples = sizes
         rng = np.random.default_rng([arguments.seed, number])
         ends: list[list[tuple[float, float]]] = [[], [], []]
         for repeat in range(arguments.repeats):
-            data = [simulate(pool, subsamples, text_sd, subsample_sd, rng) for _ in range(TASKS)]
+            data = [simulate(pool, num_test, subsamples, text_sd, subsample_sd, rng) for _ in range(num_tasks)]
             tasks = [cross_texts(*task) for task in data]
             interval = cross_interval(tasks, LEVEL)
             assert interval is not None
@@ -102,7 +107,8 @@ def main() -> None:
         covered = [((each[:, 0] <= BIAS) & (each[:, 1] >= BIAS)).mean() for each in limits]
         widths = "/".join(f"{100 * (each[:, 1] - each[:, 0]).mean() / 2:.2f}" for each in limits)
         shares = " | ".join(f"{share:.1%}" for share in covered)
-        print(f"| {pool} | {subsamples} | {text_sd:g}, {subsample_sd:g} | {shares} | {widths} |", flush=True)
+        design = f"{num_tasks} | {pool} | {num_test} | {subsamples} | {text_sd:g}, {subsample_sd:g}"
+        print(f"| {design} | {shares} | {widths} |", flush=True)
 
 
 if __name__ == "__main__":

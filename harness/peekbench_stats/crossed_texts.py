@@ -4,6 +4,7 @@ References
 ----------
 Owen (2007), "The pigeonhole bootstrap", https://doi.org/10.1214/07-AOAS122
 Satterthwaite (1946), https://doi.org/10.2307/3002019
+Zou and Donner (2008), "Construction of confidence limits about effect measures", https://doi.org/10.1002/sim.3095
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from peekbench.records import FloatArray, IntArray
+from peekbench_stats.degrees_of_freedom import welch_satterthwaite
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,11 @@ class CrossedMean:
     """Variance of the mean over other subsamples of the given texts."""
     degrees: int
     """Degrees of freedom of `subsample_variance`: subsamples - 1."""
+    least_variance: float
+    """Part of this variance that comes from single answers, estimated from all of them. The means of few subsamples can
+    be equal by chance."""
     text_variance: float
     """What other texts add to the variance. It is an unbiased estimate, so it can be negative."""
-    text_error: float
-    """Standard error of `text_variance`."""
     num_texts: int
     """Number of different texts."""
     num_answers: int
@@ -80,12 +83,12 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
     >>> crossed.mean, crossed.num_texts, crossed.text_variance > 0
     (0.375, 6, True)
     """
+    order = np.argsort(rows, axis=1)  # so that not even the last digit depends on the order of the texts
+    differences, rows = (np.take_along_axis(values, order, axis=1) for values in (differences, rows))
     num_subsamples, num_test = differences.shape
     means = differences.mean(axis=1)
     centered = differences - means[:, None]
     within = (centered**2).sum() / (num_subsamples * max(num_test - 1, 1))
-    # Discrete means can be equal by chance, but the variance between texts contributes at least this much.
-    between = max(means.var(ddof=1), within / num_test) / num_subsamples if num_subsamples > 1 else np.nan
     texts, position = np.unique(rows, return_inverse=True)
     position = position.ravel()
     counts = np.bincount(position).astype(float)
@@ -100,10 +103,10 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
         coefficient = 1 / (correction * ordered * num_test**2)
     return CrossedMean(
         mean=float(means.mean()),
-        subsample_variance=float(between),
+        subsample_variance=float(means.var(ddof=1) / num_subsamples) if num_subsamples > 1 else np.nan,
+        least_variance=float(within / (num_test * num_subsamples)),
         degrees=num_subsamples - 1,
         text_variance=float(products.sum() * coefficient),
-        text_error=float(np.sqrt((products**2).sum()) * coefficient),
         num_texts=len(texts),
         num_answers=differences.size,
     )
@@ -122,20 +125,27 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
     Returns
     -------
     CrossedInterval or None
-        Student's t interval with Satterthwaite's degrees of freedom; None if a task has a single subsample. If no
-        answer differs between the arms, or all of them differ in the same direction, the limits are the largest share
-        of other texts that is plausible if the observed texts have none (rule of three).
+        The squared half-width is the sum of those of two intervals: for other subsamples of these texts, and for other
+        texts (Zou and Donner 2008). The first one is Student's t interval of the means of subsamples, but at least as
+        wide as that of independent answers. Satterthwaite's degrees of freedom of the sum would let many texts make up
+        for few subsamples. If no answer differs between the arms, or all of them differ in the same direction, the
+        limits are the largest share of other texts that is plausible if the observed texts have none (rule of three).
+        None if a task has a single subsample.
     """
     mean = float(np.mean([task.mean for task in tasks]))
     if any(task.degrees == 0 for task in tasks):
         return None
-    of_subsamples = sum(task.subsample_variance for task in tasks)
+    num_texts = sum(task.num_texts for task in tasks)
+    of_subsamples, least = sum(task.subsample_variance for task in tasks), sum(task.least_variance for task in tasks)
     of_texts = max(sum(task.text_variance for task in tasks), 0.0)
-    variance = of_subsamples + of_texts
-    if not variance > 0:
-        half = 1 - (1 - level) ** (1 / sum(task.num_texts for task in tasks))
+    if not least + of_subsamples > 0:
+        half = 1 - (1 - level) ** (1 / num_texts)
         return CrossedInterval(mean, mean - half, mean + half, 0.0)
-    spread = sum(2 * task.subsample_variance**2 / task.degrees + task.text_error**2 for task in tasks)
-    degrees = 2 * variance**2 / spread
-    half = float(student_t.ppf((1 + level) / 2, degrees) * np.sqrt(variance)) / len(tasks)
-    return CrossedInterval(mean, mean - half, mean + half, of_texts / variance)
+    degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
+    of_means, of_answers, of_other_texts = student_t.ppf(
+        (1 + level) / 2, (degrees, np.inf, max(num_texts - len(tasks), 1))
+    )
+    squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
+    half = float(np.sqrt(squared)) / len(tasks)
+    share = of_texts / (max(of_subsamples, least) + of_texts)
+    return CrossedInterval(mean, mean - half, mean + half, share)

@@ -48,6 +48,8 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
     """
     findings = []
     for key, group in table.rows.groupby(["num_train", "num_test"], sort=False):
+        if key[1] == 1:  # subsamples are texts, of which each task has its own number
+            continue
         counts = group.groupby(["method", "model", "task"], sort=False).size()
         usual = int(counts.mode().max())
         differing = counts[counts != usual]

@@ -1,4 +1,4 @@
-"""`summary.texts`: the bias for other test texts of these tasks, from the stored predictions."""
+"""`summary.texts`: the bias for other test texts of these tasks, from the answers to single texts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.records import Cell, Predictions
+from peekbench.records import Cell, Predictions, Unit
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
+from peekbench_summary.columns import interval_columns
 
 ARMS = ("extra", "test")
-NEEDS_RUN = (
-    "summary.texts did not run: it needs the predictions of a run, and a table of scores has none; give the store of a "
-    "run"
+NEEDS_ANSWERS = (
+    "summary.texts did not run: it needs the answers to the same texts in several subsamples, which are in the store "
+    "of a run, or in a table with one row for each text (column text) and subsample"
 )
-NEEDS_ACCURACY = "summary.texts did not run: it averages correct answers over texts, and not all scores are accuracies"
+NEEDS_MEANS = "summary.texts did not run: it averages scores of texts, and not all scores are means over texts"
+NOTE = (
+    "{level:.0%} intervals for new subsamples (or training seeds) and other texts, averaged over tasks. The subsamples "
+    "share texts, so the intervals of `summary` are for new subsamples (or seeds) and these texts. Uses of a text: "
+    "number of subsamples that test it, on average. Variance from texts: the share that other texts add. Conclusions "
+    "use the region of {region} and are not adjusted for the number of methods."
+)
 
 
 def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Predictions | None) -> Analysis:
@@ -25,64 +32,67 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     Parameters
     ----------
     results
-        The results table of a run.
+        The results table of a run, or of rows of single texts.
     options
         Level of the intervals, and region of practical equivalence.
     predictions
-        Predictions of the run.
+        Answers to single texts.
 
     Returns
     -------
     Analysis
-        A table with one row per configuration; a warning and no table if the results are not from a run, or are not
-        accuracies.
+        A table with one row per configuration; a warning and no table if the answers to single texts are not known, or
+        scores are not means over texts.
 
     Raises
     ------
     SpecError
-        If the region exceeds 20 points.
+        If scores are accuracies and the region exceeds 20 points.
     """
     if predictions is None:
-        return Analysis("texts", warnings=(NEEDS_RUN,))
+        return Analysis("texts", warnings=(NEEDS_ANSWERS,))
     found = configurations(results)
-    if not found.is_accuracy:
-        return Analysis("texts", warnings=(NEEDS_ACCURACY,))
-    check_region(options.region, "summary.texts", is_accuracy=True)
+    check_region(options.region, "summary.texts", is_accuracy=found.is_accuracy)
     rows = []
     for configuration in found.configurations:
-        tasks = [_cross_task(configuration, task, predictions) for task in configuration.scores["bias"]]
+        crossed = [_cross_task(configuration, task, predictions) for task in configuration.scores["bias"]]
+        tasks = [task for task in crossed if task is not None]
+        if len(tasks) < len(crossed):
+            return Analysis("texts", warnings=(NEEDS_MEANS,))
         rows.append((*configuration.cells, *_cells(tasks, options)))
     num_tasks = results["task"].nunique()
+    scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
+    unit: Unit = "difference" if found.is_accuracy else "change"
     columns = (
-        *found.columns, Column("texts", "count"), Column("uses of a text", "number"),
-        *(Column(f"bias{end}", "difference") for end in ("", ", low", ", high")),
+        *found.columns, Column("texts", "count"), Column("uses of a text", "number"), *interval_columns("bias", unit),
         Column("variance from texts", "fraction"), Column("conclusion"),
     )  # fmt: skip
+    region = f"{100 * options.region:g} points" if found.is_accuracy else f"{options.region:g}"
     return Analysis(
         "texts",
         tables=(
             Table(
-                found.title(f"Bias for other texts of {'this task' if num_tasks == 1 else f'these {num_tasks} tasks'}"),
+                f"{found.title(f'Bias for other texts of {scope}')}; verdicts are for these texts",
                 columns,
                 tuple(rows),
-                f"{options.level:.0%} intervals for new subsamples of new texts, averaged over tasks. Subsamples of "
-                "one data set share texts, so the intervals of `summary` refer to these texts. Uses of a text: number "
-                "of subsamples that test it, on average. Variance from texts: the share that new texts add. "
-                f"Conclusions use the region of {100 * options.region:g} points and are not adjusted for the number of "
-                "methods.",
+                NOTE.format(level=options.level, region=region),
+                overview=("bias", "conclusion", "texts"),
             ),
         ),
     )
 
 
-def _cross_task(configuration: Configuration, task: str, predictions: Predictions) -> CrossedMean:
-    method, _, num_train, num_test = configuration.key
+def _cross_task(configuration: Configuration, task: str, predictions: Predictions) -> CrossedMean | None:
+    method, model, num_train, num_test = configuration.key
     assert isinstance(method, str)
-    assert isinstance(num_train, int)
-    assert isinstance(num_test, int)
-    answers = predictions.answers(task, method, num_train, num_test, ARMS)
+    assert isinstance(model, str)
+    assert isinstance(num_train, int | None)
+    assert isinstance(num_test, int | None)
+    answers = predictions.answers(task, method, num_train, num_test, ARMS, model)
+    if answers is None:
+        return None
     is_analyzed = np.isin(answers.subsamples, configuration.subsamples[task])
-    extra, test = (answers.is_correct[arm][is_analyzed].astype(float) for arm in ARMS)
+    extra, test = (answers.scores[arm][is_analyzed] for arm in ARMS)
     return cross_texts(test - extra, answers.rows[is_analyzed])
 
 

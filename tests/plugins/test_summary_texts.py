@@ -1,13 +1,15 @@
-"""Tests of `summary.texts`, which reads the predictions of a run."""
+"""Tests of `summary.texts`, which reads the answers to single texts of a run or of a table."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from peekbench import load_results
@@ -16,14 +18,32 @@ from peekbench.data.sampling import Sampler
 from peekbench.errors import SpecError, StoreError
 from peekbench.execution.runner import run
 from peekbench.records import Draw
+from peekbench.results import tidy
 from peekbench.results.analyze import analyze
 from peekbench.results.predictions import StoredPredictions
 from peekbench.spec.components import AnalysisSpec, make_component
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from peekbench.spec.experiment import ExperimentSpec
+
+
+TRIAL = ["method", "num_train", "num_test", "task", "subsample", "arm"]
+SHARED = [*TRIAL, "num_correct", "score"]
+
+
+def rows_of_texts(store: Path, results: pd.DataFrame) -> pd.DataFrame:
+    """A table with one row for each test text of each arm of a run."""
+    tables = []
+    for (method, model, task), rows in results.groupby(["method", "model", "task"]):
+        arms = tuple(rows["arm"].unique())
+        answers = StoredPredictions(store).answers(str(task), str(method), 12, 30, arms)
+        assert answers is not None
+        for arm, scores in answers.scores.items():
+            subsamples = np.repeat(answers.subsamples, 30)
+            of_arm = {"subsample": subsamples, "arm": arm, "text": answers.rows.ravel(), "score": scores.ravel()}
+            place = {"task": task, "method": method, "model": model, "num_train": 12, "num_test": 30}
+            tables.append(pd.DataFrame({**place, **of_arm}))
+    return pd.concat(tables)
 
 
 def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., ExperimentSpec]) -> None:
@@ -32,9 +52,10 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
     results = load_results(store)
     task, method = str(results["task"].iloc[0]), str(results["method"].iloc[0])
     answers = StoredPredictions(store).answers(task, method, 12, 30, ("extra", "test"))
+    assert answers is not None
     rows = results[(results["task"] == task) & (results["method"] == method)]
-    for arm, is_correct in answers.is_correct.items():
-        assert is_correct.sum(axis=1).tolist() == rows[rows["arm"] == arm]["num_correct"].tolist()
+    for arm, scores in answers.scores.items():
+        assert scores.sum(axis=1).tolist() == rows[rows["arm"] == arm]["num_correct"].tolist()
     sampler = Sampler(load_dataset(spec.source(spec.task(task))), spec.design, spec.seed, task)
     assert answers.subsamples.tolist() == list(range(6))
     for subsample, drawn in enumerate(answers.rows):
@@ -52,6 +73,13 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 
     with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of accuracy"):
         analyze(store, [make_component(AnalysisSpec, "summary.texts", {"region": 1})])
+
+    texts = rows_of_texts(store, results)
+    (of_table,) = analyze(texts.sample(frac=1, random_state=0), ["summary.texts"])
+    assert sorted(of_table.tables[0].rows) == sorted(table.rows), "the same answers give exactly the same numbers"
+    added_up = tidy(texts, "texts").sort_values(TRIAL, ignore_index=True)
+    pd.testing.assert_frame_equal(added_up[SHARED], results.sort_values(TRIAL, ignore_index=True)[SHARED])
+
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE predictions SET numbers = zeroblob(length(numbers))")
     with pytest.raises(StoreError, match="the predictions of arm .* are changed"):
@@ -61,4 +89,4 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:
     (analysis,) = analyze(simulate(0.0, subsamples=4), ["summary.texts"])
     assert analysis.tables == ()
-    assert "needs the predictions of a run" in analysis.warnings[0]
+    assert "needs the answers to the same texts" in analysis.warnings[0]

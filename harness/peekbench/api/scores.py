@@ -21,10 +21,8 @@ from peekbench.report.build.run_report import report_of_table
 from peekbench.report.document import Report
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, needed_arms
-from peekbench.results.column_use import ColumnUse
 from peekbench.results.table import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
-from peekbench.spec.components import AnalysisSpec
 
 FRAME = "the data frame"
 
@@ -53,9 +51,11 @@ def analyze(
     scores
         A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
         each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
-        and the scores are required. Also a run, its name, its spec or its store.
+        and the scores are required. With a column `text`, each row is about a single test text. Also a run, its name,
+        its spec or its store.
     analyses
-        Names of the analyses; `summary` and `permutation` by default, or those of the run's spec.
+        Names of the analyses; by default those of the run's spec, or `summary` and `permutation`, and `summary.texts`
+        if rows are about single texts of several runs.
     name
         Name of the report.
     allow_incomplete
@@ -100,24 +100,23 @@ def analyze(
     elif not isinstance(scores, pd.DataFrame):
         scores = _to_pandas(scores)
     bind(analyses or (), Path.cwd())  # an earlier spec of this session may have a file of the same name
-    chosen = choose_analyses(analyses)
-    options = TableOptions(**table, arms=needed_arms(chosen))
+    options = TableOptions(**table, arms=needed_arms(choose_analyses(analyses)))
     try:
-        return ReportView(_analyze(scores, chosen, options, name, allow_incomplete=allow_incomplete))
+        return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))
     except ResultsError as error:
         raise ResultsError(in_python(str(error))) from error
 
 
 def _analyze(
     scores: pd.DataFrame | str | Path,
-    analyses: Sequence[AnalysisSpec],
+    analyses: Sequence[str] | None,
     options: TableOptions,
     name: str,
     *,
     allow_incomplete: bool,
 ) -> Report:
     tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
-    effects = run_analyses(tidied.results, analyses, allow_incomplete=allow_incomplete)
+    effects = run_analyses(tidied, analyses, allow_incomplete=allow_incomplete)
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), tidied.results, effects, name=name or "scores", columns=tidied.columns)
         return replace(report, command="")
@@ -126,7 +125,7 @@ def _analyze(
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:
     if is_results_table(scores) and options.is_default:
-        return TidyTable(scores, ColumnUse())
+        return TidyTable(scores)
     return tidy_table(scores, FRAME, options)
 
 

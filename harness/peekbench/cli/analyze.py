@@ -103,20 +103,19 @@ def analyze(
     command = shlex.join(["peekbench", "analyze", *arguments, *(["--allow-incomplete"] if allow_incomplete else [])])
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
-    chosen = choose_analyses(analyses if analysis_spec is None else analysis_spec.analyses)
-    table = load_table(path, replace(options, arms=needed_arms(chosen)))
+    wanted = analyses if analysis_spec is None else analysis_spec.analyses
+    table = load_table(path, replace(options, arms=needed_arms(choose_analyses(wanted))))
     results, planned, name = table.results, planned_trials(path), "stdin" if is_input else ""
     if analysis_spec is not None:
         results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
         name = analysis_spec.name
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
-    looks = store = None
+    looks = None
     if not is_input and is_store(path):
         only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
-        looks, store = look_at(path, drop_incomplete(table.results)), path
-    effects = run_analyses(
-        results, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks, store=store
-    )
+        looks = look_at(path, drop_incomplete(table.results))
+    selected = replace(table, results=results)
+    effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     source = Path("standard input") if is_input else path
     report = report_of_table(source, results, effects, name=name, columns=table.columns)
     report = replace(report, command=command, provenance={**report.provenance, "command": command})

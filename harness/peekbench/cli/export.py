@@ -61,7 +61,12 @@ def import_(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
     arms: Annotated[
         list[str],
-        typer.Option("--arm", metavar="ARM=LOG", help="Log of an arm: extra=PATH; repeatable, also for one arm."),
+        typer.Option(
+            "--arm",
+            metavar="ARM=LOG",
+            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm, such as one for each training seed, "
+            "are paired with those of the other arms in the order in which they are given.",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
     metric: Annotated[
@@ -76,7 +81,7 @@ def import_(
     ] = None,
     method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
 ) -> None:
-    """Make a table of scores from the logs of other tools, with one row for each text and arm.
+    """Make a table of scores from the logs of other tools, with one row for each text, arm and log.
 
     Example: peekbench import lm-eval --arm extra=logs/extra --arm test=logs/test -o scores.csv
     """
@@ -97,7 +102,8 @@ def import_(
             table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
     except OSError as error:
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
-    texts = len(table) // table["arm"].nunique()
-    tasks = pluralize(table["task"].nunique(), "task")
+    tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
     echo(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    if "subsample" in table:
+        echo(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
     echo(f"To analyze it: peekbench analyze {quote(str(output))}")

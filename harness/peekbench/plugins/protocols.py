@@ -209,8 +209,8 @@ class Analyzer(Protocol[O_contra]):
     Notes
     -----
     The analyzer of an entry with `sees_looks` also receives `looks`, the looks at the run (`peekbench.records.Looks`).
-    That of an entry with `sees_predictions` also receives `predictions`: those of the run
-    (`peekbench.records.Predictions`), or None if the results are not from a run.
+    That of an entry with `sees_predictions` also receives `predictions`: the answers to single texts
+    (`peekbench.records.Predictions`), or None if they are not known.
     """
 
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis:

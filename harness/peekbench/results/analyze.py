@@ -23,13 +23,12 @@ from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
-from peekbench.results.predictions import StoredPredictions
 from peekbench.results.similar_names import explain_similar_names, warn_of_similar_names
 from peekbench.results.table import is_results_table, load_table
-from peekbench.results.tidying import tidy_table
+from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import Design
-from peekbench.spec.experiment import DEFAULT_ANALYSES
+from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
@@ -43,7 +42,7 @@ class Seen:
 
     looks: Looks = field(default_factory=Looks)
     predictions: Predictions | None = None
-    """None if the results are not from a run."""
+    """None if the answers to single texts are not known."""
 
     def keywords(self, entry: AnalyzerEntry) -> dict[str, Any]:
         """Return the keywords of the call of an analysis."""
@@ -55,13 +54,12 @@ NOTHING_SEEN = Seen()
 
 
 def analyze(
-    source: pd.DataFrame | str | Path,
+    source: pd.DataFrame | TidyTable | str | Path,
     analyses: Sequence[AnalysisSpec | str] | None = None,
     *,
     allow_incomplete: bool = False,
     planned: Sequence[Trial] = (),
     looks: Looks | None = None,
-    store: Path | None = None,
     **table: Any,
 ) -> tuple[Analysis, ...]:
     """Analyze scores.
@@ -69,9 +67,11 @@ def analyze(
     Parameters
     ----------
     source
-        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder. Or a
+        table that was read before, with the answers to single texts.
     analyses
-        Analyses to run, by name or from a spec; `summary` and `permutation` by default.
+        Analyses to run, by name or from a spec; by default `summary` and `permutation`, and `summary.texts` if a table
+        has rows of single texts of several runs.
     allow_incomplete
         Analyze the complete trials of a design with missing trials. Each analysis then has a warning.
     planned
@@ -79,9 +79,6 @@ def analyze(
     looks
         Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
         recorded there.
-    store
-        Store of the run that the table is from, whose predictions some analyses read. If `source` is a store, the
-        default is this store.
     **table
         How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for `load_results`.
 
@@ -107,21 +104,25 @@ def analyze(
     """
     chosen = choose_analyses(analyses)
     options = TableOptions(**table, arms=needed_arms(chosen))
-    if not isinstance(source, pd.DataFrame):
-        results = load_table(source, options).results
+    if isinstance(source, str | Path):
+        tidied = load_table(source, options)
         planned = planned or planned_trials(source)
+    elif isinstance(source, TidyTable):
+        tidied = source
     elif is_results_table(source) and not table:
-        results = source
+        tidied = TidyTable(source)
     else:
-        results = tidy_table(source, "the data frame", options).results
-    warnings: tuple[str, ...] = ()
+        tidied = tidy_table(source, "the data frame", options)
+    if not analyses and tidied.has_rows_of_texts:
+        chosen = [*chosen, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS)]
+    results, warnings = tidied.results, ()
     if planned or options.needs_pairs:
-        results, warnings = only_complete(results, planned, allow_incomplete=allow_incomplete)
-    if looks is None and not isinstance(source, pd.DataFrame):
+        results, warnings = only_complete(
+            results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=tidied.has_texts_as_draws
+        )
+    if looks is None and isinstance(source, str | Path):
         looks = look_at(Path(source), results)
-    if store is None and not isinstance(source, pd.DataFrame) and is_store(Path(source)):
-        store = Path(source)
-    seen = Seen(looks or Looks(), None if store is None else StoredPredictions(store))
+    seen = Seen(looks or Looks(), tidied.predictions)
     return tuple(run_analysis(analysis, results, warnings, seen) for analysis in chosen)
 
 
@@ -158,7 +159,11 @@ def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def only_complete(
-    results: pd.DataFrame, planned: Sequence[Trial] = (), *, allow_incomplete: bool = False
+    results: pd.DataFrame,
+    planned: Sequence[Trial] = (),
+    *,
+    allow_incomplete: bool = False,
+    has_texts_as_draws: bool = False,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the trials that have every arm, and warnings if trials are missing or a method may be misspelled.
 
@@ -172,6 +177,8 @@ def only_complete(
         Trials that the table should contain, if known.
     allow_incomplete
         Drop incomplete trials instead of raising an error.
+    has_texts_as_draws
+        Whether subsamples are single texts, of which each task can have its own number.
 
     Raises
     ------
@@ -180,7 +187,7 @@ def only_complete(
     """
     if not planned:
         results = join_sizes(results)
-    gaps = find_gaps(results, planned)
+    gaps = find_gaps(results, planned, has_texts_as_draws=has_texts_as_draws)
     if not gaps:
         return results, () if planned else tuple(warn_of_similar_names(results))
     at_least = "at least " if len(gaps) == MAX_GAPS else ""
@@ -318,12 +325,12 @@ def without_controls(results: pd.DataFrame) -> pd.DataFrame:
     return results[results["control"] == ""].reset_index(drop=True)
 
 
-def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]:
+def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False) -> list[str]:
     """Describe what is missing from a balanced design.
 
     Every trial should have the same arms. Every planned trial should be present. If the planned trials are unknown,
     every configuration (method, model, num_train, num_test) should have every task of the table with the same
-    subsamples.
+    subsamples; if these are single texts, with the same texts of each task.
 
     Returns
     -------
@@ -345,7 +352,8 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = ()) -> list[str]
         for row in incomplete.itertuples()
     )
     trials = counts[list(TRIAL)]
-    other_gaps = _find_unfinished(trials, planned) if planned else _find_unbalanced(trials)
+    is_balanced = not has_texts_as_draws
+    other_gaps = _find_unfinished(trials, planned) if planned else _find_unbalanced(trials, is_balanced=is_balanced)
     return list(islice(chain(gaps, other_gaps), MAX_GAPS))
 
 
@@ -355,7 +363,7 @@ def _list_missing_arms(arms: Sequence[str], present: set[str]) -> str:
     return f"{pluralize(len(missing), 'arm')} of {len(arms)} missing ({listed})"
 
 
-def _find_unbalanced(trials: pd.DataFrame) -> Iterator[str]:
+def _find_unbalanced(trials: pd.DataFrame, *, is_balanced: bool) -> Iterator[str]:
     num_tasks = trials["task"].nunique()
     subsamples = trials.groupby(list(CONFIGURATION), dropna=False)["subsample"]
     if (subsamples.nunique() * num_tasks == subsamples.size()).all():  # trials are distinct
@@ -364,9 +372,11 @@ def _find_unbalanced(trials: pd.DataFrame) -> Iterator[str]:
     for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
         present.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
     tasks = list(trials["task"].unique())
+    of_tasks = {task: set[int]().union(*(by_task.get(task, ()) for by_task in present.values())) for task in tasks}
     for configuration, by_task in present.items():
-        expected = set[int]().union(*by_task.values())
+        of_all = set[int]().union(*by_task.values())
         for task in tasks:
+            expected = of_all if is_balanced else of_tasks[task]
             if missing := expected - by_task.get(task, set()):
                 yield f"{_describe_place(*configuration, task)}: {_count_missing(missing, expected)}"
 

@@ -126,15 +126,15 @@ class CellReader:
         self.require(values.isna() | (values == values.round()), source, f"is not a whole number; {remedy}")
         return values.astype("Int64")
 
-    def texts(self, source: str) -> pd.Series[str]:
+    def texts(self, source: str, max_length: int = MAX_NAME) -> pd.Series[str]:
         """Return a column of the user as texts without white space around them, empty where it is missing."""
         cells = self._table[source]
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
         codes, names = pd.factorize(cells.astype("str").where(cells.notna(), ""))
         texts = pd.Series(names.str.strip().take(codes), index=cells.index, dtype="str")
-        if names.str.len().max() > MAX_NAME:
-            self.require(texts.str.len() <= MAX_NAME, source, f"has more than {MAX_NAME} characters; shorten it")
+        if names.str.len().max() > max_length:
+            self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
         return texts
 
     def _is_percentage(self, values: pd.Series[float], has_sign: pd.Series[bool], source: str) -> bool:

@@ -12,11 +12,14 @@ from typing import NamedTuple
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import quoted, short
-from peekbench.results.columns import ARM_MEASURES, ARMS, COLUMN_NAMES, COLUMNS, is_arm
+from peekbench.results.columns import ARM_MEASURES, ARMS, COLUMNS, TEXT, is_arm
 
 EXACT, SPELLING, SYNONYM = range(3)
 """How well a name fits a column, best first."""
-COMBINABLE = ("task", "method", "model", "subsample")
+USER_COLUMNS = (*COLUMNS, TEXT)
+NAMES = tuple(column.name for column in USER_COLUMNS)
+"""Columns that users' tables can have."""
+COMBINABLE = ("task", "method", "model", "subsample", "text")
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
 SIMILARITY_CUTOFF = 0.7  # models and model are similar, notes and num_test are not
 SPACING = re.compile(r"[\s_\-()%]+")
@@ -63,10 +66,10 @@ def normalize(name: str) -> str:
     return SPACING.sub("", name.casefold())
 
 
-NORMALIZED = {normalize(name): name for name in COLUMN_NAMES}
+NORMALIZED = {normalize(name): name for name in NAMES}
 SYNONYMS = {
-    synonym: tuple(column.name for column in COLUMNS if synonym in map(normalize, column.synonyms))
-    for column in COLUMNS
+    synonym: tuple(column.name for column in USER_COLUMNS if synonym in map(normalize, column.synonyms))
+    for column in USER_COLUMNS
     for synonym in map(normalize, column.synonyms)
 }
 """Normalized synonyms, with the columns that they can mean."""
@@ -83,7 +86,7 @@ def find_claims(name: str) -> Iterator[Claim]:
     ['extra']
     """
     normalized, arm = normalize(name), normalize_arm(name)
-    if name in COLUMN_NAMES:
+    if name in NAMES:
         yield Claim(EXACT, Role(name))
     elif arm is not None:
         yield Claim(EXACT if name == arm else SPELLING, Role("score", arm))
@@ -143,10 +146,10 @@ def _find_target(source: str, target: str) -> Role:
     for claim in find_claims(str(target)):
         if claim.fit < SYNONYM:
             return claim.role
-    near = nearest(str(target), [*COLUMN_NAMES, *ARMS])
+    near = nearest(str(target), [*NAMES, *ARMS])
     raise ResultsError(
         f"--map {short(source)}={short(str(target))}: no such column of the results table; "
-        + (f"did you mean {near}?" if near else f"choose one of {', '.join(COLUMN_NAMES)}, or an arm")
+        + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES)}, or an arm")
     )
 
 

@@ -32,7 +32,7 @@ BY_REQUEST = "by request"
 BASE = "base"  # the arm of a table without arms
 NO_ARM = "it does not say which arm it belongs to"
 ARM, SUBSAMPLE, TASK = Role("arm"), Role("subsample"), Role("task")
-METHOD, MODEL = Role("method"), Role("model")
+METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class ColumnRoles:
     """Columns without a role. They are harmless only if they distinguish no rows."""
     numberings: tuple[str, ...] = ()
     """Columns that may number the subsamples, according to their names."""
+    texts: tuple[str, ...] = ()
+    """Columns that may name the test text of each row, according to their names."""
     requested: frozenset[str] = frozenset()
     """Columns whose role the user named."""
 
@@ -94,6 +96,7 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
         else:
             claims.setdefault(claim[1], []).append((claim[0], name))
     numberings: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     for role, claimants in claims.items():
         best = min(fit for fit, _ in claimants)
         winners = tuple(name for fit, name in claimants if fit == best)
@@ -101,13 +104,15 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
             winners = ()
         elif best == SYNONYM and role == SUBSAMPLE:  # their values tell which of them numbers the subsamples
             numberings = winners
+        elif role == TEXT and role not in sources:  # their values tell whether each row is about one text
+            texts = winners
         elif len(winners) > 1:
             refuse_ambiguity(role, winners, origin)
         else:
             sources[role] = (*winners, *sources.get(role, ()))
         others += [name for _, name in claimants if name not in winners]
     ignored = dict.fromkeys(requests.ignored, BY_REQUEST)
-    roles = ColumnRoles(sources, ignored, tuple(others), numberings, frozenset(requests.roles))
+    roles = ColumnRoles(sources, ignored, tuple(others), numberings, texts, frozenset(requests.roles))
     _refuse_combinations(roles, origin)
     _check_form(roles, table, origin, options)
     if roles.arms:
@@ -150,7 +155,7 @@ def _refuse_combinations(roles: ColumnRoles, origin: str) -> None:
 def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: TableOptions) -> None:
     """Check that the table has tasks, and a column of arms, or columns for the needed arms unless no pairs are."""
     names = [str(name) for name in table.columns]
-    rest = [*roles.others, *roles.numberings]
+    rest = [*roles.others, *roles.numberings, *roles.texts]
     if TASK not in roles.sources:
         near = nearest("task", rest) or next(iter(rest), "NAME")
         has_numbers = not to_floats(pd.Series(names, dtype="str")).isna().all()

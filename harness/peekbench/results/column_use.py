@@ -12,6 +12,7 @@ from peekbench.results.column_roles import ColumnRoles, is_exact
 from peekbench.results.other_columns import ROW_NUMBERS
 
 BY_ORDER = "rows paired by their order, on request"
+BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
 
 
@@ -58,6 +59,12 @@ class ColumnUse:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the pairing of rows."""
+        if self.pairing == BY_TEXT:
+            return (
+                "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
+                "fitted models, and not for models that are trained again. Several runs of each arm, such as training "
+                "seeds, would show both.",
+            )
         if self.pairing != BY_ORDER:
             return ()
         return (

@@ -35,7 +35,8 @@ class ResultsColumn:
     synonyms: tuple[str, ...] = ()
     """Other names of the column in users' tables. Each is safe: no other column of a table of scores has this name.
 
-    Synonyms of `arm` count only if all values are arms, and those of `subsample` only if values are integers."""
+    Synonyms of `arm` count only if all values are arms, those of `subsample` only if values are integers, and those of
+    `text` only if all scores are 0 or 1."""
 
 
 SYNONYMS_OF_SCORES = {
@@ -104,6 +105,13 @@ Examples
 ['task', 'method', 'model', 'num_train']
 """
 
+TEXT = ResultsColumn(
+    "text", "text", "test text of a row that is about a single text; these rows are added up for each subsample",
+    "rows are about all texts of a subsample", is_of_arm=False,
+    synonyms=("text_id", "doc_id", "sample_id", "example_id", "instance_id", "item", "item_id", "question_id"),
+)  # fmt: skip
+"""The column that only users' tables have."""
+
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 """Columns that distinguish configurations, which analyses keep apart."""
@@ -132,7 +140,7 @@ def describe_columns() -> str:
     Returns
     -------
     str
-        One row per column: name, type, meaning, what happens if a file lacks it, and its synonyms.
+        One row per column, and one for `text`: name, type, meaning, what happens if a file lacks it, and its synonyms.
 
     Examples
     --------
@@ -143,7 +151,7 @@ def describe_columns() -> str:
     ...
     """
     lines = ["| column | type | meaning | if your file lacks it | synonyms |", "|---|---|---|---|---|"]
-    for column in COLUMNS:
+    for column in (*COLUMNS, TEXT):
         synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
         lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
     return "\n".join(lines)

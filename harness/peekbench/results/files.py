@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from peekbench.data.parquet import read_parquet, size_limit
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.results.column_names import find_claims, normalize
-from peekbench.results.columns import TEXT_DEFAULTS
+from peekbench.results.column_names import SYNONYM, find_claims, normalize
+from peekbench.results.columns import TEXT, TEXT_DEFAULTS
+from peekbench.results.plain_table import refuse_duplicates
 from peekbench.results.row_order import natural_key
-from peekbench.results.tidying import refuse_duplicates
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
@@ -113,7 +113,9 @@ def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str
 
 def _is_text(name: str) -> bool:
     """Return whether the name of a column claims to be a column of texts."""
-    return any(claim.role.column in TEXT_DEFAULTS and claim.role.column != "arm" for claim in find_claims(name))
+    claims = list(find_claims(name))
+    is_text = any(claim.role.column == TEXT.name and claim.fit < SYNONYM for claim in claims)
+    return is_text or any(claim.role.column in TEXT_DEFAULTS and claim.role.column != "arm" for claim in claims)
 
 
 def _find_separator(file: TextIO, separators: str) -> str:

@@ -12,7 +12,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
 from peekbench.results.cells import MAX_COUNT, CellReader, short, to_floats
 from peekbench.results.column_names import ignore_option, map_option
-from peekbench.results.column_roles import SUBSAMPLE, ColumnRoles, is_exact, refuse_ambiguity
+from peekbench.results.column_roles import ARM, SUBSAMPLE, TEXT, ColumnRoles, is_exact, refuse_ambiguity
 from peekbench.results.columns import CONFIGURATION
 from peekbench.results.other_columns import is_constant, number_values
 from peekbench.results.row_order import rank
@@ -147,21 +147,25 @@ def number_rows_by_order(groups: IntArray) -> pd.Series[int]:
     return pd.Series(groups).groupby(groups).cumcount().astype("Int64")
 
 
-def refuse_unnumbered(groups: IntArray, origin: str) -> NoReturn:
+def refuse_unnumbered(groups: IntArray, origin: str, roles: ColumnRoles) -> NoReturn:
     """Refuse rows that each contain one arm, if several are of the same arm and no column says which are pairs.
 
     Parameters
     ----------
     groups
-        A number for each row, equal for rows of the same configuration, task and arm.
+        A number for each row, equal for rows of the same configuration, task and arm, and of the same text if any.
     origin
         Name of the table for messages.
+    roles
+        Roles of the user's columns.
     """
+    optional = [str(role) for role in (TEXT, ARM) if role in roles.sources]
+    *columns, last = ["task", "method", "model", "sizes", *optional]
     _, first, counts = np.unique(groups, return_index=True, return_counts=True)
     largest = int(counts.argmax())
     rows = (np.flatnonzero(groups == groups[first[largest]])[:MAX_LISTED] + 1).tolist()
     raise ResultsError(
-        f"{origin}: {counts[largest]:,} rows have the same task, method, model, sizes and arm (rows "
+        f"{origin}: {counts[largest]:,} rows have the same {', '.join(columns)} and {last} (rows "
         f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
         f"subsamples, so it is unknown which rows belong together. Add a column "
         f"'subsample', name yours with --map COLUMN=subsample, or use --pair-by-order if the rows of all arms have the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,17 @@ from peekbench.results.columns import ARMS, CONFIGURATION
 MAX_KEY = 2**62
 
 
-def sort_rows(results: pd.DataFrame) -> pd.DataFrame | None:
+def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame | None:
     """Return a results table in natural order of its rows, or None if two rows are the same arm of the same trial.
 
-    Results then do not depend on the order of the rows of a file, not even in their last digit.
+    Results then do not depend on the order of the rows of a file, not even in their last digit. `last` names columns of
+    numbers that also distinguish and order rows.
     """
     arms = {arm: number for number, arm in enumerate(sort_arms(results["arm"].unique()))}
     keys = [rank(results[name]) for name in (*CONFIGURATION, "task")]
     keys += [
-        rank_numbers(column.to_numpy().astype(np.int64)) for column in (results["subsample"], results["arm"].map(arms))
+        rank_numbers(column.to_numpy().astype(np.int64))
+        for column in (results["subsample"], results["arm"].map(arms), *(results[name] for name in last))
     ]
     combined = np.zeros(len(results), dtype=np.int64)
     for key in keys:

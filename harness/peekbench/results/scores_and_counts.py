@@ -11,6 +11,8 @@ from peekbench.results.cells import CellReader, quoted
 from peekbench.results.column_names import ignore_option
 from peekbench.results.column_roles import ColumnRoles
 
+ANSWERS = "answers"
+"""Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 COUNT_TOLERANCE = 0.26  # maximum distance of score x num_test from a whole number, because scores are printed rounded
 
 
@@ -70,6 +72,40 @@ class ScoreChecks:
         """Return the user's column of a row of the results, or None."""
         arm = str(self._arms.iloc[position]) if self._roles.arms else ""
         return self._roles.source(column, arm)
+
+
+def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts of rows that are about single texts, and the column of numbers of answers.
+
+    Scores of 0 and 1 are those of a single answer, also if `num_test` is the number of all texts. With `num_correct`,
+    `num_test` is the number of answers to each text. Other scores are no counts.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles, reader
+        As for `fill_scores`.
+
+    Raises
+    ------
+    ResultsError
+        As `fill_scores`, or if a row has bits per byte, whose mean over texts would be another measure.
+    """
+    for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
+        raise ResultsError(
+            f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
+            f"give one row for each subsample and arm, or use {ignore_option(column)}"
+        )
+    given, sizes = results["num_correct"], results["num_test"]
+    scores = results["score"].fillna(given.astype("float64"))
+    if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
+        answers = pd.Series(1, index=results.index, dtype="Int64")
+    else:
+        answers = sizes.where(given.notna())
+    results["num_test"] = answers
+    fill_scores(results, roles, reader)
+    results["num_test"], results[ANSWERS] = sizes, answers.fillna(1)
 
 
 def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:

@@ -16,9 +16,9 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
-from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import COLUMN_NAMES, MAJORITY, NUMBERS, SIZES, TEXT_DEFAULTS, WHOLE_NUMBERS
 from peekbench.results.files import STANDARD_INPUT, STUDY_COLUMNS, check_regular, read_file, read_tree
+from peekbench.results.predictions import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
@@ -108,7 +108,7 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
             raise ResultsError(
                 f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
             )
-        return TidyTable(_read_store(path), ColumnUse())
+        return TidyTable(_read_store(path), predictions=StoredPredictions(path))
     return tidy_table(read_file(path, options.columns), str(path), options)
 
 

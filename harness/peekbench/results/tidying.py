@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -13,13 +11,14 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
+from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.arm_names import rename_arms
-from peekbench.results.cells import CellReader, has_whole, is_empty, quoted, short
+from peekbench.results.cells import CellReader, short
 from peekbench.results.column_names import Role, ignore_option, map_option, nearest, normalize_arm
-from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, ColumnRoles, assign_roles
-from peekbench.results.column_use import BY_ORDER, BY_ROW, ColumnUse, describe_use
+from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, TEXT, ColumnRoles, assign_roles
+from peekbench.results.column_use import BY_ORDER, BY_ROW, BY_TEXT, ColumnUse, describe_use
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
@@ -38,20 +37,33 @@ from peekbench.results.numbering import (
     refuse_unnumbered,
     refuse_unpaired,
 )
-from peekbench.results.other_columns import ignore_harmless, is_row_number
-from peekbench.results.row_order import sort_arms, sort_rows
-from peekbench.results.scores_and_counts import fill_scores
-
-UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names that pandas and Parquet give to columns without a name."""
+from peekbench.results.other_columns import ignore_harmless
+from peekbench.results.plain_table import plain_table
+from peekbench.results.row_order import rank_numbers, sort_arms, sort_rows
+from peekbench.results.scores_and_counts import fill_scores, fill_text_scores
+from peekbench.results.text_column import choose_texts, grades_as_numbers, ignore_facts_of_texts, read_texts
+from peekbench.results.text_rows import add_up
 
 
 @dataclass(frozen=True, slots=True)
 class TidyTable:
-    """A results table made from a user's table."""
+    """A results table, and what is known about it."""
 
     results: pd.DataFrame
-    columns: ColumnUse
+    columns: ColumnUse = field(default_factory=ColumnUse)
+    """What was done with the columns of a user's table."""
+    predictions: Predictions | None = None
+    """Answers to single texts, if they are known."""
+
+    @property
+    def has_texts_as_draws(self) -> bool:
+        """Whether each subsample is a single text, because there is one run for each arm."""
+        return self.columns.pairing == BY_TEXT
+
+    @property
+    def has_rows_of_texts(self) -> bool:
+        """Whether a user's table has one row for each text and run."""
+        return bool(self.columns) and self.predictions is not None
 
 
 def tidy(
@@ -105,18 +117,25 @@ def tidy(
 
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
-    table, row_numbers = _plain(table, origin)
+    table, row_numbers = plain_table(table, origin)
     if table.empty:
         raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of a subsample")
     table, options, arm_names = rename_arms(table, origin, options)
     roles = assign_roles(table, origin, options)
+    table = grades_as_numbers(table, roles)
     reader = CellReader(table, origin, percent=options.percent)
     trials = _read_trials(roles, reader)
-    is_plain = SUBSAMPLE in roles.sources and not roles.others and not roles.numberings
+    is_plain = SUBSAMPLE in roles.sources and not (roles.others or roles.numberings or roles.texts)
     groups = np.arange(len(table)) if is_plain else _group(trials)  # grouping takes a while and is rarely needed
+    roles = choose_texts(table, roles, groups, origin)
     roles = choose_numbering(table, roles, groups, origin)
+    texts = read_texts(trials, roles, reader)
+    if texts is not None:
+        roles = ignore_facts_of_texts(table, roles, groups, texts)
     roles = ignore_harmless(table, roles, trials, groups, origin)
     results = _read_arms(trials, roles, reader, options.arms)
+    if texts is not None:
+        groups = rank_numbers(groups * len(texts.names) + texts.numbers)
     pairing = ""
     if SUBSAMPLE in roles.sources:
         if options.pair_by_order:
@@ -132,69 +151,25 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         subsamples = pd.Series(0, index=table.index, dtype="Int64")
     elif options.pair_by_order:
         subsamples, pairing = number_rows_by_order(groups), BY_ORDER
-    elif roles.arms:
+    elif roles.arms and texts is None:
         scores = results["score"].to_numpy().reshape(len(roles.arms), len(table)).T
         subsamples, pairing = number_rows_by_content(trials, pd.DataFrame(scores), groups), BY_ROW
     else:
-        refuse_unnumbered(groups, origin)
-    results["subsample"] = pd.concat([subsamples] * max(1, len(roles.arms))).array
-    ordered = sort_rows(results[list(COLUMN_NAMES)])
+        refuse_unnumbered(groups, origin, roles)
+    num_arms = max(1, len(roles.arms))
+    results["subsample"] = pd.concat([subsamples] * num_arms).array
+    predictions = None
+    if texts is not None:
+        results[TEXT.column] = np.tile(texts.numbers, num_arms)
+    ordered = sort_rows(results, () if texts is None else (TEXT.column,))
     if ordered is None:
         _refuse_duplicate(results, roles, reader)
+    if texts is not None:
+        ordered, predictions = add_up(ordered, texts.names, origin, needs_pairs=options.needs_pairs)
+        pairing = pairing or ("" if predictions else BY_TEXT)
     use = describe_use(roles, row_numbers, reader.percentages, pairing)
-    return TidyTable(ordered, replace(use, mapped={**use.mapped, **arm_names}))
-
-
-def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Refuse two columns of the same name, of which one would be ignored.
-
-    Parameters
-    ----------
-    names
-        Names of the columns of a table.
-    origin
-        Name of the table for messages.
-
-    Raises
-    ------
-    ResultsError
-        If a name is duplicated.
-    """
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ResultsError(f"{origin}: the column {short(name)!r} is duplicated; remove or rename one")
-
-
-def _plain(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table with a plain index and distinct names of columns, and the unnamed columns that were dropped.
-
-    An unnamed column is dropped if it only numbers the rows or is empty, as other tools write it. Any other could
-    distinguish rows, and ignoring it would pool them.
-    """
-    if isinstance(table.index, pd.RangeIndex):
-        table = table.reset_index(drop=True)
-    elif table.index.names == [None]:
-        index = table.index.to_series()
-        if not has_whole(index) and not table.empty:
-            raise ResultsError(
-                f"{origin}: the index has no name, and its values are not row numbers, but {quoted(index[:3])}; name "
-                "it to use it as a column, or drop it with reset_index(drop=True)"
-            )
-        table = table.reset_index(drop=True)
-    else:
-        table = table.reset_index(allow_duplicates=True)
-    table = table.set_axis([str(column).strip() for column in table.columns], axis="columns")
-    unnamed = [UNNAMED.fullmatch(column) is not None for column in table.columns]
-    for position in np.flatnonzero(unnamed).tolist():
-        cells = table.iloc[:, position]
-        if not is_row_number(cells) and not is_empty(cells).all():
-            raise ResultsError(
-                f"{origin}: column {position + 1} has no name, and its values are not row numbers; name it or remove it"
-            )
-    dropped = [f"column {position + 1} without a name" for position in np.flatnonzero(unnamed).tolist()]
-    table = table.loc[:, [not each for each in unnamed]]
-    refuse_duplicates(table.columns, origin)
-    return table, dropped
+    use = replace(use, mapped={**use.mapped, **arm_names})
+    return TidyTable(ordered[list(COLUMN_NAMES)], use, predictions)
 
 
 def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
@@ -278,17 +253,18 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
                 "but the bias is the score of test minus the score of extra" if arm != "base" else "which is needed"
             )
             raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, {because}; add these rows")
-    fill_scores(results, roles, reader)
+    (fill_text_scores if TEXT in roles.sources else fill_scores)(results, roles, reader)
     return results
 
 
 def _refuse_duplicate(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:
-    position = int(results.duplicated([*TRIAL, "arm"]).to_numpy().argmax())
-    source = roles.source("subsample")
+    is_text = TEXT in roles.sources
+    position = int(results.duplicated([*TRIAL, "arm", *([TEXT.column] if is_text else [])]).to_numpy().argmax())
+    source = roles.source(TEXT.column if is_text else "subsample")
     assert source is not None  # other numbers are distinct
     raise reader.error(
         position % len(reader.index),
         source,
-        "is duplicated for the same task, method, model, sizes and arm; number the subsamples, or name the columns "
-        "that distinguish the rows, such as --map COLUMN=method",
+        f"is duplicated for the same task, method, model, sizes{', subsample' * is_text} and arm; number the "
+        "subsamples, or name the columns that distinguish the rows, such as --map COLUMN=method",
     )

@@ -48,6 +48,7 @@ from peekbench.spec.yaml_loader import read_yaml
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
 # which other plugins are installed. Written as in YAML: a spec looks them up and validates them with its other parts.
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
+ANALYSIS_OF_TEXTS = "summary.texts"  # added to these for a table with rows of single texts
 DEFAULT_EXECUTOR: Any = "local"
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 

@@ -313,7 +313,10 @@ class Reader(Database):
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
-            is_correct={arm: each.argmax(axis=2) == labels for arm, each in zip(arms, probabilities, strict=True)},
+            scores={
+                arm: (each.argmax(axis=2) == labels).astype(np.float64)
+                for arm, each in zip(arms, probabilities, strict=True)
+            },
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:

@@ -66,26 +66,29 @@ class SamplePredictions:
     Examples
     --------
     >>> answers = SamplePredictions(num_subsamples=3).answers("task 0", "first", 50, 100, ["extra", "test"])
-    >>> answers.is_correct["test"].shape
+    >>> answers.scores["test"].shape
     (3, 100)
     """
 
     num_subsamples: int = 8
     """Number of subsamples of each task."""
 
-    def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers:
         """Make random answers, the same at every call.
 
         Parameters
         ----------
-        task, method, num_train
+        task, method, num_train, model
             Not used.
         num_test
             Number of test texts.
         arms
             Arms of the answers.
         """
+        assert num_test is not None  # tables of `sample_results` have sizes
         rng = np.random.default_rng(0)
         rows = np.stack([rng.permutation(3 * num_test)[:num_test] for _ in range(self.num_subsamples)])
-        is_correct = {arm: rng.random(rows.shape) < 0.7 for arm in arms}
-        return Answers(np.arange(self.num_subsamples), rows, is_correct)
+        scores = {arm: (rng.random(rows.shape) < 0.7).astype(np.float64) for arm in arms}
+        return Answers(np.arange(self.num_subsamples), rows, scores)

@@ -15,6 +15,7 @@ from commands import run_command
 from pandas.testing import assert_frame_equal
 
 from peekbench.errors import ResultsError
+from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
 from peekbench.results.logs import import_logs
 
@@ -137,17 +138,29 @@ def test_every_task_has_samples_and_every_name_of_results_is_read(tmp_path: Path
         import_logs("lm-eval", logs, tasks=["docs_module"], metrics=["acc"])
 
 
-def test_repeats_of_an_arm_are_averaged_by_text(tmp_path: Path) -> None:
+def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) -> None:
+    """A log can have one task only, as those of Inspect; the logs of a task are numbered in their order."""
     runs = {"extra": ([1, 0, 0], [1, 1, 0]), "test": ([1, 1, 0], [1, 1, 1])}
     logs = [
-        (arm, write_lm_eval(tmp_path / f"{arm}{n}", each)) for arm, two in runs.items() for n, each in enumerate(two)
-    ]
+        (arm, write_lm_eval(tmp_path / f"{arm}-{task}-{n}", each, task))
+        for arm, two in runs.items() for task in ("mail", "news") for n, each in enumerate(two)
+    ]  # fmt: skip
     table = import_logs("lm-eval", logs)
-    assert scores_by_arm(table) == {"extra": [1, 0.5, 0], "test": [1, 1, 0.5]}
-    assert set(table["num_test"]) == {2}
-    assert table["num_correct"].sum() == 8
-    with pytest.raises(ResultsError, match="texts have 1 to 2 answers"):
+    assert list(table.columns) == ["task", "method", "subsample", "arm", "text", "score", "num_correct"]
+    for (task, number, arm), rows in table.groupby(["task", "subsample", "arm"]):
+        assert (rows["score"].tolist(), len(rows["text"].unique())) == (runs[str(arm)][number], 3), task
+    summary, _, texts = analyze(table)
+    assert summary.verdicts[0].basis == "2 tasks, 4 trials"
+    assert texts.tables[0].rows[0][1] == 6
+    with pytest.raises(ResultsError, match=r"task news: the arms have different numbers of logs \(extra 2, test 1\)"):
         import_logs("lm-eval", logs[:-1])
+    other = write_lm_eval(tmp_path / "other", [1, 1], "news")
+    with pytest.raises(ResultsError, match="task news: two logs of the arm extra have other texts"):
+        import_logs("lm-eval", [("extra", logs[2][1]), ("extra", other), ("test", other), ("test", other)])
+    done = run_command("import", "lm-eval", *(f"--arm={arm}={log}" for arm, log in logs), "-o", "scores.csv")
+    assert "(2 tasks, 6 texts, arms extra, test)" in done.stdout
+    assert "2 logs; they are paired in the order" in done.stdout
+    assert_frame_equal(load_results("scores.csv"), tidy(table, "table"))
 
 
 def test_a_metric_is_chosen_with_its_filter(tmp_path: Path) -> None:

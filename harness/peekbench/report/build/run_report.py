@@ -30,7 +30,9 @@ from peekbench.report.document import MethodFacts, Report
 from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
+from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import read_store
+from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import canonical, make_spec
 from peekbench.store.files import is_store
@@ -191,9 +193,8 @@ def report_of_run(
     if not results.empty:
         complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
         looks = look_at(path, complete)
-        outcomes = analyze(
-            results, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks, store=path
-        )
+        table = TidyTable(results, predictions=StoredPredictions(path))
+        outcomes = analyze(table, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     num_bases = len({method.base_key for method in stored_methods.values()})
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""

@@ -81,7 +81,12 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
     results = table.results
     if results.empty:
         raise ResultsError(f"{path}: no trial is finished; run its spec first")
-    complete, warnings = only_complete(results, planned_trials(path), allow_incomplete=allow_incomplete)
+    complete, warnings = only_complete(
+        results,
+        planned_trials(path),
+        allow_incomplete=allow_incomplete,
+        has_texts_as_draws=table.has_texts_as_draws,
+    )
     looks = look_at(path, complete)
     checks = (warning for analysis in check_results(complete, is_run=is_store(path)) for warning in analysis.warnings)
     warnings = (*warnings, *checks)

@@ -104,7 +104,7 @@ def _print_tables(report: Report, console: Console, limits: _Limits) -> None:
     """Print the tables that are an overview; if there are neither any nor verdicts, the first table of results."""
     tables = [table for table in report.tables if table.overview]
     if len({verdict.method for verdict in report.verdicts if not verdict.control}) == 1:
-        tables = [table for table in tables if len(table.rows) > 1]  # one row repeats the verdict
+        tables = [table for table in tables if len(table.rows) > 1 or "verdict" not in table.overview]  # repeats it
     if not tables and not report.verdicts:
         tables = [table for table in report.tables if table.topic == "results"][:2]
     for table in tables:

@@ -1,7 +1,7 @@
-"""Makes a table of scores from logs, one or more for each arm: a row for each text and arm.
+"""Makes a table of scores from logs, one or more for each arm: a row for each text, arm and log.
 
-The texts are the draws of this table, so an analysis pairs the arms text by text, and its intervals are for other texts
-like these. Repeated answers to a text are averaged first: they are no further texts.
+The logs of an arm, such as those of several training seeds, are the subsamples. With a single log for each arm, the
+texts are the subsamples. Repeated answers to a text within a log are averaged: they are neither.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def import_logs(
     tool
         Tool that wrote the logs, see `LOG_FORMATS`.
     logs
-        Arm and path of each log. Each arm has as many logs, such as one for each random seed.
+        Arm and path of each log. Each arm has as many logs of each task, such as one for each training seed; those of
+        different arms are paired in this order.
     metrics
         Metrics or scorers, of which each task must have exactly one; if there are none, the only one of each task.
         If the metric has several values or filters, they follow a comma: 'exact_match,strict-match'.
@@ -63,8 +64,8 @@ def import_logs(
     Returns
     -------
     pandas.DataFrame
-        Columns task, method, num_test, subsample, arm, score and, if all scores are 0 or 1, num_correct. `subsample`
-        numbers the texts of a task, and `num_test` is the number of answers to each.
+        Columns task, method, arm, text and score. If there are several logs for each arm, `subsample` numbers them. If
+        all scores are counts of correct answers, num_correct; if texts have several answers, num_test is their number.
 
     Raises
     ------
@@ -90,15 +91,22 @@ def import_logs(
         )
     found = [(arm, LOG_FORMATS[tool](path)) for arm, path in logs]
     chosen = _choose_tasks(found, tasks)
-    by_arm = {arm: _merge([log for other, log in found if other == arm], chosen, metrics) for arm in arms}
-    _check_equal(by_arm)
-    used = {answers.metric for answers in by_arm[arms[0]].values()}
+    by_arm = {arm: _read([log for other, log in found if other == arm], chosen, metrics) for arm in arms}
+    _check_tasks(by_arm)
+    for task in by_arm[arms[0]]:
+        _check_equal(task, {arm: logs_of_tasks[task] for arm, logs_of_tasks in by_arm.items()})
+    used = {answers.metric for task_logs in by_arm[arms[0]].values() for answers in task_logs}
     if unused := [metric for metric in metrics if not any(is_metric(name, [metric]) for name in used)]:
         raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
     rows = [row for task in by_arm[arms[0]] for row in _rows(task, {arm: by_arm[arm][task] for arm in arms})]
-    table = pd.DataFrame(rows, columns=["task", "num_test", "subsample", "arm", "score", "num_correct"])
-    if table["num_correct"].isna().any():  # accuracies are shares of correct answers in all rows or in none
-        table = table.drop(columns="num_correct")
+    table = pd.DataFrame(rows, columns=["task", "subsample", "arm", "text", "score", "num_correct", "num_test"])
+    is_accuracy = table["num_correct"].notna().all()  # in all rows or in none
+    superfluous = {
+        "subsample": table["subsample"].max() == 0,
+        "num_correct": not is_accuracy,
+        "num_test": not is_accuracy or table["num_test"].max() == 1,
+    }
+    table = table.drop(columns=[name for name, is_superfluous in superfluous.items() if is_superfluous])
     table.insert(1, "method", method)
     return table
 
@@ -113,59 +121,59 @@ def _choose_tasks(logs: Sequence[tuple[str, TasksOfLog]], wanted: Sequence[str])
     return list(dict.fromkeys(wanted)) or names
 
 
-def _merge(logs: Sequence[TasksOfLog], tasks: Sequence[str], metrics: Sequence[str]) -> dict[str, TaskAnswers]:
-    """Read the logs of an arm and join its repeats, by task."""
-    merged: dict[str, TaskAnswers] = {}
+def _read(logs: Sequence[TasksOfLog], tasks: Sequence[str], metrics: Sequence[str]) -> dict[str, list[TaskAnswers]]:
+    """Read the logs of an arm, by task. A log can have some of the tasks."""
+    found: dict[str, list[TaskAnswers]] = {}
     for task, read in ((task, log[task]) for log in logs for task in tasks if task in log):
-        answers = read(metrics)
-        target = merged.setdefault(task, TaskAnswers(answers.origin, answers.metric))
-        if target.metric != answers.metric:
-            raise _other_metric(task, target, answers)
-        for text, scores in answers.scores.items():
-            for score in scores:
-                target.add(text, score, answers.hashes[text])
-    return merged
+        found.setdefault(task, []).append(read(metrics))
+    return found
 
 
-def _other_metric(task: str, first: TaskAnswers, other: TaskAnswers) -> ResultsError:
-    return ResultsError(
-        f"task {task}: the metric is {first.metric} in {first.origin} and {other.metric} in {other.origin}; choose one "
-        "with --metric"
-    )
-
-
-def _check_equal(by_arm: Mapping[str, Mapping[str, TaskAnswers]]) -> None:
-    """Refuse arms with other tasks, texts or numbers of answers, which cannot be paired."""
+def _check_tasks(by_arm: Mapping[str, Mapping[str, object]]) -> None:
     first, *others = by_arm
     for arm in others:
         if different := set(by_arm[arm]) ^ set(by_arm[first]):
             raise ResultsError(f"only one of the arms {first} and {arm} has the task {sorted(different)[0]!r}")
-        for task, answers in by_arm[arm].items():
-            expected = by_arm[first][task]
-            if answers.metric != expected.metric:
-                raise _other_metric(task, expected, answers)
-            for kind, one, other in (
-                ("texts", expected.scores.keys(), answers.scores.keys()),
-                ("contents of texts", expected.hashes.items(), answers.hashes.items()),
-            ):
-                if different := {str(item[0] if isinstance(item, tuple) else item) for item in one ^ other}:
-                    raise ResultsError(
-                        f"task {task}: the arms {first} and {arm} have other {kind} ({answers.origin}): "
-                        f"{', '.join(sorted(different)[:MAX_NAMED])}; evaluate all arms on the same texts"
-                    )
-    for task in by_arm[first]:
-        counts = {len(scores) for arms in by_arm.values() for scores in arms[task].scores.values()}
-        if len(counts) > 1:
+
+
+def _check_equal(task: str, by_arm: Mapping[str, Sequence[TaskAnswers]]) -> None:
+    """Refuse logs with other numbers, metrics, texts or numbers of answers, which cannot be paired."""
+    first_arm, (first, *_) = next(iter(by_arm.items()))
+    if len({len(logs) for logs in by_arm.values()}) > 1:
+        listed = ", ".join(f"{arm} {len(logs)}" for arm, logs in by_arm.items())
+        raise ResultsError(
+            f"task {task}: the arms have different numbers of logs ({listed}), and the logs of the arms are paired in "
+            "their order; give each arm as many logs, such as one for each training seed"
+        )
+    for arm, answers in ((arm, answers) for arm, logs in by_arm.items() for answers in logs):
+        if answers.metric != first.metric:
             raise ResultsError(
-                f"task {task}: texts have {min(counts)} to {pluralize(max(counts), 'answer')}; give each arm the same "
-                "number of complete logs"
+                f"task {task}: the metric is {first.metric} in {first.origin} and {answers.metric} in {answers.origin}"
+                "; choose one with --metric"
             )
+        for kind, one, other in (
+            ("texts", first.scores.keys(), answers.scores.keys()),
+            ("contents of texts", first.hashes.items(), answers.hashes.items()),
+        ):
+            if different := {str(item[0] if isinstance(item, tuple) else item) for item in one ^ other}:
+                logs = f"the arms {first_arm} and {arm}" if arm != first_arm else f"two logs of the arm {arm}"
+                raise ResultsError(
+                    f"task {task}: {logs} have other {kind} ({answers.origin}): "
+                    f"{', '.join(sorted(different)[:MAX_NAMED])}; evaluate all models on the same texts"
+                )
+    counts = {len(scores) for logs in by_arm.values() for answers in logs for scores in answers.scores.values()}
+    if len(counts) > 1:
+        raise ResultsError(
+            f"task {task}: texts have {min(counts)} to {pluralize(max(counts), 'answer')}; evaluate all models with "
+            "the same number of epochs"
+        )
 
 
-def _rows(task: str, arms: Mapping[str, TaskAnswers]) -> Iterator[tuple[object, ...]]:
-    texts = sorted(next(iter(arms.values())).scores, key=natural_key)  # logs can have the order in which texts ended
-    for number, text in enumerate(texts):
-        for arm, answers in arms.items():
-            scores = answers.scores[text]
-            correct = int(sum(scores)) if set(scores) <= {0.0, 1.0} else None
-            yield task, len(scores), number, arm, sum(scores) / len(scores), correct
+def _rows(task: str, by_arm: Mapping[str, Sequence[TaskAnswers]]) -> Iterator[tuple[object, ...]]:
+    texts = sorted(next(iter(by_arm.values()))[0].scores, key=natural_key)  # logs can have the order of completion
+    for number in range(len(next(iter(by_arm.values())))):
+        for text in texts:
+            for arm, logs in by_arm.items():
+                scores = logs[number].scores[text]
+                correct = int(sum(scores)) if set(scores) <= {0.0, 1.0} else None
+                yield task, number, arm, text, sum(scores) / len(scores), correct, len(scores)

@@ -1,0 +1,200 @@
+"""Adds up the rows of a table that are about single texts, and keeps the scores of the texts.
+
+A draw, such as a training seed, has one row for each arm and test text. The results table has one row for each arm of
+the draw, and analyses that cross texts with draws read the scores of the texts from `TextScores`. If there is a single
+draw, its texts are the draws: nothing else can tell how much a score varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.errors import ResultsError
+from peekbench.formatting import pluralize
+from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.predictions import Answers
+from peekbench.results.cells import short
+from peekbench.results.column_names import ignore_option
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
+from peekbench.results.row_order import sort_rows
+from peekbench.results.scores_and_counts import ANSWERS
+
+MEANS = ("score", "log_loss", "brier")
+"""Measures of all texts that are means of those of single texts."""
+OF_DRAW = ("macro_f1", MAJORITY, "fit_seconds", "predict_seconds")
+"""Measures of all texts that those of single texts do not give, so all texts must have the same value."""
+ARM = (*TRIAL, "arm")
+TASK = (*CONFIGURATION, "task")
+
+
+@dataclass(frozen=True, slots=True)
+class TextScores:
+    """Scores of single texts: `peekbench.records.Predictions` of a table.
+
+    Examples
+    --------
+    >>> arms = pd.DataFrame({"task": "news", "method": "lsa", "model": "", "num_train": None, "num_test": 2,
+    ...                      "subsample": 0, "arm": ["extra", "test"], "first": [0, 2]})
+    >>> predictions = TextScores(arms, np.array([0, 1, 0, 1]), np.array([1.0, 0.0, 1.0, 1.0]))
+    >>> predictions.answers("news", "lsa", None, 2, ["test"]).scores["test"]
+    array([[1., 1.]])
+    """
+
+    arms: pd.DataFrame
+    """Each arm of each draw, with the columns of the trial, the arm, and the position of its first text."""
+    texts: IntArray
+    """Number of the text of each row: (n_rows,)."""
+    scores: FloatArray
+    """Score of each row: (n_rows,)."""
+
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers:
+        """Return the scores of the texts of one method in one task; see `peekbench.records.Predictions`."""
+        is_wanted = self.arms["arm"].isin(arms)
+        place = {"task": task, "method": method, "model": model, "num_train": num_train, "num_test": num_test}
+        for column, value in place.items():
+            is_wanted &= self.arms[column].isna() if value is None else (self.arms[column] == value).fillna(False)
+        wanted = self.arms[is_wanted]
+        first = wanted.pivot(index="subsample", columns="arm", values="first").dropna().astype("int64").sort_index()
+        ends = np.append(self.arms["first"].to_numpy(), len(self.texts))
+        num_texts = int(ends[wanted.index[0] + 1] - ends[wanted.index[0]])  # as in all draws of the task
+        places = {arm: first[arm].to_numpy()[:, None] + np.arange(num_texts) for arm in arms}
+        return Answers(
+            subsamples=first.index.to_numpy(dtype=np.int64),
+            rows=self.texts[places[arms[0]]],
+            scores={arm: self.scores[place] for arm, place in places.items()},
+        )
+
+
+def add_up(
+    rows: pd.DataFrame, names: Sequence[str], origin: str, *, needs_pairs: bool
+) -> tuple[pd.DataFrame, TextScores | None]:
+    """Add up the rows of the texts of each draw and arm.
+
+    Parameters
+    ----------
+    rows
+        Rows with the columns of the results table, the number of the text and the number of answers to it, sorted by
+        the columns of the trial, the arm and the text. `num_test` is what the user's table has.
+    names
+        Names of the texts by their numbers, for messages.
+    origin
+        Name of the table for messages.
+    needs_pairs
+        Whether tasks are averaged. Numbers of texts that differ between tasks are then left out, because they would
+        distinguish configurations.
+
+    Returns
+    -------
+    tuple
+        The results table, and the scores of the texts; None instead of them if the texts are the draws.
+
+    Raises
+    ------
+    ResultsError
+        If the arms of a draw have different texts, the draws of a task different numbers of texts, or rows contradict
+        each other.
+    """
+    groups = rows.groupby(list(ARM), sort=False, dropna=False).ngroup().to_numpy()
+    counts = np.bincount(groups)
+    first = np.cumsum(counts) - counts
+    arms = rows.iloc[first].reset_index(drop=True)
+    _check_arms(rows, arms, groups, names, origin)
+    _check_sizes(arms, counts, origin)
+    if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
+        texts = rows[TEXT.name].astype("Int64")
+        results = sort_rows(rows.assign(subsample=texts, num_test=rows[ANSWERS]))
+        assert results is not None  # no text is duplicated
+        return results, None
+    _check_equal(rows, arms, groups, origin)
+    sums = {
+        column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
+        for column in (*MEANS, "num_correct")
+    }
+    sizes = counts * arms[ANSWERS].to_numpy(dtype=np.int64)
+    means = {column: sums[column] / counts for column in MEANS}
+    is_count = rows["num_correct"].notna().all()
+    if is_count:
+        means["score"] = sums["num_correct"] / sizes
+    results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes)[list(COLUMN_NAMES)]
+    results = results.astype({"num_test": "Int64", "num_correct": "Int64"})
+    if needs_pairs and _is_size_of_task(results):
+        results["num_test"] = pd.NA
+    results = results.astype({"num_test": "Int64"})
+    scores = rows["num_correct"] / rows[ANSWERS] if is_count else rows["score"]
+    predictions = TextScores(
+        results[list(ARM)].assign(first=first),
+        rows[TEXT.name].to_numpy(dtype=np.int64),
+        scores.to_numpy(dtype=np.float64),
+    )
+    return results, predictions
+
+
+def _check_arms(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, names: Sequence[str], origin: str) -> None:
+    """Refuse draws whose arms have different texts."""
+    draws = arms.groupby(list(TRIAL), sort=False, dropna=False).ngroup().to_numpy()
+    keys = draws[groups] * len(names) + rows[TEXT.name].to_numpy(dtype=np.int64)
+    distinct, counts = np.unique(keys, return_counts=True)
+    is_lacking = counts != np.bincount(draws)[distinct // len(names)]
+    if is_lacking.any():
+        key = int(distinct[is_lacking][0])
+        having = set(rows["arm"][keys == key])
+        arm = next(arm for arm in arms["arm"][draws == key // len(names)] if arm not in having)
+        row = arms.iloc[int((draws == key // len(names)).argmax())]
+        raise ResultsError(
+            f"{origin}: {_describe(row)}: the arm {min(having)} has the text {short(names[key % len(names)])!r}, and "
+            f"the arm {arm} does not; give all arms of a subsample the same texts, or delete the rows of this text"
+        )
+
+
+def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
+    """Refuse draws of a task with different numbers of texts, and sizes that are not these numbers."""
+    given, answers = (arms[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("num_test", ANSWERS))
+    is_wrong = ~np.isnan(given) & (given != answers) & (given != counts)
+    if is_wrong.any():
+        row, count = arms.iloc[int(is_wrong.argmax())], int(counts[is_wrong.argmax()])
+        raise ResultsError(
+            f"{origin}: {_describe(row)}: num_test is {row['num_test']}, and there are rows of "
+            f"{pluralize(count, 'text')}; add the missing rows, or leave out num_test, which rows of texts do not need"
+        )
+    smallest = arms.assign(count=counts).groupby(list(TASK), sort=False, dropna=False)["count"].transform("min")
+    is_larger = (counts != smallest).to_numpy()
+    if is_larger.any():
+        larger = int(is_larger.argmax())
+        row = arms.iloc[larger]
+        raise ResultsError(
+            f"{origin}: {_describe(row)} has {pluralize(int(counts[larger]), 'text')}, and other subsamples of this "
+            f"task and method have {smallest[larger]}; give all the same number, or add num_test if the design has "
+            "several sizes"
+        )
+
+
+def _check_equal(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, origin: str) -> None:
+    """Refuse measures of all texts that differ between the rows of a draw and arm."""
+    for column in OF_DRAW:
+        values = rows[column].to_numpy()
+        first = arms[column].to_numpy()[groups]
+        is_other = (values != first) & ~(np.isnan(values) & np.isnan(first))
+        if is_other.any():
+            raise ResultsError(
+                f"{origin}: {_describe(arms.iloc[int(groups[is_other.argmax()])])}: {column} differs between texts, "
+                f"and it is a measure of all texts; give the same value in all rows, or use {ignore_option(column)}"
+            )
+
+
+def _is_size_of_task(results: pd.DataFrame) -> bool:
+    """Return whether each task has a number of texts of its own."""
+    methods = [name for name in CONFIGURATION if name != "num_test"]
+    sizes = results.groupby([*methods, "task"], dropna=False)["num_test"].agg(["min", "max"])
+    differ = sizes.groupby(methods, dropna=False)["min"].nunique() > 1
+    return bool((sizes["min"] == sizes["max"]).all() and differ.any())
+
+
+def _describe(arm: pd.Series[Any]) -> str:
+    return f"task {short(str(arm['task']))}, method {short(str(arm['method']))}, subsample {arm['subsample']}"

@@ -1,0 +1,169 @@
+"""Tables with one row for each test text: added up, paired by text if there is a single run, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import run_command
+
+import peekbench as pb
+from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
+from peekbench.results import tidy
+from peekbench.results.analyze import analyze
+from peekbench.results.tidying import TidyTable, tidy_table
+
+ARMS = ("base", "extra", "test")
+
+
+def make_rows(seeds: int = 3, texts: int = 20, tasks: tuple[str, ...] = ("mail", "news")) -> pd.DataFrame:
+    """Correct answers of training seeds, in the columns of a typical log."""
+    rng = np.random.default_rng(0)
+    place = [
+        (task, seed, arm, f"q{text}")
+        for task in tasks for seed in range(seeds) for arm in ARMS for text in range(texts)
+    ]  # fmt: skip
+    table = pd.DataFrame(place, columns=["task", "seed", "arm", "doc_id"])
+    return table.assign(correct=rng.random(len(table)) < 0.6, label=table["doc_id"] + " in " + table["task"])
+
+
+ROWS = make_rows()
+
+
+def read(table: pd.DataFrame, **options: Any) -> TidyTable:
+    return tidy_table(table, "here", TableOptions(**options))
+
+
+def means(table: pd.DataFrame, column: str = "correct") -> list[float]:
+    return table.groupby(["task", "seed", "arm"])[column].mean().tolist()
+
+
+def test_rows_of_texts_are_added_up_for_each_seed_and_arm() -> None:
+    table = read(ROWS.sample(frac=1, random_state=1))
+    assert table.results["score"].tolist() == means(ROWS)
+    assert set(table.results["num_test"]) == {20}
+    assert (table.results["num_correct"] / 20 == table.results["score"]).all()
+    assert "mapped correct=num_correct, doc_id=text, seed=subsample" in str(table.columns)
+    assert "ignored label (the same in all rows of a text)" in str(table.columns)
+    assert table.predictions is not None
+    answers = table.predictions.answers("news", "method", None, 20, ["test", "extra"])
+    assert answers is not None
+    assert answers.subsamples.tolist() == [0, 1, 2]
+    rows = ROWS[(ROWS["task"] == "news") & (ROWS["arm"] == "test")]
+    assert np.array_equal(answers.scores["test"], rows["correct"].to_numpy().reshape(3, 20))
+    assert len(np.unique(answers.rows)) == 20
+
+    wide = ROWS.pivot(index=["task", "seed", "doc_id"], columns="arm", values="correct").reset_index()
+    sized = ROWS.assign(n=20, task="all", text=ROWS["task"] + ROWS["doc_id"])
+    for other, options in (
+        (wide, {}),
+        (wide.rename(columns={"doc_id": "question"}), {"columns": {"question": "text"}}),
+        (ROWS.assign(n=20, correct=100 * ROWS["correct"]).rename(columns={"correct": "acc %", "doc_id": "text"}), {}),
+    ):
+        pd.testing.assert_frame_equal(read(other, **options).results, table.results)
+    with pytest.raises(ResultsError, match="num_test is 20, and there are rows of 40 texts"):
+        read(sized.drop(columns="doc_id"))
+
+
+def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
+    names = [analysis.name for analysis in analyze(ROWS)]
+    assert names == ["summary", "permutation", "texts"]
+    summary, _, texts = analyze(ROWS)
+    (row,) = texts.tables[0].rows
+    (verdict,) = summary.verdicts
+    assert (verdict.basis, verdict.estimate) == ("2 tasks, 6 trials", pytest.approx(row[3]))
+    assert row[4] <= verdict.low, "other texts cannot make the interval narrower"
+    ROWS.to_csv("rows.csv", index=False)
+    done = run_command("analyze", "rows.csv")
+    assert "Bias for other texts of these 2 tasks" in done.stdout
+    (Path("only.yaml")).write_text("name: x\nonly: {task: [news]}\nanalyses: [summary.texts]\n")
+    done = run_command("analyze", "rows.csv", "--spec", "only.yaml")
+    assert "Bias for other texts of this task" in done.stdout
+    done = run_command("leaderboard", "rows.csv")
+    assert "2 tasks" in done.stdout, done.stderr
+
+
+def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
+    tasks = make_rows(1, 20, ("mail",)), make_rows(1, 30, ("news",))
+    rows = pd.concat(tasks, ignore_index=True)
+    table = read(rows)
+    assert table.predictions is None
+    assert "so each text is one" in str(table.columns)
+    assert set(table.results["num_test"]) == {1}
+    mapped = read(
+        rows[["task", "arm", "doc_id", "correct"]].assign(n=1, correct=rows["correct"] + 0),
+        columns={"doc_id": "subsample"},
+    )
+    renumbered = mapped.results.assign(subsample=mapped.results["subsample"] - 1)
+    pd.testing.assert_frame_equal(table.results, renumbered)
+    with pytest.raises(ResultsError, match="task mail, .*: 10 of 30 subsamples missing"):
+        analyze(mapped.results, ["summary"])
+    report = pb.analyze(rows)
+    assert report.verdicts[0].basis == "2 tasks, 50 trials"
+    assert any("not for models that are trained again" in warning for warning in report.warnings)
+    assert not any("unequal" in warning.lower() for warning in report.warnings)
+
+
+def test_scores_that_are_no_counts_are_averaged() -> None:
+    rng = np.random.default_rng(1)
+    rows = ROWS.drop(columns="correct").assign(score=rng.random(len(ROWS)), log_loss=rng.random(len(ROWS)))
+    with pytest.raises(ResultsError, match="--map doc_id=text"):
+        read(rows)  # each row could be about many texts
+    table = read(rows, columns={"doc_id": "text"})
+    assert table.results["score"].tolist() == pytest.approx(means(rows, "score"))
+    assert table.results["log_loss"].tolist() == pytest.approx(means(rows, "log_loss"))
+    assert table.results["num_correct"].isna().all()
+    (texts,) = analyze(rows, ["summary.texts"], columns={"doc_id": "text"})
+    assert texts.tables[0].columns[3].unit == "change"
+
+
+def test_tasks_with_other_numbers_of_texts_are_averaged() -> None:
+    rows = pd.concat([make_rows(3, 20, ("mail",)), make_rows(3, 30, ("news",))])
+    assert read(rows).results["num_test"].isna().all()
+    _, _, texts = analyze(rows)
+    assert texts.tables[0].rows[0][1] == 50
+
+
+def test_repeated_answers_to_a_text_are_counted() -> None:
+    rows = ROWS.assign(num_test=4, num_correct=3 * ROWS["correct"], score=0.75 * ROWS["correct"])
+    table = read(rows.drop(columns="correct"), columns={"doc_id": "text"})
+    assert set(table.results["num_test"]) == {80}
+    assert table.results["score"].tolist() == pytest.approx([0.75 * mean for mean in means(ROWS)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            ROWS.drop(index=3),
+            "task mail, .*, subsample 0: the arm extra has the text 'q3', and the arm base does not",
+        ),
+        (
+            ROWS[(ROWS["seed"] != 1) | (ROWS["doc_id"] != "q7")],
+            "task mail, .*, subsample 0 has 20 texts, and other .* 19",
+        ),
+        (pd.concat([ROWS, ROWS.head(1)]), "column 'doc_id': q0 is duplicated .* subsample and arm"),
+        (ROWS.drop(columns="seed"), "3 rows have the same task, method, model, sizes, text and arm"),
+        (ROWS.assign(text=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'text': the cell is empty"),
+        (ROWS.assign(config=ROWS["seed"] % 2), "'config' .*--map config=method"),
+        (ROWS.assign(macro_f1=1.0 * ROWS["correct"]), "macro_f1 differs between texts"),
+        (ROWS.assign(bits_per_byte=1.0), "bits per byte of single texts cannot be averaged"),
+        (ROWS.assign(item=ROWS["doc_id"]), "'doc_id', 'item' can all mean 'text'"),
+    ],
+)
+def test_rows_of_texts_that_do_not_fit_together_are_refused(rows: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ResultsError, match=message):
+        read(rows)
+
+
+def test_names_of_texts_change_no_table_that_was_read_without_them() -> None:
+    scores = pd.DataFrame({"task": "news", "seed": range(8), "extra": np.linspace(0.5, 0.6, 8), "test": 0.6})
+    expected = tidy(scores, "here")
+    for column in ({"item": "a"}, {"text": "the same"}):
+        pd.testing.assert_frame_equal(tidy(scores.assign(**column), "here"), expected)
+    with pytest.raises(ResultsError, match="--map item=text"):
+        tidy(scores.assign(item=range(8)), "here")
