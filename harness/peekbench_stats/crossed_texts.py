@@ -84,7 +84,8 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
     (0.375, 6, True)
     """
     order = np.argsort(rows, axis=1)  # so that not even the last digit depends on the order of the texts
-    differences, rows = (np.take_along_axis(values, order, axis=1) for values in (differences, rows))
+    differences = np.take_along_axis(differences, order, axis=1)
+    rows = np.take_along_axis(rows, order, axis=1)
     num_subsamples, num_test = differences.shape
     means = differences.mean(axis=1)
     centered = differences - means[:, None]
@@ -142,8 +143,8 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
         half = 1 - (1 - level) ** (1 / num_texts)
         return CrossedInterval(mean, mean - half, mean + half, 0.0)
     degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
-    of_means, of_answers, of_other_texts = student_t.ppf(
-        (1 + level) / 2, (degrees, np.inf, max(num_texts - len(tasks), 1))
+    of_means, of_answers, of_other_texts = (
+        float(student_t.ppf((1 + level) / 2, each)) for each in (degrees, np.inf, max(num_texts - len(tasks), 1))
     )
     squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
     half = float(np.sqrt(squared)) / len(tasks)

@@ -115,7 +115,8 @@ def analyze(
         tidied = tidy_table(source, "the data frame", options)
     if not analyses and tidied.has_rows_of_texts:
         chosen = [*chosen, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS)]
-    results, warnings = tidied.results, ()
+    results = tidied.results
+    warnings: tuple[str, ...] = ()
     if planned or options.needs_pairs:
         results, warnings = only_complete(
             results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=tidied.has_texts_as_draws

@@ -96,7 +96,7 @@ def read_texts(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> 
         remedy = "name the text of each row, and delete rows that are not about a text"
         reader.require(part != "", source, f"is empty; {remedy}")
     first, *others = parts
-    codes, found = pd.factorize(first.str.cat(others, sep=", ") if others else first)
+    codes, found = pd.factorize(first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first)
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]

@@ -101,7 +101,7 @@ def add_up(
         If the arms of a draw have different texts, the draws of a task different numbers of texts, or rows contradict
         each other.
     """
-    groups = rows.groupby(list(ARM), sort=False, dropna=False).ngroup().to_numpy()
+    groups: IntArray = np.asarray(rows.groupby(list(ARM), sort=False, dropna=False).ngroup(), dtype=np.int64)
     counts = np.bincount(groups)
     first = np.cumsum(counts) - counts
     arms = rows.iloc[first].reset_index(drop=True)

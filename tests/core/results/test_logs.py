@@ -147,8 +147,10 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
     ]  # fmt: skip
     table = import_logs("lm-eval", logs)
     assert list(table.columns) == ["task", "method", "subsample", "arm", "text", "score", "num_correct"]
-    for (task, number, arm), rows in table.groupby(["task", "subsample", "arm"]):
-        assert (rows["score"].tolist(), len(rows["text"].unique())) == (runs[str(arm)][number], 3), task
+    for (task, number), rows in table.groupby(["task", "subsample"]):
+        for arm, expected in runs.items():
+            scores = rows[rows["arm"] == arm].set_index("text")["score"]
+            assert (scores.tolist(), scores.index.nunique()) == (expected[int(str(number))], 3), task
     summary, _, texts = analyze(table)
     assert summary.verdicts[0].basis == "2 tasks, 4 trials"
     assert texts.tables[0].rows[0][1] == 6

@@ -75,7 +75,10 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     summary, _, texts = analyze(ROWS)
     (row,) = texts.tables[0].rows
     (verdict,) = summary.verdicts
-    assert (verdict.basis, verdict.estimate) == ("2 tasks, 6 trials", pytest.approx(row[3]))
+    assert verdict.basis == "2 tasks, 6 trials"
+    assert verdict.estimate == pytest.approx(row[3])
+    assert verdict.low is not None
+    assert isinstance(row[4], float)
     assert row[4] <= verdict.low, "other texts cannot make the interval narrower"
     ROWS.to_csv("rows.csv", index=False)
     done = run_command("analyze", "rows.csv")
