@@ -58,7 +58,7 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> find_nearest_file("smol.yml", ["small.yaml", "x.yaml"]), find_nearest_file("a.yaml", ["x.yaml"])
+    >>> find_nearest_file("smal.yml", ["small.yaml", "x.yaml"]), find_nearest_file("a.yaml", ["x.yaml"])
     ('small.yaml', '')
     """
     by_stem: dict[str, str] = {}
