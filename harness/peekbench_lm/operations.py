@@ -7,11 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from peekbench_lm.products import HAS_ONEDNN
+
 aten = torch.ops.aten
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _linear_operations(hidden: Tensor, weight: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * hidden.numel() * len(weight)
+
+
 FORMULAS = {
     **flop_registry,
     # The same arguments as those of a GPU, but torch has no formulas for a CPU.
@@ -20,6 +29,8 @@ FORMULAS = {
         aten._scaled_dot_product_flash_attention_backward
     ],
 }
+if HAS_ONEDNN:  # other builds of torch do not define the operation
+    FORMULAS[torch.ops.mkldnn._linear_pointwise] = _linear_operations
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from peekbench_lm.devices import matrix_dtype
+from peekbench_lm.products import multiply
 
 CELLS_PER_CHUNK = 2**19
 """Scores per chunk, few enough for the cache of a processor."""
@@ -64,7 +65,7 @@ class _Buffers:
         assert weight.grad is not None
         size = WORDS_PER_CHUNK if weight.device.type == "cpu" else len(weight)
         for target, columns in zip(torch.split(weight.grad, size), torch.split(scores, size, dim=1), strict=True):
-            product = columns.T @ hidden
+            product = multiply(columns.T, hidden)
             target.copy_(product) if is_first else target.add_(product)
 
 
@@ -87,7 +88,7 @@ class _SummedLoss(torch.autograd.Function):
         if hidden.device.type == "cpu":
             hidden = pad(hidden, (0, 0, 0, -len(hidden) % ROWS_MULTIPLE))
         ctx.rounded = ctx.buffers.round(weight, hidden.dtype)
-        scores = hidden @ ctx.rounded.T  # (num_rows, vocabulary), without the bias
+        scores = multiply(hidden, ctx.rounded.T)  # (num_rows, vocabulary), without the bias
         total = torch.zeros((), device=hidden.device)
         num_cells = CELLS_PER_CHUNK if scores.device.type == "cpu" else CELLS_PER_CHUNK_ON_GPU
         num_rows = max(1, num_cells // scores.shape[1])
@@ -122,7 +123,7 @@ class _SummedLoss(torch.autograd.Function):
         if needs_weight:
             ctx.buffers.add_gradient(ctx.weight, scores, hidden * scale.to(hidden.dtype))
         return (
-            (scores @ ctx.rounded)[: ctx.num_targets] * scale.to(scores.dtype) if needs_hidden else None,
+            multiply(scores, ctx.rounded)[: ctx.num_targets] * scale.to(scores.dtype) if needs_hidden else None,
             None,
             bias_gradient,
             None,

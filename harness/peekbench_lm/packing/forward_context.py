@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
 
 from peekbench_lm.packing.layout import Part
+from peekbench_lm.products import fast_products
 from peekbench_lm.types import Precision
 
 MASK_LEVELS = 2**16  # resolution of dropout probabilities: 0.1 becomes 6554 / 65536
@@ -28,10 +29,13 @@ class ForwardContext:
         Part of a step that the forward pass computes.
     seed
         Seed of the step.
+    precision
+        Data type of matrix products.
     """
 
-    def __init__(self, part: Part, seed: int) -> None:
+    def __init__(self, part: Part, seed: int, precision: Precision) -> None:
         self.part = part
+        self.precision = precision
         self._seed = seed
         self._num_calls = 0
         self._generator = torch.Generator(part.device)
@@ -89,27 +93,26 @@ def forward_context(part: Part, seed: int, precision: Precision) -> Iterator[Non
     precision
         Data type of matrix products.
     """
-    global _current
     torch.manual_seed(seed)  # for layers that draw from torch's own generator
-    previous, _current = _current, ForwardContext(part, seed)
-    try:
-        # Autocast caches rounded weights until its region ends, so each part needs its own region.
-        with torch.autocast(part.device.type, torch.bfloat16, enabled=precision == "bf16"):
-            yield
-    finally:
-        _current = previous
+    # Autocast caches rounded weights until its region ends, so each part needs its own region.
+    with (
+        torch.autocast(part.device.type, torch.bfloat16, enabled=precision == "bf16"),
+        _entered(ForwardContext(part, seed, precision)),
+    ):
+        yield
 
 
 def replay_context() -> AbstractContextManager[None]:
     """Return a context manager that replays the current forward pass from here on, with the same dropout masks."""
-    return _replaced_context(copy.copy(current_context()))
+    return _entered(copy.copy(current_context()))
 
 
 @contextmanager
-def _replaced_context(context: ForwardContext) -> Iterator[None]:
+def _entered(context: ForwardContext) -> Iterator[None]:
     global _current
     previous, _current = _current, context
     try:
-        yield
+        with fast_products(context.part.device) if context.precision == "fp32" else nullcontext():
+            yield
     finally:
         _current = previous
