@@ -1,7 +1,7 @@
 """Speedup by each part of the language-model engine: time without the part, relative to the time with all parts.
 
-Measures one epoch of masked and of causal pretraining, and three epochs of classification, on 50 real texts with one
-thread. Prints figures and checks nothing.
+Measures one epoch of masked or causal pretraining, three epochs of classification, and predictions, on 50 real texts
+with one thread. Prints figures and checks nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from peekbench_finetune.classification import Classifier
 from peekbench_lm.models import loading, packed_network
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_lm.models.tokens import encode
+from peekbench_lm.packing import forward_context
 from peekbench_lm.recipe import Recipe
+from peekbench_lm.training import loop, rounded_weights
+from peekbench_lm.training.optimizers import LibraryOptimizer
 from peekbench_lm.training.pretraining import pretrain
 
 CPU = torch.device("cpu")
@@ -68,14 +71,15 @@ def compute_activations_by_steps() -> None:
     loading.fuse_activations = lambda module: None  # type: ignore[attr-defined]
 
 
-def update_tensor_by_tensor() -> None:
-    """Use AdamW without fused kernels."""
-    original = torch.optim.AdamW
+def update_in_separate_passes() -> None:
+    """Round weights by autocast, and use the functions of torch to clip gradients and to update weights."""
+    rounded_weights.PRODUCTS = ()  # type: ignore[assignment]
+    loop.make_optimizer = lambda weights, recipe, _: LibraryOptimizer(weights, recipe)  # type: ignore[assignment,attr-defined]
 
-    def make(groups: Any, lr: float, fused: bool) -> torch.optim.Optimizer:
-        return original(groups, lr=lr, foreach=False)
 
-    torch.optim.AdamW = make  # type: ignore[assignment,misc]
+def multiply_by_torch() -> None:
+    """Leave products in fp32 to torch."""
+    forward_context.fast_products = lambda device: nullcontext()  # type: ignore[attr-defined]
 
 
 def release_freed_memory() -> None:
@@ -83,16 +87,19 @@ def release_freed_memory() -> None:
     packed_network.keep_freed_memory = keep_all_parts  # type: ignore[attr-defined]
 
 
-def seconds_of(folder: Path, change: Callable[[], None], precision: Any) -> tuple[float, float, float, float]:
-    """Return the seconds of pretraining, of classification, of loading the model, and of restoring it."""
+STAGES = ("pretraining", "classification", "predictions")
+
+
+def seconds_of(folder: Path, change: Callable[[], None], precision: Any) -> dict[str, float]:
+    """Return the seconds of the stages, of loading the model, and of restoring it."""
     torch.set_num_threads(1)
     change()
     started = time.perf_counter()
     model = LanguageModel(folder, CPU)
     loading = time.perf_counter() - started
     model.precision = precision
-    task, train, extra, _ = draw(1)
-    texts, train_texts = encode(model.tokenizer, extra, 256), encode(model.tokenizer, train.inputs, 256)
+    task, train, extra, test = draw(1)
+    texts, train_texts, test_texts = (encode(model.tokenizer, part, 256) for part in (extra, train.inputs, test))
     recipe = Recipe(1, 16, 1e-4, "linear", 0.0, 1.0)
     pretrain(model, texts, recipe, 0.15, seed=0)
     started = time.perf_counter()
@@ -101,8 +108,19 @@ def seconds_of(folder: Path, change: Callable[[], None], precision: Any) -> tupl
     pretraining = min(pretrain(model, texts, recipe, 0.15, seed=0).seconds for _ in range(3))
     classifier = Classifier(model, task.num_classes, "cls", 0)
     recipe = Recipe(3, 16, 5e-5, "linear", 0.01, 1.0)
-    finetuning = classifier.fit(train_texts, train.labels, recipe, 0).seconds
-    return pretraining, finetuning, loading, restoring
+    classification = min(classifier.fit(train_texts, train.labels, recipe, 0).seconds for _ in range(3))
+    predictions = []
+    for _ in range(5):
+        started = time.perf_counter()
+        classifier.predict(test_texts, 16)
+        predictions.append(time.perf_counter() - started)
+    return {
+        "pretraining": pretraining,
+        "classification": classification,
+        "predictions": min(predictions),
+        "loading": loading,
+        "restoring": restoring,
+    }
 
 
 PARTS: dict[str, tuple[Callable[[], None], str]] = {
@@ -112,7 +130,8 @@ PARTS: dict[str, tuple[Callable[[], None], str]] = {
     "in-place loss of the head": (compute_loss_by_layers, "bf16"),
     "embedding of used tokens only": (train_whole_embedding, "bf16"),
     "fused activations": (compute_activations_by_steps, "bf16"),
-    "fused AdamW": (update_tensor_by_tensor, "bf16"),
+    "AdamW in chunks": (update_in_separate_passes, "bf16"),
+    "products in fp32 by oneDNN": (multiply_by_torch, "bf16"),
     "freed memory kept": (release_freed_memory, "bf16"),
 }
 
@@ -124,10 +143,19 @@ if __name__ == "__main__":
             folder = Path(temporary) / name
             in_process(make_model, SHAPES[name], folder)
             measure = partial(in_process, seconds_of, folder)
-            pretraining, finetuning, loading, restoring = measure(keep_all_parts, "bf16")
-            print(f"{name}: pretraining {pretraining:.2f} s per epoch, classification {finetuning / 3:.2f} s per epoch")
-            print(f"  restored instead of loaded weights   {loading:.2f} s to load, {restoring:.2f} s to restore")
-            for part, (change, precision) in PARTS.items():
-                without = measure(change, precision)
-                ratios = without[0] / pretraining, without[1] / finetuning
-                print(f"  {part:30} pretraining {ratios[0]:5.2f}x, classification {ratios[1]:5.2f}x", flush=True)
+            before = measure(keep_all_parts, "bf16")
+            without = {part: measure(*arguments) for part, arguments in PARTS.items()}
+            after = measure(keep_all_parts, "bf16")
+            seconds = {stage: min(before[stage], after[stage]) for stage in before}
+            print(
+                f"{name}: pretraining {seconds['pretraining']:.2f} s per epoch, "
+                f"classification {seconds['classification'] / 3:.2f} s per epoch, "
+                f"predictions {seconds['predictions']:.2f} s"
+            )
+            print(
+                "  restored instead of loaded weights   "
+                f"{seconds['loading']:.2f} s to load, {seconds['restoring']:.2f} s to restore"
+            )
+            for part, others in without.items():
+                ratios = (f"{stage} {others[stage] / seconds[stage]:5.2f}x" for stage in STAGES)
+                print(f"  {part:30} {', '.join(ratios)}", flush=True)

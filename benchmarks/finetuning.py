@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from straightforward import run_arm
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
 
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
@@ -28,7 +29,7 @@ from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Pretraining, Tapt
 from peekbench_lm.devices import deterministic, peak_memory
 from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
+from peekbench_lm.models.tokens import encode, load_tokenizer
 from peekbench_lm.sources.builtin import build_model
 from peekbench_lm.training.pretraining import pretrain
 from peekbench_lm.types import Precision
@@ -65,6 +66,7 @@ def make_model(shape: Shape, folder: Path) -> None:
     tokenizer.model_max_length = 512
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
+    logging.disable_progress_bar()
     if shape.name == "gpt2":
         GPT2LMHeadModel(GPT2Config(**shape.config)).save_pretrained(folder)
     else:
@@ -83,22 +85,24 @@ def draw(seed: int) -> tuple[Task, Labeled, list[str], list[str]]:
 
 
 def run_trial(folder: Path, threads: int, seed: int, precision: str) -> dict[str, float]:
-    """Run all arms with peekbench; return the seconds of the trial, and tokens and seconds of training."""
+    """Run all arms with peekbench; return the seconds of the trial, and the tokens of training and of predictions."""
     task, train, extra, test = draw(seed)
     options = Tapt.model_validate(
         {"model": str(folder), "threads": threads, "precision": precision, "pretraining": {"epochs": epochs(folder)}}
     )
     context = Context(seed, threads, Folders(Path.cwd(), cache_folder()))
     started = time.perf_counter()
-    tokens = seconds = 0.0
+    trained = 0.0
     for unlabeled in (None, extra, test):
         predictor = tapt(unlabeled, train, task, options=options, context=context)
         predictor.predict(test)
         for stage in ("pretraining", "classification"):
-            tokens += predictor.metrics.get(f"{stage}_tokens", 0)
-            seconds += predictor.metrics.get(f"{stage}_seconds", 0)
+            trained += predictor.metrics.get(f"{stage}_tokens", 0)
         del predictor  # a worker that keeps it during the next fit needs a second copy of the model
-    return {"trial": time.perf_counter() - started, "tokens": tokens, "training": seconds}
+    seconds = time.perf_counter() - started
+    tokenizer = load_tokenizer(folder)
+    predicted = 3 * sum(map(len, encode(tokenizer, test, options.context_length)))
+    return {"trial": seconds, "trained": trained, "predicted": predicted}
 
 
 def epochs(folder: Path) -> int:
@@ -193,8 +197,8 @@ def measure(shape: Shape, precision: Precision) -> None:
         in_process(make_model, shape, folder)
         cores = os.cpu_count() or 1
         single = in_process(second_trial, folder, cores, precision)
-        peak = in_process(matrix_peak, cores)
         with multiprocessing.get_context("spawn").Pool(cores) as pool:
+            peak = sum(pool.map(matrix_peak, [1] * cores))
             parallel = pool.starmap(second_trial, [(folder, 1, precision)] * cores)
         speed, step_peak = in_process(step_speed, folder, shape, precision)
         reference = in_process(run_straightforward, folder, 1)
@@ -204,9 +208,10 @@ def measure(shape: Shape, precision: Precision) -> None:
     print(f"  peekbench, one fit at a time {single['trial']:8.1f} s per trial  {reference / single['trial']:5.1f}x")
     print(f"  peekbench, one fit per core  {seconds:8.1f} s per trial  {reference / seconds:5.1f}x")
     print(f"  a step, one thread: {speed / step_peak:6.0%} of the bf16 matrix peak ({step_peak / 1e9:.0f} G/s)")
-    training = 6 * shape.matrices * single["tokens"] / single["training"]
+    operations = shape.matrices * (6 * single["trained"] + 2 * single["predicted"])
     print(
-        f"  training, all threads: {training / peak:6.0%} of {peak / 1e9:.0f} G/s, {single['tokens']:,.0f} real tokens"
+        f"  whole trials, one fit per core: {operations / seconds / peak:6.0%} of {peak / 1e9:.0f} G/s, "
+        f"{single['trained']:,.0f} real tokens in training and {single['predicted']:,.0f} in predictions"
     )
     print(f"  peak memory of a worker      {max(figures['memory'] for figures in parallel):8.0f} MB", flush=True)
 
