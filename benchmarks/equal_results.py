@@ -1,6 +1,7 @@
 """Equivalence of the accuracies of peekbench and of the reference implementation, for each arm.
 
-Prints the mean difference of each arm and a paired equivalence test with a margin of one point. Checks nothing.
+Prints the mean difference of each arm and a paired equivalence test with a margin of one point. Checks nothing. Ctrl-C
+ends it early, with the trials that are finished.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import multiprocessing
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -89,11 +91,12 @@ def main() -> None:
     )
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         trials = []
-        for trial in pool.imap(work, range(arguments.trials)):
-            trials.append(trial)
-            print(f"{len(trials)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
+        with suppress(KeyboardInterrupt):
+            for trial in pool.imap(work, range(arguments.trials)):
+                trials.append(trial)
+                print(f"{len(trials)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
     accuracies = np.array(trials)  # (trials, arms, 2)
-    print(f"{arguments.model}, {arguments.precision}, {arguments.trials} trials on docstrings, {NUM_TEST} test texts")
+    print(f"{arguments.model}, {arguments.precision}, {len(trials)} trials on docstrings, {NUM_TEST} test texts")
     for arm, name in enumerate(ARMS):
         ours, reference = accuracies[:, arm].T
         difference = ours - reference

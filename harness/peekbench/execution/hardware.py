@@ -64,7 +64,7 @@ cards of the same name are slower, and so is the A10G."""
 
 SHARES = (0.05, 0.2, 0.4)
 """Shares of the peak that forecasts for GPUs assume: low, middle, high. No run on a GPU was measured. On two cores,
-language-model training reached 25% to 42% of the cores' peak (docs/performance.md)."""
+trials of language models reached 35% to 52% of the cores' peak (docs/performance.md)."""
 
 CORE_SHARES = (0.5, 0.75, 1.0)
 """Speed of each core of a larger machine, relative to a core of this one, that forecasts assume: low, middle, high.

@@ -133,6 +133,14 @@ def has_log(path: Path) -> bool:
     return status.st_size > 0
 
 
+def read_only_uri(file: Path) -> str:
+    """Return the URI with which SQLite opens a store to read it."""
+    # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and need
+    # not if the log is empty.
+    mode = "immutable=1" if not has_log(file) and not os.access(file.parent, os.W_OK) else "mode=ro"
+    return f"{file.as_uri()}?{mode}"
+
+
 def remove_empty_log(file: Path) -> None:
     """Remove the empty write-ahead log and its index, which SQLite creates to read a store.
 

@@ -29,8 +29,8 @@ from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_t
 from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
 from peekbench.store.files import (
     FileState,
-    has_log,
     identify,
+    read_only_uri,
     read_state,
     refuse_foreign_log,
     refuse_hard_links,
@@ -116,10 +116,7 @@ class Store(Reader):
     def _connect_to_read(cls, path: Path, file: Path) -> Self:
         refuse_lost_log(path, file)
         refuse_foreign_log(path, file)
-        # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and
-        # need not if the log is empty.
-        mode = "immutable=1" if not has_log(file) and not os.access(file.parent, os.W_OK) else "mode=ro"
-        connection = sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, isolation_level=None)
+        connection = sqlite3.connect(read_only_uri(file), uri=True, isolation_level=None)
         connection.execute("BEGIN")
         store = cls(path, connection)
         store._file = file

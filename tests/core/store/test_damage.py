@@ -20,7 +20,7 @@ from peekbench.records.trials import Draw, Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
-from peekbench.store import writer
+from peekbench.store import checksums, writer
 from peekbench.store.checksums import find_damage, hash_row
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -73,6 +73,18 @@ def change(path: Path, statement: str) -> None:
         assert connection.execute(statement).rowcount != 0
 
 
+def lose_index_entry(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name = 'arms'"))
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    content = bytearray(path.read_bytes())
+    start = (roots["sqlite_autoindex_arms_1"] - 1) * size
+    count = int.from_bytes(content[start + 3 : start + 5], "big")
+    content[start + 3 : start + 5] = (count - 1).to_bytes(2, "big")
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -104,6 +116,40 @@ def test_a_changed_store_is_refused(statement: str, message: str, path: Path, ma
             access()
     assert any(check_store(path).problems)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE arms SET score = 7.5 WHERE id = (SELECT min(id) FROM arms)", "arm base"),
+        ("UPDATE arms SET score = 7.5 WHERE id = (SELECT max(id) FROM arms)", "arm test"),
+        ("UPDATE tasks SET data = '{}'", "table tasks, name"),
+        ("DELETE FROM arms WHERE id = (SELECT max(id) FROM arms)", "some are missing"),
+        ("DELETE FROM seal", "some are missing"),
+        (lose_index_entry, "SQLite: "),
+    ],
+)
+def test_two_processes_find_the_damage_that_one_finds(
+    statement: str | Callable[[Path], None], message: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
+    with closing(sqlite3.connect(path)) as connection:
+        assert checksums._is_intact_for_two(connection)
+        assert not list(find_damage(connection))
+    if isinstance(statement, str):
+        change(path, statement)
+    else:
+        statement(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert not checksums._is_intact_for_two(connection)
+        damage = list(find_damage(connection))
+    assert any(message in each for each in damage)
+
+
+def test_small_stores_are_checked_in_one_process(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        assert not checksums._is_intact_for_two(connection)
+        assert not list(find_damage(connection))
 
 
 def test_a_run_verifies_its_store_once_unless_it_changes(
@@ -156,15 +202,7 @@ def test_changed_predictions_are_refused_when_read(statement: str, state: str, p
 
 
 def test_a_lost_index_entry_is_noticed(path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name = 'arms'"))
-        size = connection.execute("PRAGMA page_size").fetchone()[0]
-    content = bytearray(path.read_bytes())
-    start = (roots["sqlite_autoindex_arms_1"] - 1) * size
-    count = int.from_bytes(content[start + 3 : start + 5], "big")
-    content[start + 3 : start + 5] = (count - 1).to_bytes(2, "big")
-    path.write_bytes(content)
+    lose_index_entry(path)
     with pytest.raises(StoreError, match="the file is damaged"):
         Store.open(path)
 
