@@ -32,7 +32,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """Signals of Ctrl-C, of batch systems, and of a terminal that closes."""
 SHUTDOWN_SECONDS = 3.0
 """Time in which a command ends after a signal; it ignores further signals until then."""
-GARBAGE_THRESHOLD = 10_000
+GARBAGE_THRESHOLD = 50_000
 """New objects after which the interpreter looks for garbage: its own 700 look for it hundreds of times in imports."""
 
 
