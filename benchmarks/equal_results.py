@@ -95,6 +95,8 @@ def main() -> None:
             for trial in pool.imap(work, range(arguments.trials)):
                 trials.append(trial)
                 print(f"{len(trials)} of {arguments.trials} trials", end="\r", file=sys.stderr, flush=True)
+    if len(trials) < 2:
+        sys.exit("A comparison needs two or more trials.")
     accuracies = np.array(trials)  # (trials, arms, 2)
     print(f"{arguments.model}, {arguments.precision}, {len(trials)} trials on docstrings, {NUM_TEST} test texts")
     for arm, name in enumerate(ARMS):

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from straightforward import run_arm
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
-from transformers.utils import logging
 
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
@@ -29,6 +28,7 @@ from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Pretraining, Tapt
 from peekbench_lm.devices import deterministic, peak_memory
 from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.models.loading import quiet_transformers
 from peekbench_lm.models.tokens import encode, load_tokenizer
 from peekbench_lm.sources.builtin import build_model
 from peekbench_lm.training.pretraining import pretrain
@@ -66,11 +66,11 @@ def make_model(shape: Shape, folder: Path) -> None:
     tokenizer.model_max_length = 512
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    logging.disable_progress_bar()
-    if shape.name == "gpt2":
-        GPT2LMHeadModel(GPT2Config(**shape.config)).save_pretrained(folder)
-    else:
-        BertForMaskedLM(BertConfig(**shape.config)).save_pretrained(folder)
+    with quiet_transformers():
+        if shape.name == "gpt2":
+            GPT2LMHeadModel(GPT2Config(**shape.config)).save_pretrained(folder)
+        else:
+            BertForMaskedLM(BertConfig(**shape.config)).save_pretrained(folder)
 
 
 def draw(seed: int) -> tuple[Task, Labeled, list[str], list[str]]:

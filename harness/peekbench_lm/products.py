@@ -1,7 +1,7 @@
-"""Matrix products in fp32 on a CPU by oneDNN.
+"""Large products of linear layers in fp32 on a CPU by oneDNN.
 
-Torch computes them by MKL, which does not use AVX-512 on processors of AMD and then takes twice as long. Products in
-bf16 already use oneDNN.
+Torch computes them by MKL, which does not use AVX-512 on AMD processors and takes twice as long there. Products in bf16
+already use oneDNN.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-"""Whether this build of torch includes oneDNN."""
+HAS_ONEDNN = hasattr(torch.ops.mkldnn, "_linear_pointwise")
+"""Whether this build of torch computes linear layers by oneDNN."""
 MIN_SIZE = 2**22
-"""Multiplications of a product from which on oneDNN is faster, although it compiles each shape once."""
+"""Multiplications in a product above which oneDNN is faster, although it compiles each shape once."""
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
@@ -61,7 +62,7 @@ class _OneDnn(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if not kwargs:
+        if not kwargs and not torch.is_autocast_enabled("cpu"):
             if func is linear and _is_suitable(*args):
                 return _apply(*args) if torch.is_grad_enabled() else _onednn_linear(*args)
             if func is torch.addmm and _is_suitable(args[1], args[2].T, args[0]):
@@ -75,16 +76,19 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        ctx.save_for_backward(hidden, weight)
+        needs_hidden, needs_weight, *_ = ctx.needs_input_grad
+        ctx.save_for_backward(hidden if needs_weight else None, weight if needs_hidden else None)
+        ctx.shape = hidden.shape
         return _onednn_linear(hidden, weight, bias)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight = ctx.saved_tensors
         needs_hidden, needs_weight, *needs_bias = ctx.needs_input_grad
-        rows = gradients[0].reshape(-1, len(weight))  # (n, outputs)
+        rows = gradients[0].reshape(-1, gradients[0].shape[-1])  # (n, outputs)
         return (
-            multiply(rows, weight).view(hidden.shape) if needs_hidden else None,
+            multiply(rows, weight).view(ctx.shape) if needs_hidden else None,
             multiply(rows.T, hidden.reshape(len(rows), -1)) if needs_weight else None,
             *(rows.sum(0) if needed else None for needed in needs_bias),
         )
@@ -102,6 +106,8 @@ def _is_suitable(hidden: Any, weight: Any, bias: Any = None) -> bool:
         and all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
         and all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
         and weight.ndim == 2
+        and hidden.shape[-1:] == weight.shape[1:]
+        and (bias is None or bias.shape == weight.shape[:1])
         and prod(hidden.shape) * len(weight) >= MIN_SIZE
     )
 

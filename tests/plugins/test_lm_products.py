@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,12 +78,20 @@ def test_results_and_gradients_equal_exact_ones(make: Callable[[], nn.Module]) -
 
 def test_frozen_weights_and_inputs_get_no_gradient() -> None:
     layer = nn.Linear(300, 200).requires_grad_(False)
-    with fast_products(CPU), Recorder() as recorder:
+    kept: list[tuple[int, ...]] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.shape)
+        return tensor
+
+    saved = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with fast_products(CPU), Recorder() as recorder, saved:
         layer(torch.ones(100, 300, requires_grad=True)).sum().backward()
         assert recorder.operations[ONEDNN] == 2
         layer.requires_grad_(True)(torch.ones(100, 300)).sum().backward()
     assert recorder.operations[ONEDNN] == 4
     assert layer.weight.grad is not None
+    assert kept == [(200, 300), (100, 300)]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +108,29 @@ def test_small_products_and_other_data_types_are_left_to_torch(num_rows: int, dt
 
 def test_other_devices_are_left_to_torch() -> None:
     layer = nn.Linear(300, 200, device="meta")
-    for device in (CPU, torch.device("cuda")):
-        with fast_products(device):
-            assert layer(torch.ones(100, 300, device="meta")).shape == (100, 200)
+    with Recorder() as recorder, fast_products(CPU):
+        layer(torch.ones(100, 300, device="meta")).sum().backward()
+    assert not recorder.operations[ONEDNN]
+    assert isinstance(fast_products(torch.device("cuda")), nullcontext)
+
+
+def test_mixed_precision_is_left_to_torch() -> None:
+    layer = nn.Linear(300, 200)
+    with Recorder() as recorder, fast_products(CPU), torch.autocast("cpu", torch.bfloat16):
+        assert layer(torch.ones(100, 300)).dtype == torch.bfloat16
+    assert not recorder.operations[ONEDNN]
+
+
+@pytest.mark.parametrize("bias", [torch.ones(()), torch.ones(1), torch.ones(100, 200)], ids=["0d", "1", "2d"])
+def test_other_shapes_of_biases_are_left_to_torch(bias: Tensor) -> None:
+    hidden, weight = torch.ones(100, 300), torch.ones(300, 200)
+    with fast_products(CPU):
+        assert torch.addmm(bias, hidden, weight).eq(301).all()
+
+
+def test_wrong_shapes_raise_the_error_of_torch() -> None:
+    with fast_products(CPU), pytest.raises(RuntimeError, match="cannot be multiplied"):
+        nn.Linear(300, 200)(torch.ones(100, 301))
 
 
 def test_products_of_matrices_equal_exact_ones() -> None:

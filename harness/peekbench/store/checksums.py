@@ -34,9 +34,9 @@ are written several times as fast as by `repr`."""
 BATCH = 1_000
 """Rows that are compared together."""
 KEYS = {"draws": "id", "trials": "draw", "arms": "id"}
-"""Numbers of the rows of large tables."""
+"""Columns by which the rows of large tables are divided between two processes."""
 MIN_ARMS_FOR_TWO = 300_000
-"""Arms from which on two processes compare the rows. The second one takes 0.3 s to start."""
+"""Arms from which two processes compare the rows. The second one takes 0.3 s to start."""
 OWN_SHARE = 0.6
 """Share of the rows that this process compares. The second one also checks the indices, which takes as long as a fifth
 of the rows."""
@@ -101,7 +101,7 @@ def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
     """
     total, is_intact = 0, True
     try:
-        if _is_intact_for_two(connection):
+        if _is_intact_by_two_processes(connection):
             return
         for table in TABLES:
             names, _ = _columns(connection, table)
@@ -124,39 +124,49 @@ def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
         connection.text_factory = str
 
 
-def _is_intact_for_two(connection: sqlite3.Connection) -> bool:
+def _is_intact_by_two_processes(connection: sqlite3.Connection) -> bool:
     """Check a large store in two processes. If they find no damage, the store has none.
 
-    The processes may read different states of a store that is being filled. They then find damage where there is none,
-    so the answer is only that the store is to be checked in one process.
+    If they find damage, or cannot do it, the answer is only that the store is to be checked in one process: they may
+    have read different states of a store that is being filled, or the second process may not have started.
     """
-    query = "SELECT (SELECT max(id) FROM draws), (SELECT max(id) FROM arms)"
-    ((last_draw, last_arm),) = connection.execute(query)
-    if not sys.executable or not last_draw or not last_arm or last_arm < MIN_ARMS_FOR_TWO:
+    try:
+        query = "SELECT (SELECT max(id) FROM draws), (SELECT max(id) FROM arms), (SELECT max(changes) FROM seal)"
+        ((last_draw, last_arm, changes),) = connection.execute(query)
+        if not sys.executable or not last_draw or not last_arm or last_arm < MIN_ARMS_FOR_TWO:
+            return False
+        draw, arm = int(last_draw * OWN_SHARE), int(last_arm * OWN_SHARE)
+        ends = {"draws": draw, "trials": draw, "arms": arm}
+        file = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+        code = "from peekbench.store.checksums import check_rest; check_rest()"
+        command = [sys.executable, "-P", "-c", code, read_only_uri(file), json.dumps(ends), str(changes)]
+        with Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL) as other:  # noqa: S603 - constants and the store
+            answer, own = b"", None
+            try:
+                conditions = {table: f"{KEYS[table]} <= {end}" for table, end in ends.items()}
+                own = _combine_tables(connection, conditions, TABLES)
+                if own is not None:
+                    answer, _ = other.communicate()
+            finally:
+                other.kill()
+        seals = connection.execute("SELECT checksum FROM seal").fetchall()
+        return own is not None and bool(answer) and seals == [((own ^ int(answer, 16)).to_bytes(SIZE, "little"),)]
+    except (OSError, ValueError, OverflowError, sqlite3.Error):
+        # For example, the path is not UTF-8, or the second process prints other text.
         return False
-    draw, arm = int(last_draw * OWN_SHARE), int(last_arm * OWN_SHARE)
-    ends = {"draws": draw, "trials": draw, "arms": arm}
-    file = Path(connection.execute("PRAGMA database_list").fetchone()[2])
-    code = "from peekbench.store.checksums import check_rest; check_rest()"
-    command = [sys.executable, "-P", "-c", code, read_only_uri(file), json.dumps(ends)]
-    with Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL) as other:  # noqa: S603 - constants and the store
-        try:
-            own = _combine_tables(connection, {table: f"{KEYS[table]} <= {end}" for table, end in ends.items()}, TABLES)
-            answer, _ = other.communicate()
-        except BaseException:
-            other.kill()
-            raise
-    seals = connection.execute("SELECT checksum FROM seal").fetchall()
-    return own is not None and bool(answer) and seals == [((own ^ int(answer, 16)).to_bytes(SIZE, "little"),)]
 
 
 def check_rest() -> None:
     """Check the indices of a store, and the rows that another process does not check.
 
-    The arguments of the command line are the URI of the store and, as JSON, the last number of each large table that
-    the other process checks. Prints the exclusive or of the checksums of the rows, or nothing if there is damage.
+    The arguments of the command line are the URI of the store, as JSON the last number of each large table that the
+    other process checks, and the number of changes of the store that it reads. Prints the exclusive or of the checksums
+    of the rows, or nothing if there is damage or the store has changed.
     """
-    with closing(sqlite3.connect(sys.argv[1], uri=True)) as connection:
+    with closing(sqlite3.connect(sys.argv[1], uri=True, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        if connection.execute("SELECT changes FROM seal").fetchall() != [(int(sys.argv[3]),)]:
+            return
         ends = json.loads(sys.argv[2])
         combined = _combine_tables(connection, {table: f"{KEYS[table]} > {end}" for table, end in ends.items()}, KEYS)
         if combined is not None and not any(integrity_errors(connection, f"'{table}'") for table in TABLES):

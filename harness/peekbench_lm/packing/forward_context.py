@@ -97,18 +97,18 @@ def forward_context(part: Part, seed: int, precision: Precision) -> Iterator[Non
     # Autocast caches rounded weights until its region ends, so each part needs its own region.
     with (
         torch.autocast(part.device.type, torch.bfloat16, enabled=precision == "bf16"),
-        _entered(ForwardContext(part, seed, precision)),
+        _active(ForwardContext(part, seed, precision)),
     ):
         yield
 
 
 def replay_context() -> AbstractContextManager[None]:
     """Return a context manager that replays the current forward pass from here on, with the same dropout masks."""
-    return _entered(copy.copy(current_context()))
+    return _active(copy.copy(current_context()))
 
 
 @contextmanager
-def _entered(context: ForwardContext) -> Iterator[None]:
+def _active(context: ForwardContext) -> Iterator[None]:
     global _current
     previous, _current = _current, context
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +22,7 @@ from peekbench.records.trials import Draw, Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
-from peekbench.store import checksums, writer
+from peekbench.store import checksums, files, writer
 from peekbench.store.checksums import find_damage, hash_row
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -134,21 +136,57 @@ def test_two_processes_find_the_damage_that_one_finds(
 ) -> None:
     monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
     with closing(sqlite3.connect(path)) as connection:
-        assert checksums._is_intact_for_two(connection)
+        assert checksums._is_intact_by_two_processes(connection)
         assert not list(find_damage(connection))
     if isinstance(statement, str):
         change(path, statement)
     else:
         statement(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert not checksums._is_intact_for_two(connection)
+        assert not checksums._is_intact_by_two_processes(connection)
         damage = list(find_damage(connection))
     assert any(message in each for each in damage)
 
 
+@pytest.mark.parametrize("interpreter", [None, "/no/such/python", "prints", "fails"])
+def test_an_intact_store_is_accepted_if_the_second_process_cannot_check_it(
+    interpreter: str | None, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
+    if interpreter in ("prints", "fails"):
+        script = tmp_path / "python"
+        script.write_text("#!/bin/sh\necho text\n" if interpreter == "prints" else "#!/bin/sh\nexit 1\n")
+        script.chmod(0o755)
+        interpreter = str(script)
+    monkeypatch.setattr(sys, "executable", interpreter)
+    with closing(sqlite3.connect(path)) as connection:
+        assert not checksums._is_intact_by_two_processes(connection)
+        assert not list(find_damage(connection))
+
+
+def test_a_store_whose_path_is_not_utf8_is_checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
+    other = path.with_name("caf\udce9.store")
+    path.rename(other)
+    with closing(sqlite3.connect(other)) as connection:
+        assert not list(find_damage(connection))
+
+
+def test_the_second_process_stops_if_the_store_has_changed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        ((changes,),) = connection.execute("SELECT changes FROM seal")
+    for number, printed in ((changes, True), (changes - 1, False)):
+        ends = json.dumps({"draws": 0, "trials": 0, "arms": 0})
+        monkeypatch.setattr(sys, "argv", ["", files.read_only_uri(path.absolute()), ends, str(number)])
+        checksums.check_rest()
+        assert bool(capsys.readouterr().out) == printed
+
+
 def test_small_stores_are_checked_in_one_process(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        assert not checksums._is_intact_for_two(connection)
+        assert not checksums._is_intact_by_two_processes(connection)
         assert not list(find_damage(connection))
 
 
