@@ -13,7 +13,9 @@ from peekbench.results.column_roles import ColumnRoles
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
-COUNT_TOLERANCE = 0.26  # maximum distance of score x num_test from a whole number, because scores are printed rounded
+MIN_COUNT_TOLERANCE = 0.26
+"""Distance of score x num_test from a whole number that is always accepted, for scores with truncated digits."""
+MAX_DECIMALS = 8
 
 
 class ScoreChecks:
@@ -133,9 +135,11 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         scores = -results["bits_per_byte"]
     checks.require_scores(scores)
     checks.require(scores <= 1, "num_correct", "is larger than the number of test texts; correct one of them")
-    is_accuracy = ~(scores < 0).groupby(results["task"]).transform("any")  # R^2 can be negative
+    by_task = results["task"]
+    is_accuracy = ~(scores < 0).groupby(by_task).transform("any")  # R^2 can be negative
     exact = scores * size
-    is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= COUNT_TOLERANCE)
+    tolerance = (size * _rounding_error(scores, by_task)).clip(MIN_COUNT_TOLERANCE) + 1e-6
+    is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     if not is_whole.all():
         column = roles.source("num_test") or "num_test"
         problem = (
@@ -144,7 +148,17 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         )
         checks.require(is_whole, "score", problem)
     counts = exact.where(is_accuracy).round().astype("Int64")
-    agrees = given.isna() | counts.isna() | (given == counts)
+    agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
     checks.require(agrees.fillna(True), "num_correct", "is not score x num_test; correct one of them")
-    results["score"] = scores
+    results["score"] = (
+        (given.astype("float64") / size).where(is_accuracy).fillna(scores)
+    )  # a count is more exact than a printed score
     results["num_correct"] = given.fillna(counts)
+
+
+def _rounding_error(scores: pd.Series[float], by_task: pd.Series[str]) -> pd.Series[float]:
+    """Return half of the last decimal of the scores of each task: 0.7222 and 0.7 of a task are within 0.00005."""
+    decimals = pd.Series(MAX_DECIMALS, index=scores.index)
+    for number in reversed(range(MAX_DECIMALS)):
+        decimals[(scores - scores.round(number)).abs() < 0.1**MAX_DECIMALS / 2] = number
+    return 0.1 ** decimals.groupby(by_task).transform("max") / 2

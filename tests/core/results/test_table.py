@@ -45,6 +45,39 @@ def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
     assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
+@pytest.mark.parametrize(
+    ("num_test", "correct"), [(872, 630), (872, 1), (7600, 5287), (8000, 2), (8000, 6), (25_000, 17_391)]
+)
+@pytest.mark.parametrize("decimals", [2, 3, 4, 17])
+def test_counts_follow_from_rounded_scores(num_test: int, correct: int, decimals: int, tmp_path: Path) -> None:
+    scores = [f"{round(count / num_test, decimals)}" for count in (correct, correct + 1)]
+    text = f"task,extra,test,num_test\na,{scores[0]},{scores[1]},{num_test}\n"
+    found = load_results(write(tmp_path, text))["num_correct"].to_numpy()
+    assert abs(found - [correct, correct + 1]).max() <= num_test * 0.5 * 0.1**decimals + 0.5
+
+    percent = [f"{100 * count / num_test:.{max(decimals - 2, 0)}f}%" for count in (correct, correct + 1)]
+    counts = f"{num_test},{correct},{correct + 1}"
+    text = f"task,extra,test,num_test,extra_correct,test_correct\na,{','.join(percent)},{counts}\n"
+    table = load_results(write(tmp_path, text))
+    assert table["num_correct"].tolist() == [correct, correct + 1]
+    assert table["score"].tolist() == [correct / num_test, (correct + 1) / num_test]
+
+
+@pytest.mark.parametrize("columns", ["0.7,0.7224,872", "0.72224,0.7,872", "72.24%,70.00%,872", "0.7282,0.71,87"])
+def test_scores_that_no_count_rounds_to_are_refused(columns: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ResultsError, match="is not a whole number of correct answers out of num_test; correct num_test"
+    ):
+        load_results(write(tmp_path, f"task,extra,test,num_test\na,{columns}\n"))
+
+
+def test_counts_that_do_not_round_to_the_score_are_refused(tmp_path: Path) -> None:
+    text = "task,arm,score,num_correct,num_test\na,extra,0.722,{},872\na,test,0.731,637,872\n"
+    assert load_results(write(tmp_path, text.format(630)))["num_correct"].tolist() == [630, 637]
+    with pytest.raises(ResultsError, match="is not score x num_test; correct one of them"):
+        load_results(write(tmp_path, text.format(631)))
+
+
 def test_files_may_have_one_row_for_each_arm_in_any_format(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
