@@ -20,6 +20,7 @@ from peekbench.records.looks import Looks
 from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import PlannedDesign, Trial
+from peekbench.results.cells import quoted
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
@@ -198,14 +199,18 @@ def only_complete(
     similar = "" if planned else explain_similar_names(results)
     if not allow_incomplete:
         raise ResultsError(
-            f"the design has missing trials:\n  {lines}\nFinish the run, or add the missing rows; --allow-incomplete "
-            f"analyzes the complete trials and says so in the report{similar and f'. {similar}'}"
+            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
+            f"--allow-incomplete analyzes the complete trials and says so in the report{similar and f'. {similar}'}"
         )
     complete = drop_incomplete(results)
     if complete.empty:
         raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
+    lost = sorted(set(results["task"]) - set(complete["task"]))
+    without = lost and f", which leaves out {pluralize(len(lost), 'task')} ({quoted(lost)})"
     heading = similar and f". {similar} Missing"
-    return complete, (f"The design has missing trials, and only complete trials were analyzed{heading}:\n  {lines}",)
+    return complete, (
+        f"The design has missing trials, and only complete trials were analyzed{without or ''}{heading}:\n  {lines}",
+    )
 
 
 def find_analysis(role: AnalyzerRole) -> str:

@@ -58,7 +58,19 @@ class ColumnUse:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What readers of a report must know about the pairing of rows."""
+        """What readers of a report must know about the unit of scores and the pairing of rows."""
+        return (*self._warn_of_unit(), *self._warn_of_pairing())
+
+    def _warn_of_unit(self) -> tuple[str, ...]:
+        if not self.percentages or "num_test" in {*self.used, *self.mapped.values()}:
+            return ()
+        return (
+            "Scores were given as percentages, but without num_test it is not known whether they are accuracies, so "
+            "differences are shown as fractions. If they are accuracies, add num_test, the number of test texts, to "
+            "see percentage points.",
+        )
+
+    def _warn_of_pairing(self) -> tuple[str, ...]:
         if self.pairing == BY_TEXT:
             return (
                 "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "

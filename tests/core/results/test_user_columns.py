@@ -96,6 +96,14 @@ def test_fractions_among_percentages_are_refused() -> None:
     assert tidy(table.replace("0.72", "0.72%"), "mixed", percent=True)["score"].min() == 0.0072
 
 
+def test_percentages_without_the_number_of_test_texts_are_shown_as_fractions() -> None:
+    table = WIDE.assign(extra=WIDE["extra"] * 100, test=WIDE["test"] * 100)
+    options = TableOptions(percent=True)
+    assert tidy_table(table, "here", options).columns.warnings == ()
+    (warning,) = tidy_table(table.drop(columns="num_test"), "here", options).columns.warnings
+    assert "add num_test, the number of test texts, to see percentage points" in warning
+
+
 def test_several_columns_form_a_column_together() -> None:
     table = LONG.assign(seed=[1, 1, 1, 1, 2, 2, 2, 2], fold="f7").drop(columns="subsample")
     mapped = tidy(table, "here", columns={"seed": "subsample", "fold": "subsample"})

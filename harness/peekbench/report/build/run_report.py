@@ -27,7 +27,7 @@ from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
-from peekbench.results.analyze import analyze, only_complete
+from peekbench.results.analyze import analyze, drop_incomplete, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
 from peekbench.results.predictions import StoredPredictions
@@ -77,10 +77,13 @@ def report_of_table(
     >>> report_of_table(Path("scores.csv"), tidy(scores, "scores.csv"), analyses=()).headline
     '1 method on 1 task, 1 trial, from scores.csv'
     """
-    num_trials = len(results) // max(1, results["arm"].nunique())
+    complete = drop_incomplete(results)
+    if complete.empty:  # of analyses that need no pairs
+        complete = results
+    num_trials = len(complete) // max(1, complete["arm"].nunique())
     num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
     methods_in_words = _methods_in_words(num_judged, results["method"].nunique() - num_judged)
-    tasks = pluralize(results["task"].nunique(), "task")
+    tasks = pluralize(complete["task"].nunique(), "task")
     report = Report(
         name=name or path.stem,
         headline=f"{methods_in_words} on {tasks}, {pluralize(num_trials, 'trial')}, from {path}",

@@ -210,7 +210,9 @@ def _explain(verdicts: Sequence[Verdict]) -> str:
         if region:
             parts.append(f"Biases within ±{ScoreWords(unit == 'difference').size(region)} count as equivalent to none.")
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
-        parts.append("Inconclusive: draw more subsamples; --full or peekbench plan --power estimates how many.")
+        parts.append(
+            "Inconclusive: draw more subsamples; --full estimates how many, as does peekbench plan --power for a spec."
+        )
     return " ".join(parts)
 
 
