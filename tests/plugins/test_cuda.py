@@ -102,6 +102,8 @@ def test_fits_use_one_device_and_wait_after_epochs_only(
 
     Only sums are added in another order: fits on a CPU fill sequences up and update weights in chunks.
     """
+    if name == "encoder":
+        pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
     monkeypatch.setattr(language_model, "load_network", load_without_quantization)
     folder = save(name, temporary)
     expected = predict(fit(use, folder, "cpu", **options))
