@@ -113,7 +113,10 @@ class CellReader:
             else:
                 remedy = "give fractions, or use --percent if these are percentages"
                 if column == "score":
-                    remedy += "; name counts num_correct, or extra_correct and test_correct; losses are not supported"
+                    remedy += (
+                        "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
+                        "with one row per arm; losses are not supported"
+                    )
         is_missing = values.isna()
         self.require((values >= limits[0]) | is_missing, source, f"is below the minimum of {limits[0]:g}; correct it")
         self.require((values <= limits[1]) | is_missing, source, f"is above the maximum of {maximum}; {remedy}")
