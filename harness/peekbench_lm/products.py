@@ -48,6 +48,9 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
     """Return a region in which large fp32 products of linear layers on a CPU, and their gradients, use oneDNN.
 
+    These products have no second derivatives and no rules for `torch.func`. A checkpoint that recomputes layers in the
+    backward pass must enter the region again, as `replay_context` does.
+
     Parameters
     ----------
     device
@@ -105,6 +108,7 @@ def _is_suitable(hidden: Any, weight: Any, bias: Any = None) -> bool:
         HAS_ONEDNN
         and all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
         and all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
+        and all(tensor.layout == torch.strided for tensor in tensors)
         and weight.ndim == 2
         and hidden.shape[-1:] == weight.shape[1:]
         and (bias is None or bias.shape == weight.shape[:1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from analysis_tables import table_rows
+from typer.testing import CliRunner
 
 from peekbench import Analysis, PeekbenchError
+from peekbench.cli.app import app
 from peekbench.figures import Curves
 from peekbench.records.table_options import TableOptions
 from peekbench.results.analyze import analyze
@@ -81,6 +84,17 @@ def test_p_values_of_clean_models_are_uniform() -> None:
     assert 0.35 < np.mean(np.array(p_values) <= 0.5) < 0.65
     (curve,) = table_rows(analysis.tables[1])
     assert curve["scatter"] == pytest.approx(0.03, abs=0.008)
+
+
+def test_reports_count_scores_without_pairs(tmp_path: Path) -> None:
+    table = make_table(simulate(8)).assign(arm="base")
+    pair = table.head(1)
+    scores = pd.concat([table, pair.assign(arm="extra"), pair.assign(arm="test")])
+    scores.to_csv(tmp_path / "scores.csv", index=False)
+    (tmp_path / "spec.yaml").write_text(f"name: models\nanalyses: [{{use: constat, options: {json.dumps(OPTIONS)}}}]\n")
+    command = ["analyze", str(tmp_path / "scores.csv"), "--spec", str(tmp_path / "spec.yaml")]
+    shown = CliRunner().invoke(app, command, catch_exceptions=False).stdout
+    assert "models  1 method on 2 tasks, 16 trials, from" in shown
 
 
 def test_models_can_be_named() -> None:

@@ -128,6 +128,22 @@ def test_other_shapes_of_biases_are_left_to_torch(bias: Tensor) -> None:
         assert torch.addmm(bias, hidden, weight).eq(301).all()
 
 
+def test_sparse_matrices_are_left_to_torch() -> None:
+    hidden, weight = torch.eye(300).to_sparse(), torch.ones(300, 200)
+    with fast_products(CPU):
+        assert torch.addmm(torch.ones(200), hidden, weight).eq(2).all()
+
+
+def test_second_derivatives_are_refused() -> None:
+    """Instead of being zero."""
+    hidden = torch.ones(100, 300, requires_grad=True)
+    with fast_products(CPU):
+        result = nn.Linear(300, 200)(hidden).pow(2).sum()
+    (gradient,) = torch.autograd.grad(result, hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
 def test_wrong_shapes_raise_the_error_of_torch() -> None:
     with fast_products(CPU), pytest.raises(RuntimeError, match="cannot be multiplied"):
         nn.Linear(300, 200)(torch.ones(100, 301))

@@ -20,7 +20,7 @@ from peekbench.records.table_options import TableOptions
 from peekbench.report.build.run_report import report_of_table
 from peekbench.report.document import Report
 from peekbench.results.analyze import analyze as run_analyses
-from peekbench.results.analyze import choose_analyses, needed_arms
+from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
 from peekbench.results.table import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 
@@ -117,10 +117,11 @@ def _analyze(
 ) -> Report:
     tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
     effects = run_analyses(tidied, analyses, allow_incomplete=allow_incomplete)
+    results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
     if isinstance(scores, pd.DataFrame):
-        report = report_of_table(Path(FRAME), tidied.results, effects, name=name or "scores", columns=tidied.columns)
+        report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
         return replace(report, command="")
-    return report_of_table(Path(scores), tidied.results, effects, name=name, columns=tidied.columns)
+    return report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

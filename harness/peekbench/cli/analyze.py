@@ -104,7 +104,8 @@ def analyze(
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
-    table = load_table(path, replace(options, arms=needed_arms(choose_analyses(wanted))))
+    options = replace(options, arms=needed_arms(choose_analyses(wanted)))
+    table = load_table(path, options)
     results, planned, name = table.results, planned_trials(path), "stdin" if is_input else ""
     if analysis_spec is not None:
         results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
@@ -117,7 +118,8 @@ def analyze(
     selected = replace(table, results=results)
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     source = Path("standard input") if is_input else path
-    report = report_of_table(source, results, effects, name=name, columns=table.columns)
+    analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
+    report = report_of_table(source, analyzed, effects, name=name, columns=table.columns)
     report = replace(report, command=command, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:
         settings = analysis_spec.report

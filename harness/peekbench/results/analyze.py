@@ -205,12 +205,18 @@ def only_complete(
     complete = drop_incomplete(results)
     if complete.empty:
         raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
-    lost = sorted(set(results["task"]) - set(complete["task"]))
-    without = lost and f", which leaves out {pluralize(len(lost), 'task')} ({quoted(lost)})"
-    heading = similar and f". {similar} Missing"
-    return complete, (
-        f"The design has missing trials, and only complete trials were analyzed{without or ''}{heading}:\n  {lines}",
-    )
+    heading = f"{_name_lost(results, complete, planned)}{similar and f'. {similar} Missing'}"
+    return complete, (f"The design has missing trials, and only complete trials were analyzed{heading}:\n  {lines}",)
+
+
+def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:
+    """Return the tasks and methods without a complete trial, to follow the statement that trials are missing."""
+    names = {
+        "task": {*results["task"], *(trial.draw.task for trial in planned)} - {*complete["task"]},
+        "method": {*results["method"], *(trial.method for trial in planned)} - {*complete["method"]},
+    }
+    lost = [f"{pluralize(len(each), noun)} ({quoted(sorted(each))})" for noun, each in names.items() if each]
+    return f", which leaves out {' and '.join(lost)}" if lost else ""
 
 
 def find_analysis(role: AnalyzerRole) -> str:

@@ -8,12 +8,19 @@ from typing import Any
 
 from peekbench.formatting import visible
 from peekbench.results.cells import MAX_QUOTED, short
+from peekbench.results.column_names import find_claims
 from peekbench.results.column_roles import ColumnRoles, is_exact
 from peekbench.results.other_columns import ROW_NUMBERS
 
 BY_ORDER = "rows paired by their order, on request"
 BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
+
+UNKNOWN_UNIT = (
+    "Scores were given as percentages, but without num_test it is not known whether they are accuracies, so "
+    "differences are shown as fractions. If they are accuracies, add num_test, the number of test texts, to see "
+    "percentage points."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class ColumnUse:
     """Columns that were read as percentages."""
     pairing: str = ""
     """How rows of different arms or methods were matched, if no column numbers the subsamples."""
+    has_unknown_unit: bool = False
+    """Whether scores are percentages that may or may not be accuracies."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -59,16 +68,7 @@ class ColumnUse:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the unit of scores and the pairing of rows."""
-        return (*self._warn_of_unit(), *self._warn_of_pairing())
-
-    def _warn_of_unit(self) -> tuple[str, ...]:
-        if not self.percentages or "num_test" in {*self.used, *self.mapped.values()}:
-            return ()
-        return (
-            "Scores were given as percentages, but without num_test it is not known whether they are accuracies, so "
-            "differences are shown as fractions. If they are accuracies, add num_test, the number of test texts, to "
-            "see percentage points.",
-        )
+        return (*([UNKNOWN_UNIT] if self.has_unknown_unit else []), *self._warn_of_pairing())
 
     def _warn_of_pairing(self) -> tuple[str, ...]:
         if self.pairing == BY_TEXT:
@@ -112,12 +112,16 @@ def describe_use(
         How rows were matched, if no column numbers the subsamples.
     """
     assigned = [(name, role) for role, names in roles.sources.items() for name in names]
+    named = {role.column for _, role in assigned}
+    named |= {claim.role.column for name in roles.ignored for claim in find_claims(name)}
     return ColumnUse(
         tuple(name for name, role in assigned if is_exact(role, name)),
         {name: str(role) for name, role in assigned if not is_exact(role, name)},
         {**dict.fromkeys(row_numbers, ROW_NUMBERS), **roles.ignored},
         tuple(sorted(percentages)),
         pairing,
+        has_unknown_unit=not named & {"num_test", "num_correct"}
+        and any(name in percentages for name, role in assigned if role.column == "score"),
     )
 
 

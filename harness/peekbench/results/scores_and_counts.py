@@ -13,9 +13,10 @@ from peekbench.results.column_roles import ColumnRoles
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
-MIN_COUNT_TOLERANCE = 0.26
-"""Distance of score x num_test from a whole number that is always accepted, for scores with truncated digits."""
-MAX_DECIMALS = 8
+DECIMALS = range(2, 6)
+"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
+FLOAT_ERROR = 1e-7
+"""Largest error of a score in single precision."""
 
 
 class ScoreChecks:
@@ -135,10 +136,9 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         scores = -results["bits_per_byte"]
     checks.require_scores(scores)
     checks.require(scores <= 1, "num_correct", "is larger than the number of test texts; correct one of them")
-    by_task = results["task"]
-    is_accuracy = ~(scores < 0).groupby(by_task).transform("any")  # R^2 can be negative
+    is_accuracy = ~(scores < 0).groupby(results["task"]).transform("any")  # R^2 can be negative
     exact = scores * size
-    tolerance = (size * _rounding_error(scores, by_task)).clip(MIN_COUNT_TOLERANCE) + 1e-6
+    tolerance = size * (_last_decimal(results) + FLOAT_ERROR)
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     if not is_whole.all():
         column = roles.source("num_test") or "num_test"
@@ -150,15 +150,14 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     counts = exact.where(is_accuracy).round().astype("Int64")
     agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
     checks.require(agrees.fillna(True), "num_correct", "is not score x num_test; correct one of them")
-    results["score"] = (
-        (given.astype("float64") / size).where(is_accuracy).fillna(scores)
-    )  # a count is more exact than a printed score
+    results["score"] = scores
     results["num_correct"] = given.fillna(counts)
 
 
-def _rounding_error(scores: pd.Series[float], by_task: pd.Series[str]) -> pd.Series[float]:
-    """Return half of the last decimal of the scores of each task: 0.7222 and 0.7 of a task are within 0.00005."""
-    decimals = pd.Series(MAX_DECIMALS, index=scores.index)
-    for number in reversed(range(MAX_DECIMALS)):
-        decimals[(scores - scores.round(number)).abs() < 0.1**MAX_DECIMALS / 2] = number
-    return 0.1 ** decimals.groupby(by_task).transform("max") / 2
+def _last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
+    scores = results["score"]
+    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
+    for number in reversed(DECIMALS):
+        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
+    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")

@@ -18,7 +18,8 @@ from contextlib import closing
 from hashlib import blake2b
 from marshal import dumps
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ MIN_ARMS_FOR_TWO = 300_000
 OWN_SHARE = 0.6
 """Share of the rows that this process compares. The second one also checks the indices, which takes as long as a fifth
 of the rows."""
+MIN_WAIT = 5
+"""Seconds to wait for the second process, in addition to three times the time of this one."""
 MAX_TEXT = 240
 """Characters of a description."""
 MAX_LINES = 20
@@ -144,14 +147,15 @@ def _is_intact_by_two_processes(connection: sqlite3.Connection) -> bool:
             answer, own = b"", None
             try:
                 conditions = {table: f"{KEYS[table]} <= {end}" for table, end in ends.items()}
+                start = monotonic()
                 own = _combine_tables(connection, conditions, TABLES)
                 if own is not None:
-                    answer, _ = other.communicate()
+                    answer, _ = other.communicate(timeout=MIN_WAIT + 3 * (monotonic() - start))
             finally:
                 other.kill()
         seals = connection.execute("SELECT checksum FROM seal").fetchall()
         return own is not None and bool(answer) and seals == [((own ^ int(answer, 16)).to_bytes(SIZE, "little"),)]
-    except (OSError, ValueError, OverflowError, sqlite3.Error):
+    except (OSError, ValueError, OverflowError, TimeoutExpired, sqlite3.Error):
         # For example, the path is not UTF-8, or the second process prints other text.
         return False
 

@@ -73,3 +73,13 @@ def test_errors_name_arguments_of_python(wide: pd.DataFrame, change: Callable[..
 def test_an_unknown_argument_has_a_suggestion(wide: pd.DataFrame) -> None:
     with pytest.raises(TypeError, match="'colums'; did you mean 'columns'"):
         pb.analyze(wide, colums={})  # type: ignore[call-arg]
+
+
+def test_the_headline_counts_complete_trials(wide: pd.DataFrame) -> None:
+    table = melt(wide)
+    is_lost = (table["arm"] == "test") & (
+        (table["task"] == "trec") | (table["method"] == "tapt") | (table["seed"] == 3)
+    )
+    report = pb.analyze(table[~is_lost], ["summary"], allow_incomplete=True)
+    assert report.document.headline == "1 method on 1 task, 9 trials, from the data frame"
+    assert [verdict.basis for verdict in report.verdicts] == ["1 task, 9 trials"]

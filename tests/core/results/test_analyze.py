@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -14,7 +13,6 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import run
-from peekbench.report import report_of_table
 from peekbench.results.analyze import analyze, find_gaps, only_complete
 from peekbench.results.table import load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -89,16 +87,24 @@ def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simu
         assert "only complete trials were analyzed" in analysis.warnings[0]
 
 
-def test_reports_count_complete_trials_and_name_tasks_without_any(simulate: Simulate) -> None:
-    table = simulate(0.02, tasks=3, subsamples=4)
-    is_test = table["arm"] == "test"
-    lost = (table["task"] == "task2") | ((table["task"] == "task0") & (table["subsample"] == 0))
-    incomplete = table[~(is_test & lost)]
-    analyses = analyze(incomplete, ["summary"], allow_incomplete=True)
-    assert "were analyzed, which leaves out 1 task ('task2'):" in analyses[0].warnings[0]
-    assert analyses[0].verdicts[0].basis == "2 tasks, 7 trials"
-    headline = report_of_table(Path("scores.csv"), incomplete, analyses).headline
-    assert headline == "1 method on 2 tasks, 7 trials, from scores.csv"
+def test_tasks_and_methods_without_a_complete_trial_are_named(simulate: Simulate) -> None:
+    table = pd.concat([simulate(0.02, tasks=3, subsamples=4, method=name) for name in ("lsa", "tapt")])
+    is_lost = (table["arm"] == "test") & ((table["task"] == "task2") | (table["method"] == "tapt"))
+    (summary,) = analyze(table[~is_lost], ["summary"], allow_incomplete=True)
+    assert "were analyzed, which leaves out 1 task ('task2') and 1 method ('tapt'):\n" in summary.warnings[0]
+    with pytest.raises(ResultsError, match="Add the missing rows; --allow-incomplete"):
+        analyze(table[~is_lost], ["summary"])
+
+
+def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]) -> None:
+    spec = make_spec()
+    table = load_results(run(spec).store)
+    planned = list(make_trials(spec))
+    rest = table[table["task"] == "a"]
+    with pytest.raises(ResultsError, match="Finish the run; --allow-incomplete"):
+        only_complete(rest, planned)
+    _, warnings = only_complete(rest, planned, allow_incomplete=True)
+    assert "which leaves out 1 task ('b'):" in warnings[0]
 
 
 def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,13 @@ from peekbench.results.table import load_results, tidy
 from peekbench.store.writer import Store
 
 WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
+OTHER_TASK = pd.DataFrame(
+    {"task": "b", "arm": ["extra", "test"], "score": [5287 / 7600, 1 / 3], "num_test": [7600, 7500]}
+)
+
+
+def truncate(value: float, decimals: int) -> float:
+    return math.floor(value * 10**decimals) / 10**decimals
 
 
 def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
@@ -45,37 +53,57 @@ def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
     assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
+@pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (872, 1), (7600, 5287), (8000, 2), (25_000, 17_391)])
+@pytest.mark.parametrize("decimals", [2, 3, 4, 6, 17])
+@pytest.mark.parametrize("digits", [round, truncate], ids=["rounded", "truncated"])
+def test_counts_follow_from_printed_scores(
+    num_test: int, correct: int, decimals: int, digits: Callable[[float, int], float]
+) -> None:
+    """With and without counts; the scores of another task have more decimals."""
+    counts = [correct, correct + 1]
+    scores = [digits(count / num_test, decimals) for count in counts]
+    table = pd.DataFrame({"task": "a", "arm": ["extra", "test"], "score": scores, "num_test": num_test})
+    found = tidy(pd.concat([table, OTHER_TASK]), "here").query("task == 'a'")
+    assert found["score"].tolist() == scores
+    error = (found["num_correct"] - counts).abs().max()
+    assert error <= num_test * 0.1**decimals + 0.5
+    assert error == 0 or num_test * 0.1**decimals > 0.25
+    assert tidy(table.assign(num_correct=counts), "here")["num_correct"].tolist() == counts
+
+
+def test_scores_in_single_precision_have_few_decimals() -> None:
+    scores = np.array([0.6957, 0.6961], dtype="float32")
+    table = pd.DataFrame({"task": "a", "arm": ["extra", "test"], "score": scores, "num_test": 7600})
+    assert tidy(table, "here")["num_correct"].tolist() == [5287, 5290]
+
+
+def test_a_rounded_arm_may_stand_beside_an_exact_one() -> None:
+    table = pd.DataFrame({"task": "a", "extra": [0.6957], "test": [5302 / 7600], "num_test": 7600})
+    assert tidy(table, "here")["num_correct"].tolist() == [5287, 5302]
+    table = pd.DataFrame(
+        {"task": "a", "extra": [0.6957], "test_correct": 5303, "extra_correct": None, "num_test": 7600}
+    )
+    assert tidy(table, "here")["num_correct"].tolist() == [5287, 5303]
+
+
 @pytest.mark.parametrize(
-    ("num_test", "correct"), [(872, 630), (872, 1), (7600, 5287), (8000, 2), (8000, 6), (25_000, 17_391)]
+    ("extra", "test", "num_test"),
+    [("0.7", "0.7226", 872), ("0.72264", "0.7", 872), ("72.26%", "70%", 872), ("0.723", "0.7", 10), ("1", "0.5", 7)],
 )
-@pytest.mark.parametrize("decimals", [2, 3, 4, 17])
-def test_counts_follow_from_rounded_scores(num_test: int, correct: int, decimals: int, tmp_path: Path) -> None:
-    scores = [f"{round(count / num_test, decimals)}" for count in (correct, correct + 1)]
-    text = f"task,extra,test,num_test\na,{scores[0]},{scores[1]},{num_test}\n"
-    found = load_results(write(tmp_path, text))["num_correct"].to_numpy()
-    assert abs(found - [correct, correct + 1]).max() <= num_test * 0.5 * 0.1**decimals + 0.5
-
-    percent = [f"{100 * count / num_test:.{max(decimals - 2, 0)}f}%" for count in (correct, correct + 1)]
-    counts = f"{num_test},{correct},{correct + 1}"
-    text = f"task,extra,test,num_test,extra_correct,test_correct\na,{','.join(percent)},{counts}\n"
-    table = load_results(write(tmp_path, text))
-    assert table["num_correct"].tolist() == [correct, correct + 1]
-    assert table["score"].tolist() == [correct / num_test, (correct + 1) / num_test]
+def test_scores_that_are_no_printed_ratio_are_refused(extra: str, test: str, num_test: int, tmp_path: Path) -> None:
+    other = "b,69.57%,69.61%,7600\n" if "%" in extra else "b,0.6957,0.6961,7600\n"
+    text = f"task,extra,test,num_test\na,{extra},{test},{num_test}\n{other}"
+    with pytest.raises(ResultsError, match=r"row 1, .* is not a whole number of correct answers out of num_test"):
+        load_results(write(tmp_path, text))
 
 
-@pytest.mark.parametrize("columns", ["0.7,0.7224,872", "0.72224,0.7,872", "72.24%,70.00%,872", "0.7282,0.71,87"])
-def test_scores_that_no_count_rounds_to_are_refused(columns: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ResultsError, match="is not a whole number of correct answers out of num_test; correct num_test"
-    ):
-        load_results(write(tmp_path, f"task,extra,test,num_test\na,{columns}\n"))
-
-
-def test_counts_that_do_not_round_to_the_score_are_refused(tmp_path: Path) -> None:
-    text = "task,arm,score,num_correct,num_test\na,extra,0.722,{},872\na,test,0.731,637,872\n"
-    assert load_results(write(tmp_path, text.format(630)))["num_correct"].tolist() == [630, 637]
+@pytest.mark.parametrize(
+    ("score", "correct", "num_test"), [("0.722", 631, 872), ("1.0", 50, 100), ("0", 49, 100), ("1", 3, 5), ("1", 9, 10)]
+)
+def test_counts_that_contradict_the_scores_are_refused(score: str, correct: int, num_test: int, tmp_path: Path) -> None:
+    text = f"task,arm,score,num_correct,num_test\na,extra,{score},{correct},{num_test}\na,test,0,0,{num_test}\n"
     with pytest.raises(ResultsError, match="is not score x num_test; correct one of them"):
-        load_results(write(tmp_path, text.format(631)))
+        load_results(write(tmp_path, text))
 
 
 def test_files_may_have_one_row_for_each_arm_in_any_format(tmp_path: Path) -> None:

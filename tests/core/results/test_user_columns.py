@@ -98,10 +98,19 @@ def test_fractions_among_percentages_are_refused() -> None:
 
 def test_percentages_without_the_number_of_test_texts_are_shown_as_fractions() -> None:
     table = WIDE.assign(extra=WIDE["extra"] * 100, test=WIDE["test"] * 100)
+    rest = table.drop(columns="num_test")
     options = TableOptions(percent=True)
-    assert tidy_table(table, "here", options).columns.warnings == ()
-    (warning,) = tidy_table(table.drop(columns="num_test"), "here", options).columns.warnings
+    (warning,) = tidy_table(rest, "here", options).columns.warnings
     assert "add num_test, the number of test texts, to see percentage points" in warning
+    counts = rest.assign(extra_correct=1, test_correct=1)
+    fractions = WIDE.drop(columns="num_test").assign(majority="60%")
+    for other, other_options in (
+        (table, options),
+        (counts, options),
+        (fractions, TableOptions()),
+        (table.rename(columns={"num_test": "n"}), TableOptions(percent=True, ignore=("n",))),
+    ):
+        assert tidy_table(other, "here", other_options).columns.warnings == ()
 
 
 def test_several_columns_form_a_column_together() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,20 +151,49 @@ def test_two_processes_find_the_damage_that_one_finds(
     assert any(message in each for each in damage)
 
 
-@pytest.mark.parametrize("interpreter", [None, "/no/such/python", "prints", "fails"])
+SCRIPTS = {"prints": "echo text", "fails": "exit 1", "hangs": "exec sleep 50"}
+
+
+@pytest.mark.parametrize("interpreter", [None, "/no/such/python", *SCRIPTS])
 def test_an_intact_store_is_accepted_if_the_second_process_cannot_check_it(
     interpreter: str | None, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
-    if interpreter in ("prints", "fails"):
+    monkeypatch.setattr(checksums, "MIN_WAIT", 0.5)
+    if interpreter in SCRIPTS:
         script = tmp_path / "python"
-        script.write_text("#!/bin/sh\necho text\n" if interpreter == "prints" else "#!/bin/sh\nexit 1\n")
+        script.write_text(f"#!/bin/sh\n{SCRIPTS[interpreter]}\n")
         script.chmod(0o755)
         interpreter = str(script)
     monkeypatch.setattr(sys, "executable", interpreter)
     with closing(sqlite3.connect(path)) as connection:
         assert not checksums._is_intact_by_two_processes(connection)
         assert not list(find_damage(connection))
+
+
+def test_the_second_process_ends_with_an_interrupted_check(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
+    script = tmp_path / "python"
+    script.write_text(f"#!/bin/sh\n{SCRIPTS['hangs']}\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Recorded(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checksums, "Popen", Recorded)
+    monkeypatch.setattr(checksums, "_combine_tables", interrupt)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(KeyboardInterrupt):
+        list(find_damage(connection))
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_a_store_whose_path_is_not_utf8_is_checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
-from peekbench.results.analyze import analyze, drop_incomplete, only_complete
+from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
+from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import read_store
@@ -55,7 +56,7 @@ def report_of_table(
     path
         File of the scores.
     results
-        Results table, as `peekbench.load_results` returns it.
+        Results table, as `peekbench.load_results` returns it; without incomplete trials if the analyses leave them out.
     analyses
         Analyses of the table, as `peekbench.analyze` returns them.
     name
@@ -77,13 +78,10 @@ def report_of_table(
     >>> report_of_table(Path("scores.csv"), tidy(scores, "scores.csv"), analyses=()).headline
     '1 method on 1 task, 1 trial, from scores.csv'
     """
-    complete = drop_incomplete(results)
-    if complete.empty:  # of analyses that need no pairs
-        complete = results
-    num_trials = len(complete) // max(1, complete["arm"].nunique())
+    num_trials = len(results[list(TRIAL)].drop_duplicates())
     num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
     methods_in_words = _methods_in_words(num_judged, results["method"].nunique() - num_judged)
-    tasks = pluralize(complete["task"].nunique(), "task")
+    tasks = pluralize(results["task"].nunique(), "task")
     report = Report(
         name=name or path.stem,
         headline=f"{methods_in_words} on {tasks}, {pluralize(num_trials, 'trial')}, from {path}",
