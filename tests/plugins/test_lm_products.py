@@ -141,7 +141,7 @@ def test_second_derivatives_are_refused() -> None:
         result = nn.Linear(300, 200)(hidden).pow(2).sum()
     (gradient,) = torch.autograd.grad(result, hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+        torch.autograd.backward(gradient.sum())
 
 
 def test_wrong_shapes_raise_the_error_of_torch() -> None:

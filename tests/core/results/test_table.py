@@ -26,7 +26,7 @@ OTHER_TASK = pd.DataFrame(
 
 
 def truncate(value: float, decimals: int) -> float:
-    return math.floor(value * 10**decimals) / 10**decimals
+    return float(math.floor(value * 10**decimals) / 10**decimals)
 
 
 def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
