@@ -138,7 +138,7 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     checks.require(scores <= 1, "num_correct", "is larger than the number of test texts; correct one of them")
     is_accuracy = ~(scores < 0).groupby(results["task"]).transform("any")  # R^2 can be negative
     exact = scores * size
-    tolerance = size * (_last_decimal(results) + FLOAT_ERROR)
+    tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     if not is_whole.all():
         column = roles.source("num_test") or "num_test"

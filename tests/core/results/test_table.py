@@ -98,7 +98,8 @@ def test_scores_that_are_no_printed_ratio_are_refused(extra: str, test: str, num
 
 
 @pytest.mark.parametrize(
-    ("score", "correct", "num_test"), [("0.722", 631, 872), ("1.0", 50, 100), ("0", 49, 100), ("1", 3, 5), ("1", 9, 10)]
+    ("score", "correct", "num_test"),
+    [("0.722", 631, 872), ("0.5", 49, 100), ("1.0", 50, 100), ("0", 49, 100), ("1", 3, 5), ("1", 9, 10)],
 )
 def test_counts_that_contradict_the_scores_are_refused(score: str, correct: int, num_test: int, tmp_path: Path) -> None:
     text = f"task,arm,score,num_correct,num_test\na,extra,{score},{correct},{num_test}\na,test,0,0,{num_test}\n"
