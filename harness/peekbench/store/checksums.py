@@ -134,15 +134,15 @@ def _is_intact_by_two_processes(connection: sqlite3.Connection) -> bool:
     have read different states of a store that is being filled, or the second process may not have started.
     """
     try:
-        query = "SELECT (SELECT max(id) FROM draws), (SELECT max(id) FROM arms), (SELECT max(changes) FROM seal)"
-        ((last_draw, last_arm, changes),) = connection.execute(query)
+        query = "SELECT (SELECT max(id) FROM draws), (SELECT max(id) FROM arms)"
+        ((last_draw, last_arm),) = connection.execute(query)
         if not sys.executable or not last_draw or not last_arm or last_arm < MIN_ARMS_FOR_TWO:
             return False
         draw, arm = int(last_draw * OWN_SHARE), int(last_arm * OWN_SHARE)
         ends = {"draws": draw, "trials": draw, "arms": arm}
         file = Path(connection.execute("PRAGMA database_list").fetchone()[2])
         code = "from peekbench.store.checksums import check_rest; check_rest()"
-        command = [sys.executable, "-P", "-c", code, read_only_uri(file), json.dumps(ends), str(changes)]
+        command = [sys.executable, "-P", "-c", code, read_only_uri(file), json.dumps(ends)]
         with Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL) as other:  # noqa: S603 - constants and the store
             answer, own = b"", None
             try:
@@ -163,14 +163,10 @@ def _is_intact_by_two_processes(connection: sqlite3.Connection) -> bool:
 def check_rest() -> None:
     """Check the indices of a store, and the rows that another process does not check.
 
-    The arguments of the command line are the URI of the store, as JSON the last number of each large table that the
-    other process checks, and the number of changes of the store that it reads. Prints the exclusive or of the checksums
-    of the rows, or nothing if there is damage or the store has changed.
+    The arguments of the command line are the URI of the store and, as JSON, the last number of each large table that
+    the other process checks. Prints the exclusive or of the checksums of the rows, or nothing if there is damage.
     """
-    with closing(sqlite3.connect(sys.argv[1], uri=True, isolation_level=None)) as connection:
-        connection.execute("BEGIN")
-        if connection.execute("SELECT changes FROM seal").fetchall() != [(int(sys.argv[3]),)]:
-            return
+    with closing(sqlite3.connect(sys.argv[1], uri=True)) as connection:
         ends = json.loads(sys.argv[2])
         combined = _combine_tables(connection, {table: f"{KEYS[table]} > {end}" for table, end in ends.items()}, KEYS)
         if combined is not None and not any(integrity_errors(connection, f"'{table}'") for table in TABLES):

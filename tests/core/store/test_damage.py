@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import shutil
 import signal
 import sqlite3
@@ -25,7 +24,7 @@ from peekbench.records.trials import Draw, Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
-from peekbench.store import checksums, files, writer
+from peekbench.store import checksums, writer
 from peekbench.store.checksums import find_damage, hash_row
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -152,6 +151,14 @@ def test_two_processes_find_the_damage_that_one_finds(
 
 
 SCRIPTS = {"prints": "echo text", "fails": "exit 1", "hangs": "exec sleep 50"}
+"""What is run instead of Python as the second process."""
+
+
+def write_script(folder: Path, name: str) -> str:
+    script = folder / "python"
+    script.write_text(f"#!/bin/sh\n{SCRIPTS[name]}\n")
+    script.chmod(0o755)
+    return str(script)
 
 
 @pytest.mark.parametrize("interpreter", [None, "/no/such/python", *SCRIPTS])
@@ -160,12 +167,9 @@ def test_an_intact_store_is_accepted_if_the_second_process_cannot_check_it(
 ) -> None:
     monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
     monkeypatch.setattr(checksums, "MIN_WAIT", 0.5)
-    if interpreter in SCRIPTS:
-        script = tmp_path / "python"
-        script.write_text(f"#!/bin/sh\n{SCRIPTS[interpreter]}\n")
-        script.chmod(0o755)
-        interpreter = str(script)
-    monkeypatch.setattr(sys, "executable", interpreter)
+    monkeypatch.setattr(
+        sys, "executable", write_script(tmp_path, interpreter) if interpreter in SCRIPTS else interpreter
+    )
     with closing(sqlite3.connect(path)) as connection:
         assert not checksums._is_intact_by_two_processes(connection)
         assert not list(find_damage(connection))
@@ -175,10 +179,7 @@ def test_the_second_process_ends_with_an_interrupted_check(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checksums, "MIN_ARMS_FOR_TWO", 2)
-    script = tmp_path / "python"
-    script.write_text(f"#!/bin/sh\n{SCRIPTS['hangs']}\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(sys, "executable", write_script(tmp_path, "hangs"))
     started: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen[bytes]):
@@ -202,18 +203,6 @@ def test_a_store_whose_path_is_not_utf8_is_checked(path: Path, monkeypatch: pyte
     path.rename(other)
     with closing(sqlite3.connect(other)) as connection:
         assert not list(find_damage(connection))
-
-
-def test_the_second_process_stops_if_the_store_has_changed(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        ((changes,),) = connection.execute("SELECT changes FROM seal")
-    for number, printed in ((changes, True), (changes - 1, False)):
-        ends = json.dumps({"draws": 0, "trials": 0, "arms": 0})
-        monkeypatch.setattr(sys, "argv", ["", files.read_only_uri(path.absolute()), ends, str(number)])
-        checksums.check_rest()
-        assert bool(capsys.readouterr().out) == printed
 
 
 def test_small_stores_are_checked_in_one_process(path: Path) -> None:
