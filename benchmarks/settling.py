@@ -27,6 +27,8 @@ from peekbench.results import decide
 from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
 from peekbench_summary.estimates import estimate_these_tasks
+from peekbench_summary.evidence import Bias
+from peekbench_summary.region import Region
 from peekbench_summary.sample_size import settle
 
 LEVEL, REGION = 0.95, 0.005
@@ -53,7 +55,7 @@ def simulate(
         first = draw(differences, size, bias, rng)
         if judge(first) != "inconclusive" or (bias and first.mean() < 0):
             continue
-        settling = settle(first.tolist(), LEVEL, REGION)
+        settling = settle(Bias(first.tolist(), Region(REGION)), 1 - LEVEL)
         assert settling is not None
         advice = settling.biased if bias else settling.equivalent
         if advice is None or advice.subsamples > MAX_DRAWN:

@@ -4,16 +4,17 @@ A library beside the core: it registers nothing, and importing it imports numpy 
 """
 
 from peekbench_stats.alpha_spending import group_sequential_levels, obrien_fleming_spending
-from peekbench_stats.confidence_sequences import confidence_sequence_level, sign_symmetry_e_values
+from peekbench_stats.confidence_sequences import confidence_sequence_level
 from peekbench_stats.crossed_texts import CrossedInterval, CrossedMean, cross_interval, cross_texts
 from peekbench_stats.degrees_of_freedom import welch_satterthwaite
-from peekbench_stats.look_levels import level_at, levels_at, valid_level
+from peekbench_stats.look_levels import EXTENSION_SHARE, level_after, level_at, levels_at
 from peekbench_stats.multiple_testing import hierarchical_rejections, holm, selection_level
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design, procedure_p_value
 from peekbench_stats.sign_flips import SignFlips, sign_flip_test, sign_flip_test_of_counts, stratified_sign_flip_test
 from peekbench_stats.t_tests import t_test
 
 __all__ = [
+    "EXTENSION_SHARE",
     "CrossedInterval",
     "CrossedMean",
     "NominalAlpha",
@@ -25,6 +26,7 @@ __all__ = [
     "group_sequential_levels",
     "hierarchical_rejections",
     "holm",
+    "level_after",
     "level_at",
     "levels_at",
     "obrien_fleming_spending",
@@ -32,9 +34,7 @@ __all__ = [
     "selection_level",
     "sign_flip_test",
     "sign_flip_test_of_counts",
-    "sign_symmetry_e_values",
     "stratified_sign_flip_test",
     "t_test",
-    "valid_level",
     "welch_satterthwaite",
 ]

@@ -82,7 +82,7 @@ def group_sequential_levels(fractions: Sequence[float], alpha: float) -> FloatAr
     return np.array(_levels(tuple(fractions), alpha))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
 def _levels(fractions: tuple[float, ...], alpha: float) -> tuple[float, ...]:
     levels: list[float] = []
     spent = before = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -11,37 +12,75 @@ from peekbench_stats.alpha_spending import group_sequential_levels
 from peekbench_stats.confidence_sequences import confidence_sequence_level
 from peekbench_stats.nominal_levels import NominalAlpha, fixed_design
 
+EXTENSION_SHARE = 0.2
+"""Share of the error rate that a design of a fixed or maximum size keeps for extensions that it does not plan."""
+EXTENSION_TARGET = 4
+"""Trials, as a multiple of those at the first look, at which the confidence sequence of extensions is narrowest."""
 
-def level_at(looks: Looks) -> NominalAlpha:
-    """Return the function from the error rate of a planned design with looks to the level of the present look.
+
+def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> NominalAlpha:
+    """Return the function from the error rate of a design with all of its looks to the level of the present look.
+
+    The first report of a run has the level of a fixed design or of its planned looks, at an error rate of
+    1 - `EXTENSION_SHARE` times the whole. If the run is then extended, whatever the reason and however often, a
+    confidence sequence has the remaining error rate. By Bonferroni's inequality, all verdicts together keep the error
+    rate. A design whose looks are an open-ended confidence sequence needs no such share, and neither does a table whose
+    looks are unknown.
 
     Parameters
     ----------
     looks
-        Planned looks. Looks that no design planned do not count, see `valid_level`.
+        Looks at the run.
+    num_trials
+        Trials of the configuration now; needed for `earlier`.
+    earlier
+        Trials of the configuration at earlier looks that no design planned, ascending.
 
     Examples
     --------
-    >>> looks = Looks("group_sequential", fractions=(0.5, 1.0))
-    >>> round(level_at(looks)(0.05), 4)
-    0.049
-    >>> level_at(Looks())(0.05)
-    0.05
+    >>> round(level_at(Looks(are_known=True))(0.05), 4), level_at(Looks())(0.05)
+    (0.04, 0.05)
+    >>> round(level_at(Looks(are_known=True), num_trials=80, earlier=[20])(0.05), 5)
+    0.00036
     """
-    return cache(partial(_last_level, looks)) if looks.method else fixed_design
+    if not looks.are_known:
+        return fixed_design
+    if earlier:
+        return _level_of_extension(num_trials / earlier[0])
+    if looks.method == "group_sequential" and looks.fractions[-1] > 1:
+        return _level_of_extension(looks.fractions[-1])
+    return cache(lambda alpha: float(levels_at(looks, alpha)[-1]))
 
 
-def _last_level(looks: Looks, alpha: float) -> float:
-    return float(levels_at(looks, alpha)[-1])
+def level_after(looks: Looks, ratio: float, num_trials: int, earlier: Sequence[int] = ()) -> NominalAlpha:
+    """Return the level of the next look if the number of trials is multiplied and no design plans this look.
+
+    Parameters
+    ----------
+    looks, num_trials, earlier
+        As for `level_at`.
+    ratio
+        Trials at the next look, as a multiple of those now.
+    """
+    if not looks.are_known:
+        return fixed_design
+    if looks.method == "confidence_sequence" and not earlier:
+        return partial(confidence_sequence_level, ratio * looks.fractions[-1])
+    start = num_trials / earlier[0] if earlier else max(1.0, *looks.fractions) if looks.fractions else 1.0
+    return _level_of_extension(ratio * start)
+
+
+def _level_of_extension(ratio: float) -> NominalAlpha:
+    return cache(lambda alpha: confidence_sequence_level(ratio / EXTENSION_TARGET, EXTENSION_SHARE * alpha))
 
 
 def levels_at(looks: Looks, alpha: float) -> FloatArray:
-    """Return the two-sided level of every look of a planned design, so that all together keep the level `alpha`.
+    """Return the two-sided level of every look, so that all together, and all extensions, keep the level `alpha`.
 
     Parameters
     ----------
     looks
-        Planned looks.
+        Planned looks; a single one without a plan.
     alpha
         Error rate of the whole design.
 
@@ -50,20 +89,8 @@ def levels_at(looks: Looks, alpha: float) -> FloatArray:
     array of shape (n_looks,)
     """
     if alpha >= 1:
-        return np.ones(len(looks.fractions))
-    if looks.method == "group_sequential":
-        return group_sequential_levels(looks.fractions, alpha)
-    return np.array([confidence_sequence_level(fraction, alpha) for fraction in looks.fractions])
-
-
-def valid_level(num_trials: int, first: int) -> NominalAlpha:
-    """Return the function from an error rate to the level of an interval that holds at every look at once.
-
-    Parameters
-    ----------
-    num_trials
-        Trials now.
-    first
-        Trials at the first look, for which the confidence sequence is narrowest.
-    """
-    return partial(confidence_sequence_level, num_trials / first)
+        return np.ones(max(1, len(looks.fractions)))
+    if looks.method == "confidence_sequence":
+        return np.array([confidence_sequence_level(fraction, alpha) for fraction in looks.fractions])
+    planned = (1 - EXTENSION_SHARE) * alpha
+    return group_sequential_levels(looks.fractions, planned) if looks.method else np.array([planned])

@@ -1,7 +1,7 @@
 """Sign-flip tests: permutation tests of paired differences, whose signs are arbitrary if there is no effect.
 
-All tests here compare the sum of the differences with its distribution under random signs. They compute this
-distribution instead of sampling it, so they need no seed.
+The tests of one sequence compare the sum of the differences with its distribution under random signs, which they
+compute instead of sampling it. That of several tasks compares a studentized sum.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len
+from scipy.special import stdtr
 
 from peekbench.records import FloatArray, IntArray
+from peekbench_stats.degrees_of_freedom import welch_satterthwaite
 
 MAX_ENUMERATED = 32  # values without a common divisor, for which all sign patterns are enumerated
 MAX_CONVOLVED = 500_000  # additions up to which the distribution of whole numbers is a chain of convolutions
@@ -23,6 +27,10 @@ MAX_DEVIATIONS = 9.0  # standard deviations of the sum within which its distribu
 NEGLIGIBLE = 1e-20  # factor of a Fourier transform
 MIN_FOURIER_P = 1e-12  # smaller values would be rounding errors of the Fourier transform
 TOLERANCE = 1e-9  # values that differ by less, relative to the largest one, are equal
+MAX_FLIPPED = 13  # differences of several tasks for which all patterns of signs are compared
+MIN_PATTERNS, MAX_PATTERNS = 2_000, 10_000  # random patterns that are compared for more differences
+MAX_SIGNS = 20_000_000  # signs of all of them, if these are not too few
+NUM_EXTREME = 10  # random patterns from which a tail is extrapolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +88,101 @@ def sign_flip_test(differences: Sequence[float] | FloatArray) -> SignFlips:
 def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
     """Test whether the mean of the means of tasks is zero, by flipping the signs of all differences.
 
-    If the two arms of every trial are exchangeable, all patterns of signs are equally likely, whatever the tasks and
-    their numbers of subsamples. No assumption is made on the distribution of the differences.
+    The statistic is Student's: the sum of the task means divided by the square root of the sum of their squared
+    standard errors, both computed anew for every pattern of signs. Differences between tasks therefore do not count as
+    noise, as they do in flips of the sum itself.
+
+    If the two arms of every trial are exchangeable (the sharp null hypothesis), all patterns of signs are equally
+    likely, whatever the distribution of the differences, and the test is exact. If only the mean is zero, the test is
+    valid in large samples (Janssen 1997). For a single task, it equals `sign_flip_test`, because the statistic then
+    orders the patterns as the sum does. For several tasks, all patterns of up to `MAX_FLIPPED` nonzero differences are
+    compared; otherwise 2,000 to 10,000 random ones with a fixed seed, which include the observed one. If fewer than
+    `NUM_EXTREME` of these are as extreme as the observed one, the p-value follows the tail of Student's t from the
+    `NUM_EXTREME`-th most extreme one on (a tail approximation as in Knijnenburg et al. 2009).
 
     Parameters
     ----------
     tasks
-        Paired differences, one sequence per task.
+        Paired differences, one sequence per task. If any task has only one, the statistic is the sum of the task means.
 
     Returns
     -------
     SignFlips
         As for `sign_flip_test`.
 
+    References
+    ----------
+    Janssen (1997), https://doi.org/10.1016/S0167-7152(97)00043-6; Knijnenburg, Wessels, Reinders and Shmulevich (2009),
+    https://doi.org/10.1093/bioinformatics/btp211
+
     Examples
     --------
-    >>> stratified_sign_flip_test([[0.02, 0.01], [0.03]]).two_sided
-    0.25
+    Two tasks with opposite biases, each of which is clear within its task:
+
+    >>> tasks = [[-0.06, -0.05, -0.04, -0.05, -0.06, -0.05], [0.01, 0.0, 0.01, 0.01, 0.0, 0.01]]
+    >>> stratified_sign_flip_test(tasks).two_sided < 0.01
+    True
     """
-    sizes = np.repeat([len(task) for task in tasks], [len(task) for task in tasks])
-    values = np.concatenate([np.asarray(task, dtype="float64") for task in tasks])
-    common = math.lcm(*{len(task) for task in tasks})
-    whole = _whole_numbers(values)
-    if whole is not None and float(np.abs(whole).max(initial=0)) * common <= MAX_UNITS:
-        return sign_flip_test_of_counts(whole * (common // sizes))
-    return _test_values(values / sizes)
+    arrays = [np.asarray(task, dtype="float64") for task in tasks]
+    values = np.concatenate(arrays)
+    flipped = np.flatnonzero(np.abs(values) > TOLERANCE * np.abs(values).max(initial=0))
+    if len(arrays) == 1 or not len(flipped):
+        return sign_flip_test(values)
+    is_exact = len(flipped) <= MAX_FLIPPED
+    statistics = _studentize(arrays, _all_flips(flipped, len(values)) if is_exact else _random_flips(len(values)))
+    observed = statistics[0]
+    margin = TOLERANCE * (1 + abs(observed))
+    two_sided = float(np.mean(np.abs(statistics) >= abs(observed) - margin))
+    greater = float(np.mean(statistics >= observed - margin))
+    if not is_exact and two_sided * len(statistics) < NUM_EXTREME:
+        edge = np.partition(np.abs(statistics[1:]), -NUM_EXTREME)[-NUM_EXTREME]
+        errors = [float(task.var(ddof=1)) / len(task) for task in arrays]
+        degrees = welch_satterthwaite(errors, [len(task) - 1 for task in arrays])
+        shape = float(stdtr(degrees, -abs(observed)) / stdtr(degrees, -edge))
+        two_sided = max(NUM_EXTREME / len(statistics) * shape, 2.0 ** (1 - len(flipped)))
+        greater = two_sided / 2 if observed > 0 else 1 - two_sided / 2
+    return SignFlips(two_sided, greater, len(flipped))
+
+
+def _all_flips(flipped: IntArray, num_values: int) -> FloatArray:
+    """Return whether each value is flipped, 0 or 1, in every pattern, shape (n_patterns, n_values); none in the first.
+
+    Parameters
+    ----------
+    flipped
+        Positions of the values to flip.
+    num_values
+        Number of all values.
+    """
+    flips = np.zeros((2 ** len(flipped), num_values))
+    flips[:, flipped] = np.arange(len(flips))[:, None] >> np.arange(len(flipped)) & 1
+    return flips
+
+
+@lru_cache(maxsize=2)
+def _random_flips(num_values: int) -> NDArray[np.uint8]:
+    """Return whether each value is flipped in random patterns, as in `_all_flips`."""
+    num_patterns = min(max(MAX_SIGNS // num_values, MIN_PATTERNS), MAX_PATTERNS)
+    bits = np.random.default_rng(0).bytes((num_patterns * num_values + 7) // 8)
+    unpacked = np.unpackbits(np.frombuffer(bits, np.uint8), count=num_patterns * num_values)
+    flips: NDArray[np.uint8] = unpacked.reshape(num_patterns, num_values)
+    flips[0] = 0
+    return flips
+
+
+def _studentize(tasks: Sequence[FloatArray], flips: NDArray[np.uint8] | FloatArray) -> FloatArray:
+    """Return the studentized sum of the task means for every pattern of flips, shape (n_patterns,)."""
+    total, squared_error, start = np.zeros(len(flips)), np.zeros(len(flips)), 0
+    for task in tasks:
+        size = len(task)
+        means = (task.sum() - 2 * (flips[:, start : start + size].astype("float64") @ task)) / size
+        total += means
+        squared_error += np.maximum(task @ task / size - means**2, 0.0) / max(size - 1, 1)
+        start += size
+    if min(map(len, tasks)) < 2:
+        return total
+    # Without any variation, the order of the patterns is that of the sums.
+    return total / np.sqrt(np.maximum(squared_error, TOLERANCE**2 * float(total @ total) / len(total)))
 
 
 def sign_flip_test_of_counts(differences: IntArray) -> SignFlips:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
@@ -13,7 +12,8 @@ from peekbench import Column
 from peekbench.records import Cell, Decision, FloatArray, Unit
 from peekbench.results import decide
 
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
+DECISIONS: tuple[Decision, ...] = ("biased up", "biased down", "equivalent", "inconclusive")
+"""Decisions that an interval can lead to."""
 
 
 @dataclass(frozen=True, slots=True)

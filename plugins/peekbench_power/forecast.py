@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
-from peekbench.records import Cell, DesignPoint, PlannedDesign
+from peekbench.records import Cell, DesignPoint, Looks, PlannedDesign
 from peekbench_power import Power
 from peekbench_power.designs import equivalence_probability, plan_equivalence, plan_subsamples
 from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable
 from peekbench_power.looks import expect
 from peekbench_power.noise import Noise
-from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias
+from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias, name_level, share_alpha
+from peekbench_stats import EXTENSION_SHARE, levels_at
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "
@@ -61,15 +62,23 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             "spec with few subsamples, then use the analysis `power` on its store"
         )
     check_units(options, is_accuracy=True)
+    family = len(design.methods) * len(design.points)
+    shared = share_alpha(options, family)
+    single = shared.model_copy(update={"alpha": float(levels_at(Looks(are_known=True), shared.alpha)[0])})
+    of_family = f" of {family} that are judged together" * (family > 1)
+    note = (
+        f" The level of {name_level(single)} is that of one configuration{of_family} at an error rate of "
+        f"{options.alpha:.0%}, of which {EXTENSION_SHARE:.0%} are kept for extensions of the run."
+    )
     return Analysis(
         "power",
         tables=(
-            _detection_table(design, options),
-            _power_table(design, options),
-            *_look_tables(design, options),
-            *_time_tables(design, options),
+            _detection_table(design, single, note),
+            _power_table(design, single),
+            *_look_tables(design, shared),
+            *_time_tables(design, single),
         ),
-        warnings=tuple(_warn_of_equivalence(design, options)),
+        warnings=tuple(_warn_of_equivalence(design, single)),
     )
 
 
@@ -124,7 +133,7 @@ def _look_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     return (Table("Subsamples with planned looks, a forecast", columns, tuple(rows), note),)
 
 
-def _detection_table(design: PlannedDesign, options: Power) -> Table:
+def _detection_table(design: PlannedDesign, options: Power, note: str) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
@@ -144,13 +153,13 @@ def _detection_table(design: PlannedDesign, options: Power) -> Table:
         Column(f"subsamples for {format_bias(options.target_bias, is_accuracy=True)}", "count"),
     )
     return Table(
-        f"Minimum detectable bias, a forecast ({options.power:.0%} power, {options.alpha:.0%} two-sided)",
+        f"Minimum detectable bias, a forecast ({options.power:.0%} power, {name_level(options)})",
         columns,
         tuple(rows),
         "In accuracy points, as a mean over these tasks and over other tasks like these. Nothing was run: the noise is "
         f"that of finetuning BERT, whose training is unstable, and GPT-2, whose training is stable, in {SOURCE}. Other "
         "methods may have less noise, more, or an amount in between. After a pilot run, the analysis `power` measures "
-        "the noise of your methods from its store.",
+        "the noise of your methods from its store." + note,
     )
 
 

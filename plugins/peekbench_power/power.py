@@ -121,7 +121,7 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
         tuple(rows),
         "For t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
         "over these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}.",
+        f"region of ±{format_bias(options.region, is_accuracy)}. Each row is for a configuration that is judged alone.",
     )
 
 

@@ -22,6 +22,20 @@ def check_units(options: Power, is_accuracy: bool) -> None:
             check_region(bias, "power", is_accuracy=is_accuracy, option=option)
 
 
+def share_alpha(options: Power, family: int) -> Power:
+    """Return the options with the significance level of one of several configurations that are judged together.
+
+    The worst case for a configuration is that it alone is detected. The procedure of Benjamini and Hochberg then tests
+    it at the error rate of the family divided by the number of configurations.
+    """
+    return options if family == 1 else options.model_copy(update={"alpha": options.alpha / family})
+
+
+def name_level(options: Power) -> str:
+    """Return the significance level in words: '5% two-sided'."""
+    return f"{100 * options.alpha:.2g}% two-sided"
+
+
 def criterion_of(options: Power) -> Criterion:
     """Return what counts as detecting a bias, or its absence."""
     return Criterion(options.power, options.alpha, options.region)

@@ -49,6 +49,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             analyze="peekbench_summary.summary:summarize",
             sees_controls=True,
             sees_looks=True,
+            sees_predictions=True,
             summary="means and standard errors of boost and bias, over tasks and per task, with a verdict",
         ),
         AnalyzerEntry(
@@ -64,6 +65,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             analyze="peekbench_summary.leaderboard:rank",
             role="ranking",
             sees_looks=True,
+            sees_predictions=True,
             summary="methods ranked by their uncontaminated score, with boost, bias, verdict and ties",
         ),
         AnalyzerEntry(
@@ -73,6 +75,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             role="estimates",
             sees_controls=True,
             sees_looks=True,
+            sees_predictions=True,
             summary="uncontaminated scores, biases and boosts with intervals; used by `peekbench export`",
         ),
         AnalyzerEntry(

@@ -11,6 +11,7 @@ from scipy.special import stdtr, stdtrit
 from peekbench.results import Configuration
 from peekbench_stats import welch_satterthwaite
 
+ARMS = ("base", "extra", "test")
 MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
 
 
@@ -25,7 +26,7 @@ class Estimate:
     degrees: float = math.nan
     """Degrees of freedom of the standard error."""
     num_equal: float = math.nan
-    """Number of texts compared, if all values are zero. The interval then bounds the share of texts that may differ."""
+    """Number of trials, if all values are zero. The interval then bounds the share of trials that may differ."""
 
     @property
     def has_interval(self) -> bool:
@@ -58,6 +59,10 @@ class Estimate:
         if self.num_equal > 0:
             return math.exp(self.num_equal * math.log1p(-distance)) if distance < 1 else 0.0
         return min(1.0, 2 * float(stdtr(self.degrees, -distance / self.standard_error)))
+
+    def within(self, low: float, high: float) -> Estimate:
+        """Return the estimate with the part of its interval that lies in the possible range."""
+        return replace(self, low=max(self.low, low), high=min(self.high, high)) if self.has_interval else self
 
     def with_zero(self) -> Estimate:
         """Return the estimate with the shortest interval that contains both this one and zero."""
@@ -105,8 +110,9 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
 
     The standard error is sqrt(sum of squared task errors) / number of tasks, with degrees of freedom after Welch and
     Satterthwaite. The error of a task whose subsamples do not vary is replaced as described in `floor_errors`. If all
-    differences are zero, the interval contains the shares of differing texts with which M equal texts have a
+    differences are zero, the interval contains the shares of differing trials with which M equal trials have a
     probability of at least 1 - level: up to 1 - (1 - level) ** (1 / M), which is about 3 / M at 95% (rule of three).
+    Trials fail as a whole, and one that does can lose all of its score, which is at most 1.
 
     Parameters
     ----------
@@ -115,22 +121,56 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
     level
         Nominal coverage of the interval.
     step
-        Distance between neighboring values: 1 / num_test for accuracies; None if unknown.
+        Distance between neighboring values: 1 / num_test for accuracies, whose differences lie between -1 and 1; None
+        if unknown.
     """
     if step is not None and not any(map(any, tasks)):
-        return _bound_unseen(min(map(len, tasks)) * len(tasks) / step, level)
+        return _bound_unseen(min(map(len, tasks)) * len(tasks), level)
     samples = floor_errors([SampleMean.of(task) for task in tasks], step)
-    return _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level)
+    estimate = _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level)
+    return estimate if step is None else estimate.within(-1.0, 1.0)
 
 
-def _bound_unseen(num_texts: float, level: float) -> Estimate:
-    share = -math.expm1(math.log1p(-level) / num_texts)
-    return Estimate(0.0, 0.0, -share, share, num_equal=num_texts)
+def _bound_unseen(num_trials: int, level: float) -> Estimate:
+    share = -math.expm1(math.log1p(-level) / num_trials)
+    return Estimate(0.0, 0.0, -share, share, num_equal=num_trials)
+
+
+def skewness_corrected_p(tasks: Sequence[Sequence[float]]) -> float:
+    r"""Return the two-sided p-value of a mean of zero, corrected for the skewness of the differences.
+
+    If a few trials fail, and most samples of trials contain too few of these failures, the mean and its standard error
+    are correlated, and Student's t rejects too often on one side. Hall's monotone transformation of t,
+    :math:`t + g t^2 / 3 + g^2 t^3 / 27 + g / 6`, removes the effect of the skewness g of the mean to first order.
+
+    Parameters
+    ----------
+    tasks
+        Paired differences, one sequence of at least two per task.
+
+    References
+    ----------
+    Hall (1992), https://doi.org/10.1111/j.2517-6161.1992.tb01872.x
+    """
+    samples = [SampleMean.of(task) for task in tasks]
+    squared_error = math.fsum(sample.standard_error**2 for sample in samples)
+    if not squared_error > MIN_SPREAD**2:
+        return 0.0
+    third_moment = math.fsum(
+        math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
+        for task, sample in zip(tasks, samples, strict=True)
+    )
+    skewness = third_moment / squared_error**1.5
+    score = math.fsum(sample.mean for sample in samples) / math.sqrt(squared_error)
+    corrected = score + skewness * score**2 / 3 + skewness**2 * score**3 / 27 + skewness / 6
+    degrees = welch_satterthwaite([sample.standard_error**2 for sample in samples], [len(task) - 1 for task in tasks])
+    return min(1.0, 2 * float(stdtr(degrees, -abs(corrected))))
 
 
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> Estimate:
-    """Estimate an effect of a configuration on average over these tasks."""
-    return estimate_these_tasks(list(configuration.scores[effect].values()), level, configuration.step)
+    """Estimate an arm's score or an effect of a configuration on average over these tasks."""
+    estimate = estimate_these_tasks(list(configuration.scores[effect].values()), level, configuration.step)
+    return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
 
 
 def estimate_change(
@@ -154,7 +194,7 @@ def estimate_change(
     return _combine(total, [*old, *new], len(new), level)
 
 
-def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float) -> Estimate:
+def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> Estimate:
     """Estimate the mean of task means; the interval is for other tasks, of which these are a sample.
 
     This is the interval of a paired t test over tasks.
@@ -165,9 +205,12 @@ def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float) -> Esti
         Paired differences, one sequence per task.
     level
         Nominal coverage of the interval.
+    step
+        As for `estimate_these_tasks`.
     """
     sample = SampleMean.of(task_means(tasks))
-    return t_interval(sample.mean, sample.standard_error, sample.count - 1, level)
+    estimate = t_interval(sample.mean, sample.standard_error, sample.count - 1, level)
+    return estimate if step is None else estimate.within(-1.0, 1.0)
 
 
 def task_means(tasks: Sequence[Sequence[float]]) -> list[float]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from peekbench.records import Decision
 from peekbench.results import decide
 from peekbench_stats import (
-    NominalAlpha,
-    SignFlips,
-    fixed_design,
     procedure_p_value,
     selection_level,
     stratified_sign_flip_test,
 )
-from peekbench_summary.estimates import Estimate, estimate_these_tasks
+from peekbench_summary.estimates import Estimate, estimate_these_tasks, skewness_corrected_p
+from peekbench_summary.looks import ONE_LOOK, LookLevels
 from peekbench_summary.region import Region
 
 
@@ -29,7 +27,11 @@ class Bias:
     region: Region
     step: float | None = None
     """Distance between neighboring scores, if known."""
-    nominal_alpha: NominalAlpha = fixed_design
+    levels: LookLevels = ONE_LOOK
+    is_inert: bool = False
+    """Whether the predictions of extra and test are known to be equal in all trials."""
+    has_signal: Callable[[], bool] = lambda: True
+    """Returns whether the predictions carry information on the labels, so that a bias could be seen."""
 
     @property
     def num_trials(self) -> int:
@@ -43,11 +45,11 @@ class Bias:
 
     def estimate(self, alpha: float) -> Estimate:
         """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
-        return estimate_these_tasks(self.tasks, 1 - self.nominal_alpha(alpha), self.step)
+        return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
 
     def needed_subsamples(self, alpha: float) -> int:
         """Return the number of subsamples per task from which sign flips can reject at the error rate `alpha`."""
-        return math.ceil((1 - math.log2(self.nominal_alpha(alpha))) / len(self.tasks))
+        return math.ceil((1 - math.log2(self.levels.now(alpha))) / len(self.tasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +57,29 @@ class Evidence:
     """p-values of a bias. Each is the smallest error rate at which a configuration alone would get the verdict."""
 
     bias: Bias
-    flips: SignFlips
-    """Sign flips of all trials."""
+    p_robust: float
+    """p-value of a bias of zero from the tests that need not assume normal differences, the larger one: sign flips of
+    all trials, and Student's t corrected for skewness. 0 if Student's t alone does not reject."""
     p_zero: float
-    """p-value of a bias of zero: the interval excludes zero, and sign flips reject."""
+    """p-value of a bias of zero: the interval excludes zero, and so do the tests of `p_robust`."""
     p_outside: float
-    """p-value of a bias outside the region: the interval is inside, and there are enough trials for sign flips."""
+    """p-value of a bias outside the region: the interval is inside, and there are enough trials for sign flips. Equal
+    predictions need enough trials only."""
 
     @classmethod
-    def of(cls, bias: Bias) -> Evidence:
-        """Compute the p-values of a configuration."""
-        estimate, flips = bias.estimate(0.05), stratified_sign_flip_test(bias.tasks)
+    def of(cls, bias: Bias, alpha: float) -> Evidence:
+        """Compute the p-values of a configuration that is judged at an error rate of at most `alpha`."""
+        estimate = bias.estimate(alpha)
+        p_robust = 0.0
+        if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
+            p_robust = max(stratified_sign_flip_test(bias.tasks).two_sided, skewness_corrected_p(bias.tasks))
+        p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.region.half_width)
         smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
-        has_scale = estimate.has_interval or not bias.is_zero
-        p_outside = estimate.p_outside(bias.region.half_width) if has_scale else 0.0
         return cls(
             bias,
-            flips,
-            p_zero=procedure_p_value(max(estimate.p_zero, flips.two_sided), bias.nominal_alpha),
-            p_outside=procedure_p_value(max(p_outside, smallest), bias.nominal_alpha),
+            p_robust,
+            p_zero=procedure_p_value(max(estimate.p_zero, p_robust), bias.levels.now),
+            p_outside=procedure_p_value(max(p_outside, smallest), bias.levels.now),
         )
 
 
@@ -97,14 +103,14 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The decision about a configuration, with the interval that agrees with it."""
+    """The decision about a configuration, with the interval that agrees with it; none for 'inert'."""
 
     decision: Decision
     estimate: Estimate
     alpha: float
     """Error rate of the interval."""
-    needs_flips: bool = False
-    """Whether only sign flips stand against a verdict of bias; the interval was then extended to zero."""
+    is_extended: bool = False
+    """Whether the interval was extended to zero, because the tests of `Evidence.p_robust` do not exclude zero."""
 
 
 def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
@@ -124,13 +130,16 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
     """
     bias, region = evidence.bias, evidence.bias.region.half_width
     if evidence.p_outside <= levels.outside:
+        if bias.is_inert:
+            return Conclusion("inert", Estimate(0.0, math.nan, math.nan, math.nan), levels.outside)
         estimate = bias.estimate(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
-        return Conclusion("equivalent", estimate if is_nonzero else estimate.with_zero(), levels.outside)
+        decision: Decision = "equivalent" if bias.has_signal() else "no signal"
+        return Conclusion(decision, estimate if is_nonzero else estimate.with_zero(), levels.outside)
     wider = min(levels.zero, levels.outside)
     alpha = wider if evidence.p_outside <= levels.zero else levels.zero
     if evidence.p_zero <= alpha:
         estimate = bias.estimate(alpha)
         return Conclusion(decide(estimate.low, estimate.high, region), estimate, alpha)
     estimate = bias.estimate(wider)
-    return Conclusion("inconclusive", estimate.with_zero(), wider, needs_flips=estimate.excludes_zero)
+    return Conclusion("inconclusive", estimate.with_zero(), wider, is_extended=estimate.excludes_zero)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from peekbench import Analysis, Verdict
-from peekbench.records import Looks, Quantity, ScoreEstimate, estimates_table
+from peekbench.records import Looks, Predictions, Quantity, ScoreEstimate, estimates_table
 from peekbench.results import Configuration
-from peekbench_stats import level_at
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations, resolve_options, score_title
-from peekbench_summary.estimates import Estimate, estimate_effect, estimate_one_task
+from peekbench_summary.estimates import Estimate, estimate_effect
 from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.verdict import judge_all
@@ -22,7 +21,9 @@ from peekbench_summary.verdict import judge_all
 QUANTITIES: tuple[Quantity, ...] = ("extra", "bias", "boost")
 
 
-def tabulate(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
+def tabulate(
+    results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS, predictions: Predictions | None = None
+) -> Analysis:
     """Tabulate the score of extra, the bias and the boost of each configuration.
 
     Parameters
@@ -33,6 +34,8 @@ def tabulate(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS
         Options of the verdicts; the intervals of average biases are theirs.
     looks
         Looks at the run that the results are from.
+    predictions
+        Answers to single texts.
 
     Returns
     -------
@@ -42,8 +45,7 @@ def tabulate(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS
     options = resolve_options(results, options)
     everything = choose_configurations(results, options, "summary.estimates")
     probabilistic = probabilistic_scores(results, everything.without_controls())
-    nominal_alpha = level_at(looks)
-    verdicts = judge_all(everything, options, probabilistic, lambda _: nominal_alpha)
+    verdicts = judge_all(everything, options, probabilistic, looks, predictions)
     metric = "accuracy" if everything.is_accuracy else score_title(options)
     quantities = [name for name in QUANTITIES if name in (*everything.arms, *everything.effects)]
     rows = [
@@ -69,7 +71,8 @@ class _Rows:
             average = estimate_effect(self.configuration, quantity, self.level)
             yield self._row(quantity, "", average, len(by_task), num_trials)
             for task, values in by_task.items():
-                estimate = estimate_one_task(values, self.level, self.configuration.step)
+                single = replace(self.configuration, scores={quantity: {task: values}})
+                estimate = estimate_effect(single, quantity, self.level)
                 yield self._row(quantity, task, estimate, 1, len(values))
 
     def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:

@@ -10,14 +10,13 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
-from peekbench.records import Cell, Looks
+from peekbench.records import Cell, Looks, Predictions
 from peekbench.results import Configuration, Configurations
-from peekbench_stats import level_at
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations, resolve_options
 from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
 from peekbench_summary.estimates import mean_over_tasks
-from peekbench_summary.looks import NO_LOOKS, mention_looks
+from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.ties import find_differences, tie_letters
 from peekbench_summary.verdict import judge_all
@@ -40,7 +39,9 @@ FAMILY_NOTE = (
 )
 
 
-def rank(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
+def rank(
+    results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS, predictions: Predictions | None = None
+) -> Analysis:
     """Rank the methods.
 
     Parameters
@@ -51,6 +52,8 @@ def rank(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) ->
         Level and region.
     looks
         Looks at the run that the results are from.
+    predictions
+        Answers to single texts.
 
     Returns
     -------
@@ -59,10 +62,8 @@ def rank(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) ->
     """
     options = resolve_options(results, options)
     paired = choose_configurations(results, options, "summary.leaderboard")
-    nominal_alpha = level_at(looks)
     probabilistic = probabilistic_scores(results, paired.without_controls())
-    judged = judge_all(paired, options, probabilistic, lambda _: nominal_alpha)
-    verdicts = mention_looks(judged, paired, looks, options.level)
+    verdicts = judge_all(paired, options, probabilistic, looks, predictions)
     return Analysis("leaderboard", (leaderboard(paired, verdicts, options.level),), verdicts=verdicts)
 
 

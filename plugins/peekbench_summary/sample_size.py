@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +14,7 @@ from peekbench.formatting import ScoreWords
 from peekbench.records import FloatArray
 from peekbench_stats import welch_satterthwaite
 from peekbench_summary.estimates import mean_over_tasks, task_means
+from peekbench_summary.evidence import Bias
 
 ASSURANCE = 0.8
 """Probability with which the additional subsamples must lead to the verdict."""
@@ -44,7 +44,7 @@ class Settling:
     """Edge of the region on the side observed; the observed mean if the region is empty."""
 
 
-def settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> Settling | None:
+def settle(bias: Bias, alpha: float) -> Settling | None:
     r"""Return the fewest additional subsamples per task that probably lead to either verdict.
 
     Given the data so far and an assumed bias, the later mean is a weighted average of today's task means and of new
@@ -54,12 +54,10 @@ def settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> Set
 
     Parameters
     ----------
-    tasks
-        Bias of each subsample, one sequence per task.
-    level
-        Coverage of the interval that decides.
-    region
-        Half-width of the region of practical equivalence.
+    bias
+        The measured bias.
+    alpha
+        Error rate of the interval that decides.
 
     Returns
     -------
@@ -70,19 +68,20 @@ def settle(tasks: Sequence[Sequence[float]], level: float, region: float) -> Set
     ----------
     Conditional power: Lachin (2005), https://doi.org/10.1002/sim.2151
     """
-    if any(len(task) < 2 for task in tasks):
+    region = bias.region.half_width
+    if any(len(task) < 2 for task in bias.tasks):
         return None
-    later = _Later.of(tasks, level)
+    later = _Later.of(bias, alpha)
     if later is None:
         return None
-    mean = mean_over_tasks(tasks)
-    bias = math.copysign(region, mean) if region else mean
+    mean = mean_over_tasks(bias.tasks)
+    assumed = math.copysign(region, mean) if region else mean
     within = np.clip(region - later.half_widths, 0, None)
     no_bias = later.means(0.0)
     equivalent = ndtr((within - no_bias) / later.spreads) - ndtr((-within - no_bias) / later.spreads)
-    with_bias = later.means(bias) * math.copysign(1.0, mean)
+    with_bias = later.means(assumed) * math.copysign(1.0, mean)
     biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
-    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), bias)
+    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,9 @@ class _Later:
         return self.known + self.weight * bias
 
     @classmethod
-    def of(cls, tasks: Sequence[Sequence[float]], level: float) -> _Later | None:
+    def of(cls, bias: Bias, alpha: float) -> _Later | None:
         """Combine today's data with each candidate; None without noise."""
+        tasks = bias.tasks
         sizes = np.array([len(task) for task in tasks], dtype="float64")
         variances = np.array([np.var(task, ddof=1) for task in tasks])
         if not variances.any():
@@ -118,6 +118,8 @@ class _Later:
         squared_errors = variances / later_sizes
         later_degrees = welch_satterthwaite(squared_errors, later_sizes - 1)
         errors = np.sqrt(squared_errors.sum(axis=1)) / len(tasks)
+        ratios = later_sizes.sum(axis=1) / sizes.sum()
+        levels = np.array([bias.levels.later(ratio)(alpha) for ratio in ratios.tolist()])
         # The later estimate of the variance pools today's with that of the new subsamples.
         new = (candidates / (candidates + sizes.mean() - 1))[:, None]
         pooled = np.sqrt(1 - new + new * factors)
@@ -127,7 +129,7 @@ class _Later:
             known=(sizes * task_means(tasks) / later_sizes).mean(axis=1)[:, None],
             weight=(added / later_sizes).mean(axis=1)[:, None],
             spreads=spreads[:, None] * np.sqrt(factors),
-            half_widths=(t.ppf((1 + level) / 2, later_degrees) * errors)[:, None] * pooled,
+            half_widths=(t.isf(levels / 2, later_degrees) * errors)[:, None] * pooled,
         )
 
 
@@ -149,25 +151,27 @@ def _first(candidates: FloatArray, probabilities: FloatArray) -> Advice | None:
     return Advice(rounded, float(np.interp(rounded, candidates, averages)))
 
 
-def advise(tasks: Sequence[Sequence[float]], level: float, region: float, words: ScoreWords) -> str:
+def advise(bias: Bias, alpha: float, words: ScoreWords) -> str:
     """Say what would settle an inconclusive verdict.
 
     Parameters
     ----------
-    tasks
-        Bias of each subsample, one sequence per task.
-    level
-        Coverage of the interval that decides.
-    region
-        Half-width of the region of practical equivalence.
+    bias
+        The measured bias.
+    alpha
+        Error rate of the interval that decides.
     words
         Words of the scores.
     """
-    settling = settle(tasks, level, region)
+    settling = settle(bias, alpha)
     if settling is None:
         return "draw more subsamples"
-    bias = f"if the bias is {words.format_signed(settling.bias)}{words.unit}, {_needed(settling.biased, 'biased')}"
-    return f"if there is none, {_needed(settling.equivalent, 'equivalent')}; {bias}" if region else bias
+    needed = f"if the bias is {words.format_signed(settling.bias)}{words.unit}, {_needed(settling.biased, 'biased')}"
+    return (
+        f"if there is none, {_needed(settling.equivalent, 'equivalent')}; {needed}"
+        if bias.region.half_width
+        else needed
+    )
 
 
 def _needed(advice: Advice | None, verdict: str) -> str:

@@ -32,7 +32,7 @@ class Finding:
     @property
     def effective_level(self) -> float:
         """Coverage of the interval as that of a single configuration examined once."""
-        return 1 - self.evidence.bias.nominal_alpha(self.conclusion.alpha)
+        return 1 - self.evidence.bias.levels.now(self.conclusion.alpha)
 
 
 def decide_from(estimate: Estimate, region: float) -> Decision:
@@ -51,6 +51,16 @@ def state(finding: Finding, words: ScoreWords) -> str:
         Words for the scores.
     """
     bias, conclusion = finding.evidence.bias, finding.conclusion
+    if conclusion.decision == "inert":
+        return (
+            f"its predictions are the same with the texts of extra and of test in all {bias.num_trials:,} trials, so "
+            "they do not depend on the unlabeled texts and cannot show a bias; check that the method uses them."
+        )
+    if conclusion.decision == "no signal":
+        return (
+            "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
+            "chance), so a bias could not be seen; use more train texts, or other options of the method."
+        )
     if bias.is_zero:
         text = _state_zero(finding, words)
     elif not conclusion.estimate.has_interval:
@@ -67,7 +77,7 @@ def state(finding: Finding, words: ScoreWords) -> str:
 
 
 def _scope(num_tasks: int) -> str:
-    return "on this task" if num_tasks == 1 else f"on average over these {num_tasks} tasks"
+    return "on these texts" if num_tasks == 1 else f"on average over these texts of {num_tasks} tasks"
 
 
 def _state_zero(finding: Finding, words: ScoreWords) -> str:
@@ -75,8 +85,8 @@ def _state_zero(finding: Finding, words: ScoreWords) -> str:
     bias, conclusion = finding.evidence.bias, finding.conclusion
     text = state_no_effect(bias.num_trials)
     if conclusion.estimate.has_interval:
-        limit, interval = words.size(conclusion.estimate.high), _name_interval(finding).removesuffix(":")
-        text = f"{text[:-1]}, which bounds the bias of further trials by {limit} ({interval})."
+        share, interval = conclusion.estimate.high, _name_interval(finding).removesuffix(":")
+        text = f"{text[:-1]}, but up to {share:.1%} of trials may have one ({interval})."
     if conclusion.decision == "inconclusive":
         text += f" However, {_advise(finding, words)}."
     return text
@@ -115,8 +125,8 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
     """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
     bias, alpha = finding.evidence.bias, finding.conclusion.alpha
     needed = bias.needed_subsamples(alpha)
-    if 2.0 ** (1 - bias.num_trials) > bias.nominal_alpha(alpha):
-        extended = ", so the interval is extended to 0" * finding.conclusion.needs_flips
+    if 2.0 ** (1 - bias.num_trials) > bias.levels.now(alpha):
+        extended = ", so the interval is extended to 0" * finding.conclusion.is_extended
         return (
             f"{pluralize(bias.num_trials, 'trial')} cannot support a verdict at this level, which takes at least "
             f"{pluralize(needed, 'subsample')} per task{extended}"
@@ -125,12 +135,15 @@ def _advise(finding: Finding, words: ScoreWords) -> str:
         trials = pluralize(bias.num_trials, "trial")
         return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
-    if finding.conclusion.needs_flips:
-        p = format_cell(finding.evidence.flips.two_sided, "p_value")
-        reason = f"the interval is extended to 0 because sign flips of the trials do not exclude it (p = {p}); "
+    if finding.conclusion.is_extended:
+        p = format_cell(finding.evidence.p_robust, "p_value")
+        reason = (
+            "the interval is extended to 0, because sign flips of the trials, or a t test corrected for skewness, do "
+            f"not exclude it (p = {p}); "
+        )
     if min(map(len, bias.tasks)) < MIN_SUBSAMPLES:
         return f"{reason}draw more subsamples"
-    return reason + advise(bias.tasks, finding.effective_level, bias.region.half_width, words)
+    return reason + advise(bias, alpha, words)
 
 
 def _describe_tasks(finding: Finding, words: ScoreWords) -> str:
@@ -146,7 +159,7 @@ def _describe_tasks(finding: Finding, words: ScoreWords) -> str:
     text = f" By task, the bias ranges from {span} and differs from zero in {significant}"
     if not any(counts) and 2.0 ** (1 - max(map(len, bias.tasks))) > 1 - finding.effective_level:
         text += ", each of which has too few subsamples for a test of its own"
-    other = estimate_other_tasks(bias.tasks, finding.effective_level)
+    other = estimate_other_tasks(bias.tasks, finding.effective_level, bias.step)
     if other.has_interval and finding.conclusion.decision != decide_from(other, bias.region.half_width):
         limits = f"{words.format_signed(other.low)} to {words.format_signed(other.high)}"
         text += f"; for other tasks like these, the interval is {limits}"

@@ -28,8 +28,7 @@ def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, 
         One pair for each configuration.
     """
     p_values = [
-        [procedure_p_value(sign_flip_test(task).two_sided, bias.nominal_alpha) for task in bias.tasks]
-        for bias in family
+        [procedure_p_value(sign_flip_test(task).two_sided, bias.levels.now) for task in bias.tasks] for bias in family
     ]
     counts = []
     for bias, rejections in zip(family, hierarchical_rejections(p_values, alpha), strict=True):

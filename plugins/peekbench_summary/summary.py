@@ -10,9 +10,9 @@ import pandas as pd
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
 from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
-from peekbench.records import Cell, Looks, ScoreName
+from peekbench.records import Cell, Looks, Predictions, ScoreName
 from peekbench.results import Configurations
-from peekbench_stats import level_at, sign_flip_test, t_test
+from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
 from peekbench_summary.columns import effect_columns, interval_columns
@@ -26,7 +26,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.looks import NO_LOOKS, looks_table, mention_looks
+from peekbench_summary.looks import NO_LOOKS, UNKNOWN
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.significance_tests import smallest_p
 from peekbench_summary.verdict import judge_all
@@ -37,14 +37,16 @@ THESE_TASKS_NOTE = (
     "sets; the verdicts are based on it. se: standard error of the mean."
 )
 UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
-LOOKS_NOTE = " These intervals do not account for the planned looks; those of the verdicts do."
+LOOKS_NOTE = " These intervals are for a single look at the run; those of the verdicts account for all looks."
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
 )
 
 
-def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS) -> Analysis:
+def summarize(
+    results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS, predictions: Predictions | None = None
+) -> Analysis:
     """Compute means, standard errors and intervals, and a verdict on the bias of each configuration.
 
     Parameters
@@ -55,6 +57,8 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
         Level and region.
     looks
         Looks at the run that the results are from.
+    predictions
+        Answers to single texts, which tell whether a method is at chance.
 
     Returns
     -------
@@ -65,9 +69,7 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
     everything = choose_configurations(results, options, "summary")
     methods, controls = everything.without_controls(), everything.controls()
     probabilistic = probabilistic_scores(results, methods)
-    nominal_alpha = level_at(looks)
-    judged = judge_all(everything, options, probabilistic, lambda _: nominal_alpha)
-    verdicts = mention_looks(judged, everything, looks, options.level)
+    verdicts = judge_all(everything, options, probabilistic, looks, predictions)
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
@@ -76,7 +78,6 @@ def summarize(results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOK
         tables=(
             *_method_tables(methods, method_verdicts, level, looks),
             _task_table(everything, level, options.score),
-            *looks_table(methods, method_verdicts, looks, level),
             *score_tables(probabilistic, level),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),
@@ -135,7 +136,8 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     for configuration in results.configurations:
         for effect in results.effects:
             tasks = list(configuration.scores[effect].values())
-            these, others = estimate_effect(configuration, effect, level), estimate_other_tasks(tasks, level)
+            these = estimate_effect(configuration, effect, level)
+            others = estimate_other_tasks(tasks, level, configuration.step)
             cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
             rows.append((*configuration.cells, *cells))
     unit = difference_unit(results.is_accuracy)
@@ -149,7 +151,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
-    note += LOOKS_NOTE * bool(looks.method) + extension_note(verdicts)
+    note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN}") + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
 

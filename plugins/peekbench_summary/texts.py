@@ -103,4 +103,6 @@ def _cells(tasks: list[CrossedMean], options: OtherTexts) -> tuple[Cell, ...]:
     if interval is None:
         return texts, uses, float(np.mean([task.mean for task in tasks])), None, None, None, "too few subsamples"
     decision = decide(interval.low, interval.high, options.region)
-    return texts, uses, interval.mean, interval.low, interval.high, interval.text_share, decision
+    # Scores that are means over texts, such as accuracy and F1, lie between 0 and 1.
+    limits = max(interval.low, -1.0), min(interval.high, 1.0)
+    return texts, uses, interval.mean, *limits, interval.text_share, decision

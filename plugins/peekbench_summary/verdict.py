@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from peekbench import Verdict
 from peekbench.formatting import ScoreWords, difference_unit, pluralize
-from peekbench.records import BiasSize
-from peekbench.results import Configuration, Configurations, find_families
-from peekbench_stats import NominalAlpha, fixed_design, stratified_sign_flip_test
+from peekbench.records import BiasSize, Looks, Predictions
+from peekbench.results import Configurations, find_families
+from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.choice import score_words
 from peekbench_summary.controls import judge_control
 from peekbench_summary.estimates import estimate_these_tasks, task_means
 from peekbench_summary.evidence import Bias, Conclusion, Evidence, Levels, conclude
+from peekbench_summary.looks import NO_LOOKS, levels_of, mention_looks
 from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD
 from peekbench_summary.region import make_region
 from peekbench_summary.sentences import Finding, state
+from peekbench_summary.signal import has_signal, is_inert
 from peekbench_summary.significance_tests import count_biased_tasks, examine_other_tasks
 
 MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
@@ -27,7 +30,8 @@ def judge_all(
     results: Configurations,
     options: Summary,
     probabilistic: Mapping[str, Configurations],
-    level_rule: Callable[[Configuration], NominalAlpha] = lambda _: fixed_design,
+    looks: Looks = NO_LOOKS,
+    predictions: Predictions | None = None,
 ) -> tuple[Verdict, ...]:
     """Judge the bias of each configuration.
 
@@ -39,8 +43,10 @@ def judge_all(
         Level, region, score, and the configurations that form a family.
     probabilistic
         Score name to the same configurations in that score, for the scores that are available.
-    level_rule
-        Returns for a configuration the function from an error rate to the level of this look at its results.
+    looks
+        Looks at the run that the results are from.
+    predictions
+        Answers to single texts.
 
     Returns
     -------
@@ -52,12 +58,15 @@ def judge_all(
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )
+    is_r_squared = looks.are_known and options.score == "score" and not results.is_accuracy
     biases = [
         Bias(
             list(configuration.scores["bias"].values()),
             make_region(configuration.scores, options, is_accuracy=results.is_accuracy),
             configuration.step,
-            level_rule(configuration),
+            levels_of(configuration, looks),
+            is_inert(configuration, probabilistic, is_run=looks.are_known),
+            partial(has_signal, configuration, predictions, is_r_squared=is_r_squared),
         )
         for configuration in results.configurations
     ]
@@ -71,17 +80,19 @@ def judge_all(
                 named = judge_control(named, configuration.control)
             elif configuration.key in log_likelihoods:
                 log_likelihood = list(log_likelihoods[configuration.key].values())
-                named = mention_log_loss(named, log_likelihood, biases[member].nominal_alpha(conclusion.alpha))
+                named = mention_log_loss(named, log_likelihood, biases[member].levels.now(conclusion.alpha))
             verdicts[member] = named
-    return tuple(verdict for _, verdict in sorted(verdicts.items()))
+    return mention_looks([verdict for _, verdict in sorted(verdicts.items())], results, looks)
 
 
 def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> list[tuple[Verdict, Conclusion]]:
     """Judge configurations together.
 
-    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence, and sign flips
-    of all trials reject a bias of zero. Equivalent: the interval is inside the region. Inconclusive: neither, or there
-    are too few trials for any test. Levels and intervals are adjusted for the number of configurations.
+    Biased up or down: the interval excludes zero and is not inside the region of practical equivalence, and tests that
+    need not assume normal differences reject a bias of zero. Equivalent: the interval is inside the region, and the run
+    could have seen a bias. Otherwise inert, if extra and test have the same predictions, or no signal, if these are at
+    chance. Inconclusive: the interval decides neither, or there are too few trials for any test. Levels and intervals
+    are adjusted for the number of configurations.
 
     Parameters
     ----------
@@ -98,7 +109,7 @@ def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> lis
         Verdicts without the name of the configuration.
     """
     alpha = 1 - level
-    family = [Evidence.of(bias) for bias in biases]
+    family = [Evidence.of(bias, alpha) for bias in biases]
     levels = Levels.of_family(family, alpha)
     judged = []
     for evidence, biased_tasks in zip(family, count_biased_tasks(biases, alpha), strict=True):
@@ -119,10 +130,11 @@ def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> lis
             basis=f"{pluralize(len(bias.tasks), 'task')}, {pluralize(bias.num_trials, 'trial')}",
             unit=difference_unit(words.is_accuracy),
             size=_size(conclusion, bias.region.half_width),
-            other_tasks=examine_other_tasks(task_means(bias.tasks), conclusion, bias.nominal_alpha(conclusion.alpha)),
+            other_tasks=examine_other_tasks(task_means(bias.tasks), conclusion, bias.levels.now(conclusion.alpha)),
             family=len(family),
             unadjusted=unadjusted,
-            interval_level=finding.effective_level,
+            interval_level=None if low is None else finding.effective_level,
+            population=f"these texts of {pluralize(len(bias.tasks), 'task')}",
         )
         judged.append((verdict, conclusion))
     return judged

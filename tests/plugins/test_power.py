@@ -285,7 +285,7 @@ def test_forecast_of_planned_looks(method: Any) -> None:
     spec = make_component(AnalysisSpec, "power")
     assert spec.entry.forecast is not None
     points = (DesignPoint(50, 100, 100, tuple("abcde")),)
-    looks = Looks(method, tuple(number / 20 for number in range(1, 21)), maximum=100)
+    looks = Looks(True, method, tuple(number / 20 for number in range(1, 21)), maximum=100)
     design = PlannedDesign(("mine",), points, looks=looks, stops_at=("biased", "equivalent"))
     rows = table_rows(spec.entry.forecast(design, options=spec.options).tables[2])
     unstable, stable = rows

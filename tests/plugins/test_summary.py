@@ -14,9 +14,16 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
-from peekbench.results import decide, tidy
+from peekbench.results import configurations, decide, tidy
 from peekbench.testing import check_analyzer
-from peekbench_summary.estimates import estimate_one_task, estimate_other_tasks, estimate_these_tasks
+from peekbench_summary.estimates import (
+    estimate_effect,
+    estimate_one_task,
+    estimate_other_tasks,
+    estimate_these_tasks,
+)
+from peekbench_summary.evidence import Bias
+from peekbench_summary.region import Region
 from peekbench_summary.sample_size import settle
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -59,8 +66,9 @@ def test_means_and_errors_by_hand() -> None:
     by_task = {row["task"]: row for row in find_rows(analysis, BY_TASK)}
     assert by_task["a"]["bias"] == pytest.approx(0.05)
     assert by_task["a"]["se of bias"] == pytest.approx(0.05)
-    # t with 1 degree of freedom: 12.706
-    assert by_task["b"]["bias, high"] == pytest.approx(0.1 + 12.706 * 0.1, abs=1e-3)
+    # t with 1 degree of freedom: 12.706; task b's interval would reach 1.37, beyond the possible range.
+    assert by_task["a"]["bias, high"] == pytest.approx(0.05 + 12.706 * 0.05, abs=1e-3)
+    assert by_task["b"]["bias, high"] == 1
     assert by_task["b"]["boost"] == pytest.approx(0.1)
 
 
@@ -97,7 +105,7 @@ def test_advised_subsamples_settle_with_the_stated_probability() -> None:
     rng = np.random.default_rng(3)
     spreads = np.array([0.02, 0.03, 0.05])
     first = rng.normal(0.002, spreads[:, None], size=(3, 60))  # so many that the noise is known well
-    settling = settle(first.tolist(), 0.95, 0.005)
+    settling = settle(Bias(first.tolist(), Region(0.005)), 0.05)
     assert settling is not None
     for bias, advice, expected in ((0.0, settling.equivalent, "equivalent"), (0.005, settling.biased, "biased up")):
         assert advice is not None
@@ -111,9 +119,9 @@ def test_advised_subsamples_settle_with_the_stated_probability() -> None:
 
 
 def test_advice_is_given_only_where_noise_is_known_and_suffices() -> None:
-    assert settle([[0.1, -0.1], [0.2]], 0.95, 0.005) is None
-    assert settle([[0.1, 0.1], [0.2, 0.2]], 0.95, 0.005) is None
-    without_region = settle([[0.1, -0.1, 0.3]], 0.95, 0.0)
+    assert settle(Bias([[0.1, -0.1], [0.2]], Region(0.005)), 0.05) is None
+    assert settle(Bias([[0.1, 0.1], [0.2, 0.2]], Region(0.005)), 0.05) is None
+    without_region = settle(Bias([[0.1, -0.1, 0.3]], Region(0.0)), 0.05)
     assert without_region is not None
     assert without_region.equivalent is None
     assert without_region.bias == pytest.approx(0.1)
@@ -181,3 +189,12 @@ def test_scores_other_than_accuracies_are_not_in_points() -> None:
 @pytest.mark.parametrize("use", ["summary", "summary.texts", "summary.changes"])
 def test_contract(use: str) -> None:
     assert [outcome for outcome in check_analyzer(use) if not outcome.passed] == []
+
+
+def test_intervals_stay_within_the_possible_range() -> None:
+    scores = pd.DataFrame({"task": "a", "num_test": 50, "extra": [1.0, 0.0, 1.0, 0.0], "test": [0.0, 1.0, 1.0, 1.0]})
+    paired = configurations(tidy(scores, "made")).configurations[0]
+    assert (estimate_effect(paired, "bias", 0.95).low, estimate_effect(paired, "bias", 0.95).high) == (-1, 1)
+    assert estimate_effect(paired, "extra", 0.95).limits == (0, 1)
+    other = estimate_other_tasks([[1.0, 0.9], [-1.0, -0.8]], 0.95, 1 / 50)
+    assert other.limits == (-1, 1)

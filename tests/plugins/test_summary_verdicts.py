@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,9 @@ from scipy.stats import ttest_1samp
 from peekbench import PeekbenchError
 from peekbench.formatting import ScoreWords, format_signed
 from peekbench.records import Unit
+from peekbench.report import report_of_ranking, report_of_run
 from peekbench.results import decide, paired_scores
+from peekbench.results.sequential import run
 from peekbench_summary.evidence import Bias
 from peekbench_summary.region import Region
 from peekbench_summary.significance_tests import count_biased_tasks
@@ -117,8 +120,8 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
         results["arm"] == "extra", ["score", "num_correct"]
     ].to_numpy()
     (verdict,) = summarize(results).verdicts
-    assert verdict.decision == "equivalent"
-    assert "exactly 0 in all 200 trials" in verdict.sentence
+    assert verdict.decision == "inconclusive"
+    assert "exactly 0 in all 200 trials, but up to 1.5% of trials may have one" in verdict.sentence
     assert verdict.estimate == 0
 
 
@@ -171,23 +174,24 @@ def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
 
 
 def test_sign_flips_can_stand_against_a_bias() -> None:
-    """Ten differences are zero: flipping the signs of the others leaves p at 0.125, although t excludes zero."""
+    """Six differences are zero: flipping the signs of the others leaves p at 0.125, although t excludes zero."""
     tasks = [[0.0] * 6 + [0.01, 0.011, 0.012, 0.0105]]
     verdict = judge(tasks, step=0.0001, region=0.0001)
     assert verdict.decision == "inconclusive"
     assert verdict.low == 0
-    assert "sign flips of the trials do not exclude it (p = 0.125)" in verdict.sentence
+    assert (
+        "do not exclude it (p = 0.125)"
+        in verdict.sentence
+    )
 
 
 def test_equal_answers_bound_what_was_not_seen() -> None:
-    """Of 3 M texts without a difference, up to about 3 / M may differ (rule of three)."""
+    """Of M equal trials, up to about 3 / M of further ones may fail (rule of three), and lose all of their score."""
     verdict = judge([[0.0] * 50] * 4, step=1 / 200)
-    assert verdict.high == pytest.approx(3 / (4 * 50 * 200), rel=0.01)
-    assert verdict.low == pytest.approx(-3 / (4 * 50 * 200), rel=0.01)
-    assert "bounds the bias of further trials by 0.01 points (95% interval)" in verdict.sentence
-    few = judge([[0.0] * 6], step=1 / 20)
-    assert few.decision == "inconclusive"
-    assert few.high == pytest.approx(1 - 0.05 ** (1 / 120))
+    assert verdict.decision == "inconclusive"
+    assert (verdict.low, verdict.high) == pytest.approx((-3 / 200, 3 / 200), rel=0.01)
+    assert "up to 1.5% of trials may have one (95% interval)" in verdict.sentence
+    assert judge([[0.0] * 200] * 4, step=1 / 200).decision == "equivalent"
 
 
 def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
@@ -299,3 +303,47 @@ def test_sign_flips_of_few_tasks_do_not_count_against_a_bias() -> None:
         note = find_table(analysis, OTHER_TASKS).note
         assert ("Sign flips of 5 tasks cannot give a p below 0.062" in note) == (num_tasks == 5)
         assert row["bias in other tasks?"] == ("yes, by the t test" if num_tasks == 5 else "yes")
+
+
+def test_biases_that_differ_between_tasks_are_seen() -> None:
+    rng = np.random.default_rng(1)
+    tasks = [rng.normal(bias, 0.03, 12).tolist() for bias in (-0.052, 0.008)]
+    assert judge(tasks, step=1e-4).decision == "biased down"
+
+
+def test_rare_failures_do_not_make_a_bias() -> None:
+    """In 29 trials, the bias is near 0.6 points. A failure shows that rare ones may outweigh it."""
+    rng = np.random.default_rng(4)
+    differences = rng.normal(0.006, 0.008, 29).tolist()
+    assert judge([differences], step=1e-4).decision == "biased up"
+    skewed = judge([[*differences, -0.05]], step=1e-4)
+    assert skewed.decision == "inconclusive"
+
+
+NOISE = '''
+import random
+
+def fit(unlabeled, train):
+    """Guess; the guesses depend on the unlabeled texts."""
+    seed = len("".join(unlabeled)) if unlabeled is not None else 0
+    number = max(train.labels) + 1
+    def guess(text):
+        weights = [1 + random.Random(f"{seed} {text} {label}").random() / 50 for label in range(number)]
+        return [weight / sum(weights) for weight in weights]
+    return lambda texts: [guess(text) for text in texts]
+'''
+
+
+@pytest.mark.parametrize(("source", "decision"), [(NOISE, "no signal"), (NOISE.replace("{seed} ", ""), "inert")])
+def test_methods_that_cannot_show_a_bias_are_not_equivalent(
+    source: str, decision: str, make_spec: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("guess.py").write_text(source)
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 30}
+    analyses = [{"use": "summary", "options": {"region": 0.19}}]
+    store = run(make_spec(design=design, methods=["guess.py:fit"], analyses=analyses)).store
+    (verdict,) = report_of_run(store).verdicts
+    assert verdict.decision == decision
+    assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
+    assert verdict.population == "these texts of 2 tasks"

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, ttest_1samp, ttest_ind
+from scipy.stats import false_discovery_control, t, ttest_1samp, ttest_ind
 
 from peekbench_stats import (
     hierarchical_rejections,
@@ -134,3 +134,38 @@ def test_t_test_agrees_with_scipy() -> None:
 @pytest.mark.parametrize("values", [[0.1], [0.1 + 0.2 - 0.3 + 0.05, 0.05, 0.05 - 1e-16]])
 def test_values_without_spread_have_no_t_test(values: list[float]) -> None:
     assert t_test(values) is None
+
+
+def test_studentized_sign_flips_are_exact_and_see_biases_that_differ_between_tasks() -> None:
+    """Under all patterns of signs, p-values of at most alpha have a share of at most alpha; the power is that of t."""
+    sizes = [np.array([0.01, 0.02, 0.05, 0.03]), np.array([0.1, 0.02, 0.04, 0.01])]
+    p_values = []
+    for pattern in range(256):
+        signs = np.array([1 - 2 * (pattern >> bit & 1) for bit in range(8)])
+        p_values.append(stratified_sign_flip_test([sizes[0] * signs[:4], sizes[1] * signs[4:]]).two_sided)
+    for alpha in (0.01, 0.05, 0.2):
+        assert np.mean(np.array(p_values) <= alpha) <= alpha + 1e-12
+    rng = np.random.default_rng(2)
+    by_flips = by_t = 0
+    for _ in range(200):
+        tasks = [rng.normal(bias, 0.035, 12) for bias in (-0.052, 0.008)]
+        errors = [task.var(ddof=1) / 12 for task in tasks]
+        score = sum(task.mean() for task in tasks) / np.sqrt(sum(errors))
+        by_t += abs(score) > t.isf(0.025, welch_satterthwaite(errors, [11, 11]))
+        by_flips += stratified_sign_flip_test([task.tolist() for task in tasks]).two_sided <= 0.05
+    assert by_t > 150
+    assert by_flips > 0.95 * by_t
+
+
+def test_small_p_values_of_several_tasks_follow_the_tail_of_t() -> None:
+    rng = np.random.default_rng(3)
+    tasks = [rng.normal(0.5, 1, 30).tolist() for _ in range(3)]
+    means, errors = [np.mean(task) for task in tasks], [np.var(task, ddof=1) / 30 for task in tasks]
+    score = sum(means) / np.sqrt(sum(errors))
+    expected = 2 * t.sf(score, welch_satterthwaite(errors, [29] * 3))
+    result = stratified_sign_flip_test(tasks)
+    assert expected < 1e-3
+    assert result.two_sided == pytest.approx(expected, rel=0.5)
+    assert result.greater == pytest.approx(result.two_sided / 2)
+    flipped = stratified_sign_flip_test([[-value for value in task] for task in tasks])
+    assert (flipped.two_sided, flipped.greater) == pytest.approx((result.two_sided, 1 - result.greater))

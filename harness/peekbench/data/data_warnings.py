@@ -15,7 +15,7 @@ from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
 MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra texts
-MAX_SHARED = 1 / 3  # share of the test texts that two draws may have in common
+MAX_USES = 20  # subsamples that test the same text
 MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
 MAX_COUNTED = 200_000  # rows whose texts are counted as they are; hashes of more texts need less memory
@@ -50,11 +50,11 @@ def warn_of_design(
             f"Test texts are also extra texts: {_list_shares(duplicated)}. The method sees them in both arms, which "
             "hides bias: remove duplicates, for example with the option `drop_duplicates: near`"
         )
-    shared = {name: max(designs[name].num_test) / _num_test_rows(task) for name, task in facts.items()}
-    if crowded := _worst({name: share for name, share in shared.items() if share > MAX_SHARED}):
+    if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
+        listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])
         yield (
-            f"Subsamples share many texts: two test sets have about {_list_shares(crowded)} in common. The results "
-            "then describe these rows rather than new ones: lower num_test, or add rows"
+            f"Subsamples share many texts: each text is tested about {listed}. More subsamples then say nothing about "
+            "new texts: add rows, or report the bias for other texts (analysis `summary.texts`)"
         )
     rare = {name: _rarest(task) * min(designs[name].num_train) for name, task in facts.items() if task["class_names"]}
     if absent := _worst({name: -mean for name, mean in rare.items() if mean < 1 and designs[name].train == "natural"}):
@@ -65,6 +65,20 @@ def warn_of_design(
         )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
+
+
+def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the expected number of subsamples that test each text, at the test size with the most, by task.
+
+    Parameters
+    ----------
+    designs, facts
+        As for `warn_of_design`.
+    """
+    return {
+        name: max(designs[name].repeats(size) * size for size in designs[name].num_test) / _num_test_rows(task)
+        for name, task in facts.items()
+    }
 
 
 def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

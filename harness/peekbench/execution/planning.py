@@ -93,8 +93,8 @@ def planned_design(
     methods = tuple(method.name for method in spec.methods if not method.entry.control)
     stop = spec.design.stop
     if stop is None:
-        return PlannedDesign(methods, tuple(points), seconds)
-    looks = Looks(stop.method, spec.design.look_fractions(), spec.design.largest)
+        return PlannedDesign(methods, tuple(points), seconds, Looks(True))
+    looks = Looks(True, stop.method, spec.design.look_fractions(), spec.design.largest)
     return PlannedDesign(methods, tuple(points), seconds, looks, stop.at)
 
 

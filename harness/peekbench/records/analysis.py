@@ -35,13 +35,14 @@ Examples
 0.71
 """
 
-Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive"]
-"""What a verdict says about an effect.
+Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
+"""What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': the
+interval lies within the region, but the predictions carry no information on the labels, so no bias could be seen.
 
 Examples
 --------
 >>> from typing import get_args
->>> get_args(Decision)
+>>> get_args(Decision)[:4]
 ('biased up', 'biased down', 'equivalent', 'inconclusive')
 """
 
@@ -142,10 +143,8 @@ class Verdict:
     """The decision without this adjustment; None if there is none."""
     looks: str = ""
     """A sentence on earlier looks at the results, if they matter to this verdict."""
-    valid_low: float | None = None
-    """Lower end of an interval that stays valid if the run is extended after a report, if the analysis computes it."""
-    valid_high: float | None = None
-    """Upper end of this interval."""
+    population: str = ""
+    """What the estimate and its interval are about, in a few words: 'these texts of 5 tasks'."""
     interval_level: float | None = None
     """Coverage of [low, high] by itself, which is higher than `level` if the interval is adjusted for several
     configurations or looks; None if the analysis does not say."""

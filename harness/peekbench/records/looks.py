@@ -31,16 +31,18 @@ class Looks:
     --------
     The second of four planned looks:
 
-    >>> looks = Looks("group_sequential", fractions=(0.25, 0.5), maximum=100)
+    >>> looks = Looks(True, "group_sequential", fractions=(0.25, 0.5), maximum=100)
     >>> looks.fractions[-1]
     0.5
 
     A run that now has 40 trials of a method and was reported after 10 and after 20 of them:
 
-    >>> Looks(earlier={("lsa", 50, 200): (10, 20)}).earlier_of("lsa", 50, 200)
+    >>> Looks(True, earlier={("lsa", 50, 200): (10, 20)}).earlier_of("lsa", 50, 200)
     (10, 20)
     """
 
+    are_known: bool = False
+    """Whether the results are those of a run, which records all looks. The looks at a table of scores are unknown."""
     method: LookMethod | Literal[""] = ""
     """How the design accounts for looks; empty if it plans none."""
     fractions: tuple[float, ...] = ()

@@ -30,6 +30,8 @@ class Answers:
     scores: Mapping[str, FloatArray]
     """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; tables
     can have other scores, such as F1. The mean over texts is the score of the subsample."""
+    labels: IntArray | None = None
+    """True class of each text: (n_subsamples, n_texts); None if it is unknown."""
 
 
 class Predictions(Protocol):

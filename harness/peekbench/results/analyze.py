@@ -231,9 +231,9 @@ def find_analysis(role: AnalyzerRole) -> str:
     return find_default(AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role)
 
 
-def ask(use: str, results: pd.DataFrame, looks: Looks | None = None) -> Analysis:
+def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN) -> Analysis:
     """Run one analysis with its default options on a table of any form."""
-    return run_analysis(make_component(AnalysisSpec, use), results, (), Seen(looks=looks or Looks()))
+    return run_analysis(make_component(AnalysisSpec, use), results, (), seen)
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:

@@ -165,7 +165,7 @@ def estimate(path: Path) -> Estimates:
     if deciding is None or size < MIN_SUBSAMPLES or results.empty:
         return estimates
     fewest = min(min(size, spec.design.repeats(num_test)) for _, num_test in spec.design.points())
-    looks = Looks("confidence_sequence", (fewest / first_maximum(recorded, spec.design),), spec.design.largest)
+    looks = Looks(True, "confidence_sequence", (fewest / first_maximum(recorded, spec.design),), spec.design.largest)
     complete = drop_incomplete(results)
     if complete.empty:
         return estimates

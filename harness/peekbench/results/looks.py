@@ -39,11 +39,12 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     with Store.open(path, verified=False) as store:
         recorded, spec, stopped_at = store.looks(), store.spec(), store.stopped_at()
     design = Design.model_validate(spec["design"])
-    trials, planned = _count_trials(results), _count_planned(design, spec)
+    trials, planned = count_trials(results), _count_planned(design, spec)
     share = _reached_share(design, stopped_at, sum(trials.values()) / sum(planned.values()))
     maximum = first_maximum(recorded, design)
     fraction = share * design.largest / maximum
     look: dict[str, Any] = {
+        "method": "" if design.stop is None else design.stop.method,
         "fraction": fraction,
         "maximum": maximum,
         "trials": _as_list(trials),
@@ -51,9 +52,30 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     }
     if not any(look.items() <= each.items() for each in recorded):
         Store.append_look(path, look)
+    return describe_looks(design, recorded, fraction, trials)
+
+
+def describe_looks(
+    design: Design, recorded: Sequence[Mapping[str, Any]], fraction: float, trials: Mapping[Size, int]
+) -> Looks:
+    """Return the looks at a run for an analysis.
+
+    Parameters
+    ----------
+    design
+        The present design.
+    recorded
+        Looks before the present one, as stored.
+    fraction
+        Share of the maximum number of subsamples at the present look.
+    trials
+        Trials of each configuration at the present look.
+    """
+    earlier = _find_extended(recorded, trials)
     if design.stop is None:
-        return Looks(earlier=_find_extended(recorded, trials))
-    return Looks(design.stop.method, fractions_until(recorded, fraction), maximum)
+        return Looks(True, earlier=earlier)
+    fractions = fractions_until(recorded, fraction)
+    return Looks(True, design.stop.method, fractions, first_maximum(recorded, design), earlier)
 
 
 def first_maximum(recorded: Sequence[Mapping[str, Any]], design: Design) -> int:
@@ -75,7 +97,7 @@ def _reached_share(design: Design, stopped_at: int | None, share_done: float) ->
     return share_done if number is None else design.look_fractions()[number - 1]
 
 
-def _count_trials(results: pd.DataFrame) -> dict[Size, int]:
+def count_trials(results: pd.DataFrame) -> dict[Size, int]:
     """Count the trials of each configuration."""
     trials = results.drop_duplicates(list(TRIAL))
     counts = trials.groupby(list(CONFIGURATION)).size().reset_index(name="count")
@@ -106,12 +128,14 @@ def _as_dict(counts: Iterable[Sequence[Any]]) -> dict[Size, int]:
 
 
 def _find_extended(recorded: Sequence[Mapping[str, Any]], trials: Mapping[Size, int]) -> dict[Size, tuple[int, ...]]:
-    """Return the trials at earlier looks by configuration.
+    """Return the trials at earlier looks that no design planned, by configuration.
 
     A look at an unfinished run does not count if the run then has the trials that were already planned at the look.
     """
     earlier: dict[Size, set[int]] = {}
     for look in recorded:
+        if look["is_planned"] or look["method"]:
+            continue
         planned = _as_dict(look["planned"])
         for key, before in _as_dict(look["trials"]).items():
             if before < trials.get(key, 0) != planned.get(key):

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from peekbench.execution.planning import make_trials
 from peekbench.execution.progress import Progress
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
-from peekbench.records.looks import Looks, PlannedLook
+from peekbench.records.looks import PlannedLook, Settled
 from peekbench.results.analyze import Seen, only_complete, run_analysis
-from peekbench.results.looks import first_maximum, fractions_until
+from peekbench.results.looks import count_trials, describe_looks, first_maximum
 from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
+
+SETTLES: Mapping[str, Settled] = {
+    "biased up": "biased",
+    "biased down": "biased",
+    "equivalent": "equivalent",
+    "inert": "equivalent",
+    "no signal": "equivalent",
+}
+"""Kind of verdict at which a run may stop, by decision. More subsamples cannot change the last two."""
 
 
 def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
@@ -51,7 +61,7 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     results = load_results(path)
     results = results[results["subsample"] < results["num_test"].map(stage.design.repeats)].reset_index(drop=True)
     results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
-    looks = Looks(stop.method, fractions_until(recorded, fraction), maximum)
+    looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
     deciding = next(each for each in spec.analyses if each.entry.sees_looks)
     analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
     decisions = {
@@ -59,7 +69,7 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
         for verdict in analysis.verdicts
         if verdict.effect == "bias" and not verdict.control
     }
-    stops = bool(decisions) and all(decision.startswith(stop.at) for decision in decisions.values())
+    stops = bool(decisions) and all(SETTLES.get(decision) in stop.at for decision in decisions.values())
     return PlannedLook(stage.design.largest, maximum, fraction, decisions, stops)
 
 

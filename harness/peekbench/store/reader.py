@@ -317,6 +317,7 @@ class Reader(Database):
                 arm: (each.argmax(axis=2) == labels).astype(np.float64)
                 for arm, each in zip(arms, probabilities, strict=True)
             },
+            labels=labels.astype(np.int64),
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:

@@ -68,7 +68,7 @@ def test_a_run_is_read_without_disturbing_it(larger: ExperimentSpec) -> None:
     assert estimates.analysis is not None
     summary = larger.analyses[0]
     for method, is_equal in (("confidence_sequence", True), ("", False)):
-        looks = Looks("confidence_sequence", (0.5,), 12) if method else Looks()
+        looks = Looks(True, "confidence_sequence", (0.5,), 12) if method else Looks(True)
         expected = run_analysis(summary, drop_incomplete(load_results(STORE)), (), Seen(looks))
         assert (estimates.analysis.verdicts == expected.verdicts) == is_equal
         for valid, fixed in zip(estimates.analysis.verdicts, expected.verdicts, strict=True):

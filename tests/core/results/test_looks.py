@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 from commands import run_command
+from scipy.stats import norm
 
 from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.progress import NullProgress
@@ -24,12 +26,13 @@ from peekbench.results.looks import look_at
 from peekbench.results.sequential import run
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
+from peekbench_stats import confidence_sequence_level, level_at
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
 
 
 def sequential(make_spec: MakeSpec, *, maximum: int = 12, methods: Any = ("toy.constant",), **stop: Any) -> Any:
-    """Return a spec with planned looks; `toy.constant` is equivalent at the second, `toy.vote` undecided."""
+    """Return a spec with planned looks; `toy.constant` is inert at the second, `toy.vote` undecided."""
     design = {"num_train": 12, "num_test": 30, "num_subsamples": maximum, "stop": {"looks": 4, **stop}}
     analyses = [{"use": "summary", "options": {"region": 0.02}}]
     return make_spec(design=design, methods=methods, analyses=analyses)
@@ -48,7 +51,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     assert (summary.look.subsamples, summary.look.maximum, summary.look.decisions) == (
         6,
         12,
-        {"toy.constant": "equivalent"},
+        {"toy.constant": "inert"},
     )
     report = report_of_run(summary.store)
     assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
@@ -58,10 +61,10 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     )
     assert next(table for table in report.tables if table.title == "Planned looks").rows == (
         (1, 3, 0.25, "inconclusive", "continued"),
-        (2, 6, 0.5, "equivalent", "stopped"),
+        (2, 6, 0.5, "inert", "stopped"),
     )
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
-    assert "do not account for the planned looks" in averages.note
+    assert "are for a single look at the run" in averages.note
     ranking = report_of_ranking([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert ranking.verdicts[0].looks == report.verdicts[0].looks
@@ -116,7 +119,7 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     for maximum in (4, 8):
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
         looks = look_at(store, load_results(store))
-    assert looks == Looks("confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
+    assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
     assert report.verdicts[0].looks.startswith("This is look 3, at 200% of the first maximum of 4 subsamples")
     later = [PlannedLook(size, 4, size / 4, {}, stops=False) for size in (2, 6)]
@@ -132,19 +135,20 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     store = run(make_spec(**design_of(4))).store
     before = report_of_run(store).verdicts[0]
     assert report_of_run(store).verdicts[0] == before
-    assert (before.looks, before.valid_low) == ("", None)
+    assert before.looks == ""
+    assert before.interval_level == pytest.approx(0.98)  # 1 - 0.8 * 0.05 / 2 methods
     analyze(store)
     with Store.open(store) as opened:
         assert len(opened.looks()) == 1
     run(make_spec(**design_of(6)))
     (summary,) = analyze(store, ["summary"])
     verdict = summary.verdicts[0]
-    assert "extended to 12 trials after reports on 8, for which the verdict" in verdict.looks
+    assert "extended to 12 trials after reports on 8. The verdict and its interval account for all" in verdict.looks
     assert verdict.sentence.endswith(verdict.looks)
-    assert verdict.low is not None and verdict.valid_low is not None and verdict.valid_high is not None
-    assert verdict.valid_low < verdict.low < verdict.valid_high
-    (table,) = [table for table in summary.tables if table.title.startswith("Repeated looks")]
-    assert [row[0] for row in table.rows] == ["toy.vote", "toy.constant"]
+    assert verdict.interval_level is not None
+    assert verdict.interval_level > 0.999
+    with pytest.raises(PeekbenchError, match="design.stop: null before"):  # looks cannot be planned after a report
+        run(sequential(make_spec, maximum=8, methods=("toy.vote", "toy.constant")), store=store)
 
 
 def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:
@@ -166,7 +170,7 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     store = run(make_spec(**design_of(4))).store
     results = load_results(store)
     look_at(store, results[results["subsample"] < 2])
-    assert look_at(store, results) == Looks()
+    assert look_at(store, results) == Looks(are_known=True)
     run(make_spec(**design_of(5)))
     assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
@@ -207,9 +211,29 @@ def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> N
 
 def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable[..., Any]) -> None:
     results = simulate(0.01, tasks=3, subsamples=8)
-    looks = Looks(earlier={("method", 0, 0): (12,)})
+    looks = Looks(True, earlier={("method", 0, 0): (12,)})
     analyses = analyze(results, ["summary", "bayes.hierarchical"], looks=looks)
     assert [any("do not account for the earlier looks" in text for text in each.warnings) for each in analyses] == [
         False, True,
     ]  # fmt: skip
     assert not any("looks" in text for text in analyze(results, ["bayes.hierarchical"])[0].warnings)
+
+
+def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:
+    """A run of one configuration is extended whenever its verdict is open, up to 16 times its first size."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for walk in rng.normal(size=(2000, 320)).cumsum(axis=1):
+        for number in (20, 40, 80, 160, 320):
+            earlier = [20] * (number > 20)
+            level = level_at(Looks(are_known=True), number, earlier)(0.05)
+            if abs(walk[number - 1]) / number**0.5 > norm.isf(level / 2):
+                wrong += 1
+                break
+    assert 0.03 < wrong / 2000 < 0.05
+    first = level_at(Looks(are_known=True))(0.05)
+    assert first == pytest.approx(0.04)
+    assert level_at(Looks(True, "group_sequential", (0.5, 1.0), 40))(0.05) < first
+    assert level_at(Looks(True, "group_sequential", (0.5, 1.0, 2.0), 40))(0.05) < 0.001, "beyond the planned maximum"
+    assert level_at(Looks(True, "confidence_sequence", (1.0,), 40))(0.05) == confidence_sequence_level(1.0, 0.05)
+    assert level_at(Looks())(0.05) == 0.05, "looks at a table are unknown"

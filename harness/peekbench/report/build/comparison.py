@@ -14,7 +14,7 @@ from peekbench.records.table_options import TableOptions
 from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.side_by_side import RUN, Run, open_runs, side_by_side
 from peekbench.report.document import MethodFacts, Report
-from peekbench.results.analyze import ask, find_analysis, without_controls
+from peekbench.results.analyze import NOTHING_SEEN, ask, find_analysis, without_controls
 from peekbench.spec.compatibility import differences
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def report_of_ranking(
         methods=tuple(MethodFacts(str(name)) for name in methods),
         command=_command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete),
     )
-    looks = runs[0].looks if len(runs) == 1 else None
-    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), looks)])
+    seen = runs[0].seen() if len(runs) == 1 else NOTHING_SEEN
+    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen)])
 
 
 def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:

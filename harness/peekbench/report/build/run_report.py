@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
 from peekbench.errors import PluginError, SpecError
 from peekbench.execution.code_changes import find_versions
@@ -35,7 +36,7 @@ from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import read_store
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.spec.experiment import canonical, make_spec
+from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, canonical, make_spec
 from peekbench.store.files import is_store
 from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench.spec.experiment import ExperimentSpec
+
+MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
 
 
 def report_of_table(
@@ -195,7 +198,8 @@ def report_of_run(
         complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
         looks = look_at(path, complete)
         table = TidyTable(results, predictions=StoredPredictions(path))
-        outcomes = analyze(table, spec.analyses, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
+        chosen = _add_analysis_of_texts(spec, tasks)
+        outcomes = analyze(table, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     num_bases = len({method.base_key for method in stored_methods.values()})
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
@@ -245,6 +249,15 @@ def report_of_run(
             on_analysis(analysis)
     report = add_analyses(report, outcomes)
     return replace(report, tables=(*code_tables(versions, results), *report.tables))
+
+
+def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> tuple[AnalysisSpec, ...]:
+    """Return the analyses of a spec, with that of other texts if verdicts are about texts that are used often."""
+    names = {analysis.use for analysis in spec.analyses}
+    uses = count_uses({task.name: spec.design_of(task) for task in spec.tasks}, tasks)
+    if "summary" not in names or ANALYSIS_OF_TEXTS in names or max(uses.values()) <= MANY_USES:
+        return spec.analyses
+    return (*spec.analyses, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
 
 
 def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:

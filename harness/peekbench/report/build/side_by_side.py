@@ -13,9 +13,10 @@ from peekbench.errors import ResultsError
 from peekbench.records.looks import Looks
 from peekbench.records.table_options import TableOptions
 from peekbench.report.build.report_warnings import check_results, warn_of_run
-from peekbench.results.analyze import only_complete, planned_trials
+from peekbench.results.analyze import Seen, only_complete, planned_trials
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
+from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import load_table
 from peekbench.spec.design import Design
 from peekbench.store.files import is_store
@@ -41,6 +42,10 @@ class Run:
     """What was done with the columns of a table of scores."""
     looks: Looks = field(default_factory=Looks)
     """Looks at the run, this one included."""
+
+    def seen(self) -> Seen:
+        """Return what analyses can take besides the results."""
+        return Seen(self.looks, StoredPredictions(self.path) if is_store(self.path) else None)
 
     def sampling_key(self, task: str) -> object:
         """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""

@@ -44,17 +44,25 @@ MARKS: Mapping[Decision | ControlOutcome, str] = {
     "biased down": "▼",
     "equivalent": "≈",
     "inconclusive": "?",
+    "inert": "∅",
+    "no signal": "∅",
     "passed": "✓",
     "undecided": "?",
     "failed": "✗",
 }
-TONES: Mapping[str, str] = {"passed": "equivalent", "undecided": "inconclusive", "failed": "biased-up"}
+TONES: Mapping[str, str] = {
+    **dict.fromkeys(("inert", "no signal", "undecided"), "inconclusive"),
+    "passed": "equivalent",
+    "failed": "biased-up",
+}
 """CSS class of the colors of a control's outcome; other decisions have a class of their own."""
 MEANINGS: Mapping[Decision, str] = {
     "biased up": "{}: the interval is above 0 and not entirely in the band",
     "biased down": "{}: the interval is below 0 and not entirely in the band",
     "equivalent": "{}: the interval is entirely in the band",
     "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
+    "inert": "the predictions do not depend on the unlabeled texts",
+    "no signal": "the predictions are at chance, so a bias could not be seen",
 }
 FACTS: Mapping[str, Mapping[Decision, str]] = {
     "bias": {
@@ -121,7 +129,11 @@ def _section(question: str, judged: Sequence[Verdict], controls: Sequence[Verdic
     return {
         "effect": effect,
         "question": question,
-        "meanings": {decision: text.format(FACTS[effect].get(decision)) for decision, text in MEANINGS.items()},
+        "meanings": {
+            decision: text.format(FACTS[effect].get(decision))
+            for decision, text in MEANINGS.items()
+            if decision not in ("inert", "no signal") or any(verdict.decision == decision for verdict in judged)
+        },
         "judged": judged,
         "is_accuracy": all(verdict.unit == "difference" for verdict in [*judged, *controls][:1]),
         "by_decision": {name: [verdict for verdict in judged if verdict.decision == name] for name in MEANINGS},

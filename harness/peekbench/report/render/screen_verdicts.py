@@ -183,9 +183,6 @@ def _print_details(group: Sequence[Verdict], console: Console) -> None:
         parts.append(f"bias in other tasks: {lead.other_tasks}")
     if lead.other_score:
         parts.append(f"but {lead.other_score}")
-    if lead.valid_low is not None and lead.valid_high is not None:
-        valid = replace(lead, low=lead.valid_low, high=lead.valid_high)
-        parts.append(f"valid after the earlier reports: {format_estimate(valid)}")
     parts += [
         f"{other.analysis or 'another analysis'}: {other.decision} {format_estimate(other)}".rstrip()
         for other in others
@@ -211,8 +208,11 @@ def _explain(verdicts: Sequence[Verdict]) -> str:
             parts.append(f"Biases within ±{ScoreWords(unit == 'difference').size(region)} count as equivalent to none.")
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
         parts.append(
-            "Inconclusive: draw more subsamples; --full estimates how many, as does peekbench plan --power for a spec."
+            "Inconclusive: raise num_subsamples; --full estimates how far. In a new spec, plan looks (`stop`), which "
+            "need fewer subsamples."
         )
+    if len(looks := {verdict.looks for verdict in verdicts}) == 1:
+        parts += filter(None, looks)
     return " ".join(parts)
 
 

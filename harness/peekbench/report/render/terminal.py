@@ -34,6 +34,8 @@ DECISION_STYLES = {
     "biased down": "bold magenta",
     "equivalent": "bold green",
     "inconclusive": "bold",
+    "inert": "bold",
+    "no signal": "bold",
     "passed": "bold green",
     "undecided": "bold",
     "failed": "bold red",

@@ -95,10 +95,10 @@ def format_estimate(verdict: Verdict) -> str:
 
 
 def scope_in_words(verdict: Verdict) -> str:
-    """Return what the decision on a method refers to, to follow it, such as ' on these tasks, size open'."""
+    """Return what the decision on a method refers to, to follow it, such as ' on these texts of 2 tasks, size open'."""
     if verdict.control:
         return ""
-    scope = " on these tasks" if verdict.other_tasks else ""
+    scope = f" on {verdict.population}" if verdict.population else ""
     scope += f", {size}" if (size := size_in_words(verdict)) else ""
     return scope + (f"; bias in other tasks: {verdict.other_tasks}" if verdict.other_tasks else "")
 
