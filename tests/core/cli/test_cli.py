@@ -269,13 +269,13 @@ def test_plan_counts_and_times(spec: str) -> None:
 @pytest.mark.slow
 def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
-    assert "Minimum detectable bias, a forecast (80% power, 5% two-sided)" in done
+    assert "Minimum detectable bias, a forecast (80% power, 2% two-sided)" in done
     assert "Nothing was run" in " ".join(done.split())
     assert "Designs that would detect" not in done
     assert "Designs that would detect a bias of 0.5 points" in peek("plan", spec, "--power").stdout
     own = {"use": "power", "options": {"power": 0.9, "target_bias": 0.02}}
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
-    assert "(90% power, 5% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
+    assert "(90% power, 2% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
     assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
 
 

@@ -321,17 +321,17 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     agreeing = replace(lead, estimate=0.03, analysis="bayes.hierarchical")
     differing = replace(lead, decision="inconclusive", sentence="lsa: R-hat is 1.2.", analysis="other.analysis")
     other_score = replace(differing, unit="change", sentence="lsa: Log loss is open.", analysis="summary")
-    tapt = replace(lead, method="tapt", other_tasks="not established")
+    tapt = replace(lead, method="tapt", other_tasks="not established", population="these texts of 5 tasks")
     report = Report("r", "h", (lead, agreeing, differing, other_score, tapt))
     text = " ".join(as_text(report).split())
     assert text.count("lsa: biased up, by more than 0.50 points") == 1
     assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
     assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
     assert "In another score, the verdict of summary is inconclusive: Log loss is open." in text
-    assert "tapt: biased up on these tasks, by more than 0.50 points; bias in other tasks: not established" in text
+    assert "tapt: biased up on these texts of 5 tasks, by more than 0.50 points; bias in other tasks: not established" in text
     markdown = render_markdown(report)
     assert "bayes.hierarchical agrees" in markdown
-    assert "**biased up** on these tasks, by more than" in markdown
+    assert "**biased up** on these texts of 5 tasks, by more than" in markdown
     assert len(json.loads(render_json(report))["verdicts"]) == 5
 
 
