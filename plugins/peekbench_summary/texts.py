@@ -76,7 +76,7 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
                 columns,
                 tuple(rows),
                 NOTE.format(level=options.level, region=region),
-                overview=("bias", "conclusion", "texts"),
+                overview=(*(column.name for column in found.columns), "bias", "conclusion", "texts"),
             ),
         ),
     )
