@@ -89,7 +89,7 @@ def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
     """Test whether the mean of the means of tasks is zero, by flipping the signs of all differences.
 
     The statistic is Student's: the sum of the task means divided by the square root of the sum of their squared
-    standard errors, both computed anew for every pattern of signs. Differences between tasks therefore do not count as
+    standard errors, both computed again for every pattern of signs. Differences between tasks therefore do not count as
     noise, as they do in flips of the sum itself.
 
     If the two arms of every trial are exchangeable (the sharp null hypothesis), all patterns of signs are equally

@@ -179,10 +179,7 @@ def test_sign_flips_can_stand_against_a_bias() -> None:
     verdict = judge(tasks, step=0.0001, region=0.0001)
     assert verdict.decision == "inconclusive"
     assert verdict.low == 0
-    assert (
-        "do not exclude it (p = 0.125)"
-        in verdict.sentence
-    )
+    assert "do not exclude it (p = 0.125)" in verdict.sentence
 
 
 def test_equal_answers_bound_what_was_not_seen() -> None:

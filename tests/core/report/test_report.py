@@ -328,7 +328,10 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
     assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
     assert "In another score, the verdict of summary is inconclusive: Log loss is open." in text
-    assert "tapt: biased up on these texts of 5 tasks, by more than 0.50 points; bias in other tasks: not established" in text
+    assert (
+        "tapt: biased up on these texts of 5 tasks, by more than 0.50 points; bias in other tasks: not established"
+        in text
+    )
     markdown = render_markdown(report)
     assert "bayes.hierarchical agrees" in markdown
     assert "**biased up** on these texts of 5 tasks, by more than" in markdown
