@@ -130,7 +130,8 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
         texts (Zou and Donner 2008). The first one is Student's t interval of the means of subsamples, but at least as
         wide as that of independent answers. Satterthwaite's degrees of freedom of the sum would let many texts make up
         for few subsamples. If no answer differs between the arms, or all of them differ in the same direction, the
-        limits are the largest share of other texts that is plausible if the observed texts have none (rule of three).
+        limits are the largest share of differing trials that is plausible if none was observed (rule of three, counted
+        in texts if there are fewer of them).
         None if a task has a single subsample.
     """
     mean = float(np.mean([task.mean for task in tasks]))
@@ -140,7 +141,8 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
     of_subsamples, least = sum(task.subsample_variance for task in tasks), sum(task.least_variance for task in tasks)
     of_texts = max(sum(task.text_variance for task in tasks), 0.0)
     if not least + of_subsamples > 0:
-        half = 1 - (1 - level) ** (1 / num_texts)
+        num_trials = sum(task.degrees + 1 for task in tasks)
+        half = 1 - (1 - level) ** (1 / min(num_texts, num_trials))
         return CrossedInterval(mean, mean - half, mean + half, 0.0)
     degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
     of_means, of_answers, of_other_texts = (
