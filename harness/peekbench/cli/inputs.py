@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from peekbench.cli.file_kinds import STREAM, FileKind, identify
 from peekbench.cli.output import warn
-from peekbench.errors import PeekbenchError, SpecError
+from peekbench.errors import PeekbenchError, PluginError, SpecError
+from peekbench.plugins.local_code import GIVE_SPEC, is_refused
 from peekbench.plugins.nearest import find_nearest_file
 from peekbench.spec.base import NAME
 from peekbench.spec.compatibility import incompatible_changes
+from peekbench.spec.components import find_uses
 from peekbench.spec.experiment import canonical, load_spec, make_spec
 from peekbench.store.files import RUNS, crate_store
 
@@ -138,7 +140,10 @@ def load_experiment(argument: Path) -> ExperimentSpec:
     if kind.role != "store":
         return load_spec(find_spec(argument))
     with Store.open(path) as store:
-        return make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}")
+        raw, folder = store.spec(), store.folder()
+    if refused := next(filter(is_refused, find_uses(raw)), None):
+        raise PluginError(f"the spec in {path} names {refused}, which is not imported; {GIVE_SPEC}")
+    return make_spec(raw, folder=folder, origin=f"the spec in {path}")
 
 
 def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:

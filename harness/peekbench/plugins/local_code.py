@@ -2,6 +2,9 @@
 
 Relative paths of files start at the folder of the spec. The folder is also searched for modules, after all others, so
 that a file can import the files beside it.
+
+Only code that the caller names, in a spec or otherwise, is imported. The names in a store are not the caller's: the
+store of somebody else must not run code on this machine.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from peekbench.plugins.nearest import find_nearest_file
 
 FILE = ".py"
 MAX_ERROR = 300  # characters of an error of the code
+GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or store, or name the code yourself"
 
+_named: set[str] = set()
+"""Files and modules that callers named, as `split_code` returns them."""
 _paths: dict[str, Path] = {}
 """Files by name, as the present spec means them."""
 _given: dict[str, ModuleType] = {}
@@ -75,21 +81,33 @@ def with_full_path(use: str) -> str:
 
 
 def bind(uses: Iterable[str], folder: Path) -> None:
-    """Let the relative paths of files in the names of a spec start at its folder.
+    """Let code that the caller names be imported, and the relative paths of its files start at a folder.
 
     Parameters
     ----------
     uses
-        Names in the spec, also those of plugins.
+        Names in a spec, also those of plugins.
     folder
         Folder of the spec.
     """
     for use in uses:
         if names_code(use):
             code, _ = split_code(use)
+            _named.add(code)
             _search((folder / Path(code).expanduser()).absolute().parent if code.endswith(FILE) else folder.absolute())
             if code.endswith(FILE):
                 _paths[code] = (folder / Path(code).expanduser()).absolute()
+
+
+def is_refused(use: str) -> bool:
+    """Return whether a name means code that no caller has named, such as one that was read from a store.
+
+    Examples
+    --------
+    >>> is_refused("/from/a/store.py:analyze"), is_refused("summary")
+    (True, False)
+    """
+    return names_code(use) and (code := split_code(use)[0]) not in _named and code not in _given
 
 
 def find_file(code: str) -> Path | None:
@@ -134,10 +152,12 @@ def load_module(code: str) -> ModuleType:
     Raises
     ------
     PluginError
-        If there is no such file or module on this machine, or if it cannot be imported.
+        If no caller has named it, if there is no such file or module on this machine, or if it cannot be imported.
     """
     if code in _given:
         return _given[code]
+    if code not in _named:
+        raise PluginError(f"{code.rstrip(':')} is code that only a store names, which is not imported; {GIVE_SPEC}")
     if code == ":":
         raise PluginError("nothing stands before the colon; name a file or a module, as in `my_file.py:fit`")
     path = find_file(code)

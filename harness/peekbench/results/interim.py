@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from peekbench.execution.planning import make_trials
+from peekbench.plugins.local_code import is_refused
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.records.trials import Trial, TrialFailure
@@ -158,7 +159,7 @@ def estimate(path: Path) -> Estimates:
         done = store.done()
         results = read_store(store)
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
-    deciding = next((analysis for analysis in spec.analyses if analysis.entry.sees_looks), None)
+    deciding = next((each for each in spec.analyses if not is_refused(each.use) and each.entry.sees_looks), None)
     size = _common_subsamples(spec, done | failed)
     estimates = Estimates(None, size, spec.design.largest)
     results = results[results["subsample"] < size].reset_index(drop=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
@@ -21,7 +22,7 @@ from peekbench.plugins.entries import (
     ObserverEntry,
 )
 from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.local_code import names_code, split_code
+from peekbench.plugins.local_code import bind, is_refused, names_code, split_code
 from peekbench.plugins.named_code import write_out
 from peekbench.plugins.protocols import Options
 from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
@@ -58,7 +59,7 @@ class Component(SpecModel):
     @field_validator("use")
     @classmethod
     def _check_entry_exists(cls, use: str, info: ValidationInfo) -> str:
-        if not cls._is_without_plugin(info):
+        if not cls._is_without_plugin(use, info):
             try:
                 cls.entry.find(use)
             except PluginError as error:
@@ -70,7 +71,8 @@ class Component(SpecModel):
     def _validate_options(cls, value: Any, info: ValidationInfo) -> Options:
         if "use" not in info.data:  # the error in `use` is reported already
             return Options()
-        model = StoredOptions if cls._is_without_plugin(info) else cls.entry.find(info.data["use"]).options
+        use = info.data["use"]
+        model = StoredOptions if cls._is_without_plugin(use, info) else cls.entry.find(use).options
         if isinstance(value, Options):
             value = value.model_dump()
         try:
@@ -84,8 +86,8 @@ class Component(SpecModel):
         return options
 
     @classmethod
-    def _is_without_plugin(cls, info: ValidationInfo) -> bool:
-        return info.context == STORED and not cls.is_used_by_reports
+    def _is_without_plugin(cls, use: str, info: ValidationInfo) -> bool:
+        return info.context == STORED and (not cls.is_used_by_reports or is_refused(use))
 
     def raw_options(self) -> dict[str, Any]:
         """Return the options as plain JSON values, with defaults filled in."""
@@ -250,7 +252,7 @@ COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
 """Keys of a spec whose values are components or lists of components."""
 
 
-def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = COMPONENTS) -> Iterator[str]:
+def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = (*COMPONENTS, "report")) -> Iterator[str]:
     """Iterate over the names of entries in a spec that is not validated yet.
 
     Parameters
@@ -258,12 +260,13 @@ def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = COMPONENTS) -> Itera
     raw
         The spec as plain values.
     keys
-        Keys of components or lists of components.
+        Keys of components, lists of components, or the settings of the report.
     """
     for key in keys:
         parts = raw.get(key)
         for part in parts if isinstance(parts, list | tuple) else (parts,):
-            use = part.get("use") if isinstance(part, Mapping) else getattr(part, "use", part)
+            name = "renderer" if key == "report" else "use"
+            use = part.get(name) if isinstance(part, Mapping) else getattr(part, name, part)
             if isinstance(use, str):
                 yield use
 
@@ -296,8 +299,10 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
     SpecError
         If no plugin has the entry, or the options are invalid.
     """
+    use = write_out(use)
+    bind([use], Path.cwd())
     try:
-        return model.model_validate({"use": write_out(use), "options": options})
+        return model.model_validate({"use": use, "options": options})
     except ValidationError as error:
         raise SpecError(
             f"{use} is invalid:\n{describe(error, Written(model, {'use': use, 'options': options}))}"

@@ -15,6 +15,7 @@ from peekbench.plugins.entries import (
     ObserverEntry,
 )
 from peekbench.plugins.kinds import PluginKind, kind_of
+from peekbench.plugins.local_code import GIVE_SPEC, is_refused
 from peekbench.plugins.protocols import Options
 from peekbench.spec.options import StoredOptions
 
@@ -68,6 +69,8 @@ class EntryField(Generic[EntryT]):
         if component is None:
             return self
         if isinstance(component.options, StoredOptions):
+            if is_refused(component.use):
+                raise SpecError(f"{component.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
             raise SpecError(
                 f"{component.use}: the options were read from a store and were not validated; load the spec with "
                 "`peekbench.load_spec` to use its plugins"

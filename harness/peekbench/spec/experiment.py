@@ -345,7 +345,8 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
         Name of the spec for messages.
     stored
         Whether the spec is from the store of a run and is used for its report. Then only the plugins of its analyses
-        must be installed. The other components keep the stored options, and cannot be run.
+        must be installed. The other components, and analyses in files or modules that only the store names, keep the
+        stored options, and cannot be run.
 
     Raises
     ------
@@ -353,7 +354,8 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
         If the spec is invalid; the message lists all errors with their places.
     """
     raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
-    bind(find_uses(raw, ("analyses",) if stored else COMPONENTS), folder)
+    if not stored:
+        bind(find_uses(raw), folder)
     try:
         spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
     except ValidationError as error:
@@ -366,7 +368,7 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
 
 def bind_code(spec: ExperimentSpec) -> None:
     """Let the names of files in a spec mean those below its folder; another spec may have the same names."""
-    bind(find_uses({key: getattr(spec, key) for key in COMPONENTS}), spec.folder)
+    bind(find_uses({key: getattr(spec, key) for key in (*COMPONENTS, "report")}), spec.folder)
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import peekbench as pb
+from peekbench.cli.app import app
 from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
+from peekbench.plugins import local_code
 from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import load_module
@@ -177,6 +181,7 @@ def test_options_of_a_function_reach_another_process(folder: Path) -> None:
 @pytest.mark.slow
 def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
+    local_code.bind([f"{tmp_path / 'own.py'}:"], tmp_path)
     options = load_module(str(tmp_path / "own.py")).Own(share=0.25)
     answer = call(Surroundings(), repr, options)
     assert (answer.value, answer.error) == ("Own(share=0.25)", "")
@@ -185,3 +190,29 @@ def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
 def test_what_is_no_entry_is_refused() -> None:
     with pytest.raises(pb.PeekbenchError, match="is a int, not a function"):
         make_entry(3, "three")
+
+
+@pytest.mark.parametrize("use", ["evil.py:count", "{folder}/evil.py:count", "evil_module:count"])
+def test_reading_results_imports_no_code_that_only_a_store_names(
+    use: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    use = use.format(folder=folder)
+    for name in ("evil.py", "evil_module.py"):
+        (folder / name).write_text(CODE)
+    store = run({**SPEC, "name": "shared", "analyses": [use]}, folder).store
+    for name in ("evil.py", "evil_module.py"):
+        (folder / name).write_text(f"import pathlib\npathlib.Path({str(tmp_path / 'executed')!r}).touch()\n{CODE}")
+    monkeypatch.setattr(local_code, "_named", set())  # as in another process
+    monkeypatch.setattr(local_code, "_modules", {})
+    monkeypatch.delitem(sys.modules, "evil_module", raising=False)
+    done = pb.load_run(store)
+    assert len(done.arms) == 4
+    for command in (["report"], ["plan"], ["export", "--to", "latex"]):
+        result = CliRunner().invoke(app, [*command, str(store)])
+        assert "is not imported" in f"{result.output} {result.exception}", command
+    assert CliRunner().invoke(app, ["watch", "--once", str(store)]).exit_code == 0
+    assert done.report(["summary"]).verdicts is not None
+    assert not (tmp_path / "executed").exists()
+    assert "12 rows" in done.report([use]).warnings  # the caller names the code
+    assert (tmp_path / "executed").exists()

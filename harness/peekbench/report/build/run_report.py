@@ -264,9 +264,12 @@ def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:
     """Return the spec of a store, with other analyses if some are given."""
     chosen = {"analyses": [make_component(AnalysisSpec, use) for use in analyses]} if analyses else {}
     try:
-        return make_spec(
+        spec = make_spec(
             {**store.spec(), **chosen}, folder=store.folder(), origin=f"the spec in {store.path}", stored=True
         )
+        for analysis in spec.analyses:
+            _ = analysis.entry  # raises if only the store names its code
+        return spec
     except SpecError as error:  # about an analysis, because only analyses are looked up
         remedy = _report_command(store.path, ["PLUGIN.THING"])
         raise SpecError(f"{error}\nTo report the run with other analyses, name them: {remedy}") from error
