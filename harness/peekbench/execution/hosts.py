@@ -21,7 +21,7 @@ from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
 from peekbench.records.hosts import Host
-from peekbench.spec.components import TaskSpec
+from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
@@ -171,6 +171,25 @@ def prepare_host(spec: ExperimentSpec, expected: Expected) -> Host:
     if missing:
         raise MissingDataError(name, missing)
     return Host(name, describe_machine(), package_versions())
+
+
+def check_code(method: MethodSpec, expected: Expected) -> None:
+    """Check that the code of a method that was imported just now is that of the main process.
+
+    A worker that replaces a crashed one imports files that may have been edited since the run started.
+
+    Raises
+    ------
+    HostError
+        If it is not.
+    """
+    for plugin, code in code_hashes([method.use]).items():
+        if plugin in expected.code and (change := describe_code_change(expected.code[plugin], code)):
+            raise HostError(
+                f"method {method.name}: its code has changed since the run started, or is different on {host_name()} "
+                f"({change}); restore it and run the spec again, or run the new code under another name. The finished "
+                "trials are stored"
+            )
 
 
 def _prepare_methods(spec: ExperimentSpec, expected: Expected) -> Iterator[str]:

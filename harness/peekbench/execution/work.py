@@ -27,6 +27,7 @@ from peekbench.execution.arms import read_only, take, unlabeled_rows
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
+    check_code,
     host_name,
     load_expected,
     pack,
@@ -35,6 +36,7 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
+from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
@@ -101,6 +103,7 @@ class SpecWork:
         self._expected = expected
         self._tasks: dict[str, LoadedTask] = {}
         self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
+        self._checked: set[str] = set()  # plugins whose code is that of the main process
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
@@ -175,6 +178,8 @@ class SpecWork:
             If the iterator of another item is not exhausted, for example in another thread.
         DataError
             If the task's data are unavailable, or have changed since the start of the run.
+        HostError
+            If the code of a method has changed since the start of the run.
         PluginError
             If a method cannot be imported.
         """
@@ -246,6 +251,9 @@ class SpecWork:
         if key not in self._fits:
             if reference := find_reference(method.entry.method):
                 resolve(reference.target)
+            if (plugin := split_name(method.use)[0]) not in self._checked:
+                check_code(method, self._expected)
+                self._checked.add(plugin)
             self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
         return self._fits[key]
 

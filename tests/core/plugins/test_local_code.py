@@ -216,3 +216,32 @@ def test_reading_results_imports_no_code_that_only_a_store_names(
     assert not (tmp_path / "executed").exists()
     assert "12 rows" in done.report([use]).warnings  # the caller names the code
     assert (tmp_path / "executed").exists()
+
+
+EDITS = """
+import os
+from pathlib import Path
+
+import helper_of_methods
+import numpy as np
+
+def fit(unlabeled, train, task, seed):
+    helper = Path(helper_of_methods.__file__)
+    if not helper.read_text() and unlabeled is not None:  # edited during the run, just before a crash
+        helper.write_text("EDITED = True")
+        os.abort()
+    return lambda texts: np.full((len(texts), task.num_classes), 1 / task.num_classes)
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_replaces_a_crashed_one_refuses_edited_code(folder: Path) -> None:
+    (folder / "edits.py").write_text(EDITS)
+    spec = {
+        **SPEC,
+        "methods": ["edits.py:fit"],
+        "analyses": [],
+        "executor": {"use": "local", "options": {"workers": 1}},
+    }
+    with pytest.raises(pb.PeekbenchError, match=r"changed since the run started.*helper_of_methods\.py changed"):
+        run(spec, folder)
