@@ -84,6 +84,7 @@ def measure(
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
+    bind([use], Path.cwd())  # an earlier spec of this session may have a file of the same name
     method = {"use": use, "options": chosen}
     parts: dict[str, Any] = {"tasks": list(tasks), "methods": [method], "design": dict(DESIGN), **spec}
     if is_here:
@@ -98,7 +99,6 @@ def measure(
 def _find_use(fit: Any) -> tuple[str, bool]:
     """Return the name of a method for specs, and whether only this process has the method."""
     if isinstance(fit, str):
-        bind([fit], Path.cwd())  # an earlier spec of this session may have a file of the same name
         return fit, False
     name = getattr(fit, "__name__", type(fit).__name__.lower())
     name = name if name.isidentifier() else DEFAULT_NAME

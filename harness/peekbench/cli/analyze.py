@@ -25,9 +25,11 @@ from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
 from peekbench.cli.table_options import (
     IgnoreOption,
+    LowerOption,
     MapOption,
     PairOption,
     PercentOption,
+    RegionOption,
     read_table_options,
 )
 
@@ -59,6 +61,8 @@ def analyze(
     ignore: IgnoreOption = None,
     pair_by_order: PairOption = False,
     percent: PercentOption = False,
+    lower_is_better: LowerOption = False,
+    region: RegionOption = None,
     reports: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
@@ -97,7 +101,14 @@ def analyze(
         fail("--spec and --analysis exclude each other; give one of them", 2)
     is_input = str(path) == "-"
     path = path if is_input else scores_path(path)
-    options = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    options = read_table_options(
+        columns,
+        ignore,
+        pair_by_order=pair_by_order,
+        percent=percent,
+        lower_is_better=lower_is_better,
+        region=region,
+    )
     arguments = [str(path), *(part for name in analyses or () for part in ("--analysis", name)), *options.arguments()]
     arguments += ["--spec", str(spec)] if spec is not None else []
     command = shlex.join(["peekbench", "analyze", *arguments, *(["--allow-incomplete"] if allow_incomplete else [])])
@@ -204,6 +215,8 @@ def compare(
     ignore: IgnoreOption = None,
     pair_by_order: PairOption = False,
     percent: PercentOption = False,
+    lower_is_better: LowerOption = False,
+    region: RegionOption = None,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
@@ -220,7 +233,14 @@ def compare(
 
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     paths = scores_path(before), scores_path(after)
-    table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    table = read_table_options(
+        columns,
+        ignore,
+        pair_by_order=pair_by_order,
+        percent=percent,
+        lower_is_better=lower_is_better,
+        region=region,
+    )
     report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
     show_report(report, reports, printer)
 
@@ -237,6 +257,8 @@ def leaderboard(
     ignore: IgnoreOption = None,
     pair_by_order: PairOption = False,
     percent: PercentOption = False,
+    lower_is_better: LowerOption = False,
+    region: RegionOption = None,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
@@ -253,6 +275,13 @@ def leaderboard(
 
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     paths = [scores_path(run) for run in runs]
-    table = read_table_options(columns, ignore, pair_by_order=pair_by_order, percent=percent)
+    table = read_table_options(
+        columns,
+        ignore,
+        pair_by_order=pair_by_order,
+        percent=percent,
+        lower_is_better=lower_is_better,
+        region=region,
+    )
     report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
     show_report(report, reports, printer)

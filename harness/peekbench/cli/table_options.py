@@ -29,8 +29,23 @@ PairOption = Annotated[
 PercentOption = Annotated[bool, typer.Option("--percent", help="Read scores as percentages.")]
 
 
+LowerOption = Annotated[bool, typer.Option("--lower-is-better", help="Read scores as losses.")]
+RegionOption = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        "--region", metavar="WIDTH", min=0, help="Largest bias that is negligible, in the unit of the table's scores."
+    ),
+]
+
+
 def read_table_options(
-    columns: Iterable[str] | None, ignore: Iterable[str] | None, *, pair_by_order: bool, percent: bool
+    columns: Iterable[str] | None,
+    ignore: Iterable[str] | None,
+    *,
+    pair_by_order: bool,
+    percent: bool,
+    lower_is_better: bool,
+    region: float | None,
 ) -> TableOptions:
     """Return the record of these options.
 
@@ -38,10 +53,11 @@ def read_table_options(
     ----------
     columns, ignore
         Values of the repeatable options `--map` and `--ignore`; None if they are not given.
-    pair_by_order, percent
-        Values of `--pair-by-order` and `--percent`.
+    pair_by_order, percent, lower_is_better, region
+        Values of the options of these names.
     """
-    return TableOptions(parse_mapping(columns or ()), parse_names(ignore or ()), pair_by_order, percent)
+    mapping, ignored = parse_mapping(columns or ()), parse_names(ignore or ())
+    return TableOptions(mapping, ignored, pair_by_order, percent, lower_is_better, region)
 
 
 def parse_mapping(arguments: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,10 @@ class TableOptions:
     """Whether rows without a number of the draw are paired in the order in which they stand."""
     percent: bool = False
     """Whether scores are percentages."""
+    lower_is_better: bool = False
+    """Whether a lower score is better."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
     arms has the scores of the arm base."""
@@ -36,7 +40,7 @@ class TableOptions:
     @property
     def is_default(self) -> bool:
         """Whether the user said nothing."""
-        return not (self.columns or self.ignore or self.pair_by_order or self.percent)
+        return replace(self, arms=()) == TableOptions(arms=())
 
     def combine(self, other: TableOptions) -> TableOptions:
         """Return these options with those of another source; these decide about columns that both name."""
@@ -45,6 +49,8 @@ class TableOptions:
             tuple(dict.fromkeys((*other.ignore, *self.ignore))),
             other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
+            other.lower_is_better or self.lower_is_better,
+            other.region if self.region is None else self.region,
             self.arms,
         )
 
@@ -55,4 +61,6 @@ class TableOptions:
             *(part for source in self.ignore for part in ("--ignore", source)),
             *(["--pair-by-order"] if self.pair_by_order else []),
             *(["--percent"] if self.percent else []),
+            *(["--lower-is-better"] if self.lower_is_better else []),
+            *([] if self.region is None else ["--region", f"{self.region:g}"]),
         ]

@@ -21,6 +21,7 @@ from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.cells import quoted
+from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
@@ -81,7 +82,8 @@ def analyze(
         Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
         recorded there.
     **table
-        How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for `load_results`.
+        How to read a table of another tool: `columns`, `ignore`, `pair_by_order`, `percent` and `lower_is_better`, as
+        for `load_results`, and `region`, the half-width of the region of practical equivalence.
 
     Returns
     -------
@@ -116,6 +118,7 @@ def analyze(
         tidied = tidy_table(source, "the data frame", options)
     if not analyses and tidied.has_rows_of_texts:
         chosen = [*chosen, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS)]
+    chosen = [with_region(analysis, tidied.columns) for analysis in chosen]
     results = tidied.results
     warnings: tuple[str, ...] = ()
     if planned or options.needs_pairs:
@@ -134,6 +137,24 @@ def choose_analyses(analyses: Sequence[AnalysisSpec | str] | None) -> list[Analy
         make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
         for analysis in analyses or DEFAULT_ANALYSES
     ]
+
+
+def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:
+    """Return an analysis with the region of practical equivalence of a table, unless its options have one.
+
+    Raises
+    ------
+    ResultsError
+        If the analysis needs a region, and the unit of the scores is not known.
+    """
+    options = analysis.options
+    if "region" not in type(options).model_fields or "region" in options.model_fields_set:
+        return analysis
+    if columns.region is not None:
+        return analysis.model_copy(update={"options": options.model_copy(update={"region": columns.region})})
+    if columns.not_like_accuracy:
+        raise ResultsError(columns.not_like_accuracy)
+    return analysis
 
 
 def needed_arms(analyses: Sequence[AnalysisSpec]) -> tuple[str, ...]:
@@ -231,9 +252,10 @@ def find_analysis(role: AnalyzerRole) -> str:
     return find_default(AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role)
 
 
-def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN) -> Analysis:
-    """Run one analysis with its default options on a table of any form."""
-    return run_analysis(make_component(AnalysisSpec, use), results, (), seen)
+def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN, columns: ColumnUse | None = None) -> Analysis:
+    """Run one analysis with its default options, and the region of a table, on a table of any form."""
+    analysis = make_component(AnalysisSpec, use)
+    return run_analysis(analysis if columns is None else with_region(analysis, columns), results, (), seen)
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:

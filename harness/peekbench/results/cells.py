@@ -15,7 +15,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_string_dtype
 
 from peekbench.errors import ResultsError
-from peekbench.results.columns import COLUMNS, WHOLE_NUMBERS
+from peekbench.results.columns import USER_COLUMNS, WHOLE_NUMBERS
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
@@ -29,11 +29,11 @@ LIMITS = {
         -MAX_SIZE if column.minimum is None else column.minimum,
         column.maximum or (MAX_COUNT if column.type == "integer" else MAX_SIZE),
     )
-    for column in COLUMNS
+    for column in USER_COLUMNS
     if column.type != "text"
 } | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
 """Minimum and maximum of the columns of numbers."""
-PERCENTAGES = ("score", "macro_f1", "majority")
+PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
 DECIMAL_COMMAS = (*PERCENTAGES, "brier")
 """Columns whose range is so small that a comma in a number can only be a decimal comma."""
@@ -57,14 +57,17 @@ class CellReader:
         Name of the table for messages.
     percent
         Whether scores are percentages.
+    has_unit
+        Whether the user knows the unit of the scores, which can then have any size.
     """
 
-    def __init__(self, table: pd.DataFrame, origin: str, *, percent: bool) -> None:
+    def __init__(self, table: pd.DataFrame, origin: str, *, percent: bool, has_unit: bool = False) -> None:
         self._table = table
         self.index = table.index
         self.names = list(table.columns)
         self.origin = origin
         self._percent = percent
+        self._has_unit = has_unit
         self.percentages: set[str] = set()
         """Columns of the user that were read as percentages."""
 
@@ -105,7 +108,7 @@ class CellReader:
             source,
             lambda text: f"is not a number; {'write it without a comma' if ',' in text else remedy}",
         )
-        limits = LIMITS.get(column, (-MAX_SIZE, MAX_SIZE))
+        limits = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
         maximum = f"{limits[1]:g}"
         if column in PERCENTAGES:
             if self._is_percentage(values, has_sign, source):
@@ -115,7 +118,8 @@ class CellReader:
                 if column == "score":
                     remedy += (
                         "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                        "with one row per arm; losses are not supported"
+                        f"with one row per arm; --map {short(source)}=loss is for scores of which lower is better, and "
+                        "--region WIDTH for a unit of your own: the largest bias that is negligible"
                     )
         is_missing = values.isna()
         self.require((values >= limits[0]) | is_missing, source, f"is below the minimum of {limits[0]:g}; correct it")

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
+import pandas as pd
+
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import quoted, short
-from peekbench.results.columns import ARM_MEASURES, ARMS, COLUMNS, TEXT, is_arm
+from peekbench.results.columns import ARM_MEASURES, ARMS, ERROR_RATE, LOSS, USER_COLUMNS, is_arm
 
 EXACT, SPELLING, SYNONYM = range(3)
 """How well a name fits a column, best first."""
-USER_COLUMNS = (*COLUMNS, TEXT)
 NAMES = tuple(column.name for column in USER_COLUMNS)
 """Columns that users' tables can have."""
+LOSSES = (LOSS.name, ERROR_RATE.name)
+"""Columns of scores of which lower is better."""
 COMBINABLE = ("task", "method", "model", "subsample", "text")
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
 SIMILARITY_CUTOFF = 0.7  # models and model are similar, notes and num_test are not
@@ -105,7 +108,7 @@ def _find_measures(name: str) -> Iterator[Claim]:
         normalized = normalize(measure)
         for column in dict.fromkeys([NORMALIZED.get(normalized, ""), *SYNONYMS.get(normalized, ())]):
             known_arm = normalize_arm(arm)
-            if column in ARM_MEASURES and known_arm:
+            if column in (*ARM_MEASURES, *LOSSES) and known_arm:
                 yield Claim(SPELLING if normalized in NORMALIZED else SYNONYM, Role(column, known_arm))
 
 
@@ -134,12 +137,24 @@ def read_requests(options: TableOptions, names: Sequence[str], origin: str) -> R
     roles = {}
     for source, target in options.columns.items():
         role = _find_target(source, target)
+        if role.column == "score" and (losses := [claim.role for claim in find_claims(source) if is_loss(claim.role)]):
+            role = Role(losses[0].column, role.arm)  # such as --map wer=score
         roles[_find_column(source, names, f"--map {source}={target}", origin)] = role
     sources = [options.ignore] if isinstance(options.ignore, str) else options.ignore
     ignored = tuple(_find_column(source, names, f"--ignore {source}", origin) for source in sources)
     if both := [name for name in ignored if name in roles]:
         raise ResultsError(f"{origin}: the column {short(both[0])!r} is both mapped and ignored; choose one")
     return Requests(roles, ignored)
+
+
+def is_loss(role: Role) -> bool:
+    """Return whether a column has a score of which lower is better."""
+    return role.column in LOSSES
+
+
+def as_score(losses: pd.Series[float], role: Role) -> pd.Series[float]:
+    """Return the scores of losses: 1 - error_rate, and the negatives of other losses."""
+    return 1 - losses if role.column == ERROR_RATE.name else -losses
 
 
 def _find_target(source: str, target: str) -> Role:

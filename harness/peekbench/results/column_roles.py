@@ -21,12 +21,13 @@ from peekbench.results.column_names import (
     Role,
     find_claims,
     ignore_option,
+    is_loss,
     map_option,
     nearest,
     normalize_arm,
     read_requests,
 )
-from peekbench.results.columns import ARM_MEASURES
+from peekbench.results.columns import ARM_MEASURES, LOSS, SCORE_SOURCES
 
 BY_REQUEST = "by request"
 BASE = "base"  # the arm of a table without arms
@@ -111,6 +112,8 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
         else:
             sources[role] = (*winners, *sources.get(role, ()))
         others += [name for _, name in claimants if name not in winners]
+    sources, unused = _use_losses(sources, requests.roles, origin, options)
+    others += unused
     ignored = dict.fromkeys(requests.ignored, BY_REQUEST)
     roles = ColumnRoles(sources, ignored, tuple(others), numberings, texts, frozenset(requests.roles))
     _refuse_combinations(roles, origin)
@@ -118,6 +121,28 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     if roles.arms:
         return _without_unknown_arms(roles)
     return roles if ARM in roles.sources else _with_models_as_methods(roles)
+
+
+def _use_losses(
+    sources: Mapping[Role, tuple[str, ...]], requested: Mapping[str, Role], origin: str, options: TableOptions
+) -> tuple[dict[Role, tuple[str, ...]], list[str]]:
+    """Return the roles with losses as the scores of arms that have no other score, and the other losses."""
+    if options.lower_is_better:
+        if not any(role.column == "score" or is_loss(role) for role in sources):
+            raise ResultsError(f"{origin}: --lower-is-better is given, but no column has scores; remove the option")
+        return {Role(LOSS.name, role.arm) if role.column == "score" else role: n for role, n in sources.items()}, []
+    scored = {role.arm for role in sources if role.column in SCORE_SOURCES and not is_loss(role)}
+    used: dict[Role, tuple[str, ...]] = {}
+    unused: list[str] = []
+    for role, names in sources.items():
+        is_needless = role.arm in scored and not requested.keys() & set(names)
+        if is_loss(role) and is_needless:
+            unused += names
+        elif role.column == "log_loss" and not any(each.column in SCORE_SOURCES for each in sources):
+            used[Role(LOSS.name, role.arm)] = names
+        else:
+            used[role] = names
+    return used, unused
 
 
 def _find_plausible(name: str, cells: pd.Series[Any]) -> Iterator[tuple[int, Role]]:
@@ -180,7 +205,7 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
     if not arms and not options.needs_pairs:
         return
     for arm in options.arms:
-        if not any(roles.source(column, arm) for column in ("score", "num_correct", "bits_per_byte")):
+        if not any(roles.source(column, arm) for column in SCORE_SOURCES):
             likely = [] if arms else [name for name in rest if _are_arms(table[name])]
             if not arms and not likely and (explained := explain_values(table, rest)):
                 raise ResultsError(f"{origin}: {explained}")
@@ -207,7 +232,8 @@ def _analyses_without_arms() -> str:
 
 def _without_unknown_arms(roles: ColumnRoles) -> ColumnRoles:
     """Ignore measures of one arm in rows with several arms, if their names do not say which arm it is."""
-    unknown = {role: names[0] for role, names in roles.sources.items() if role.column in ARM_MEASURES and not role.arm}
+    of_arms = (*ARM_MEASURES, *SCORE_SOURCES)
+    unknown = {role: names[0] for role, names in roles.sources.items() if role.column in of_arms and not role.arm}
     return replace(
         roles,
         sources={role: names for role, names in roles.sources.items() if role not in unknown},

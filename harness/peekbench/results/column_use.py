@@ -45,6 +45,10 @@ class ColumnUse:
     """How rows of different arms or methods were matched, if no column numbers the subsamples."""
     has_unknown_unit: bool = False
     """Whether scores are percentages that may or may not be accuracies."""
+    not_like_accuracy: str = ""
+    """Why scores have no default region of practical equivalence; empty if they are shares, as accuracies are."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence that the user chose for this table."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -68,7 +72,14 @@ class ColumnUse:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the unit of scores and the pairing of rows."""
-        return (*([UNKNOWN_UNIT] if self.has_unknown_unit else []), *self._warn_of_pairing())
+        losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
+        losses += [name for name in self.used if name.startswith("loss")]
+        lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+        return (
+            *([UNKNOWN_UNIT] if self.has_unknown_unit else []),
+            *([lower] if losses else []),
+            *self._warn_of_pairing(),
+        )
 
     def _warn_of_pairing(self) -> tuple[str, ...]:
         if self.pairing == BY_TEXT:

@@ -112,6 +112,23 @@ TEXT = ResultsColumn(
 )  # fmt: skip
 """The column that only users' tables have."""
 
+LOSS = ResultsColumn(
+    "loss", "number", "a score of which lower is better, whose negative becomes the score; analyses then need a region",
+    "the score", synonyms=("error", "err", "wer", "cer", "ter", "eer", "rmse", "mae", "mse", "mape", "nll", "ppl",
+                           "perplexity", "cross_entropy", "eval_loss"),
+)  # fmt: skip
+ERROR_RATE = ResultsColumn(
+    "error_rate",
+    "number",
+    "share of wrong answers; the score is 1 - error_rate",
+    "the score",
+    minimum=0,
+    maximum=1,
+    synonyms=("err_rate", "error rate", "misclassification_rate"),
+)
+"""Columns of scores of which lower is better, which only users' tables have."""
+
+USER_COLUMNS = (*COLUMNS, TEXT, LOSS, ERROR_RATE)
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 """Columns that distinguish configurations, which analyses keep apart."""
@@ -125,6 +142,8 @@ WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integ
 NUMBERS = tuple(column.name for column in COLUMNS if column.type == "number")
 ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")
 """Columns whose values belong to one arm."""
+SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", LOSS.name, ERROR_RATE.name)
+"""Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
 
@@ -140,7 +159,8 @@ def describe_columns() -> str:
     Returns
     -------
     str
-        One row per column, and one for `text`: name, type, meaning, what happens if a file lacks it, and its synonyms.
+        One row per column, also of those that only users' tables have: name, type, meaning, what happens if a file
+        lacks it, and its synonyms.
 
     Examples
     --------
@@ -151,7 +171,7 @@ def describe_columns() -> str:
     ...
     """
     lines = ["| column | type | meaning | if your file lacks it | synonyms |", "|---|---|---|---|---|"]
-    for column in (*COLUMNS, TEXT):
+    for column in USER_COLUMNS:
         synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
         lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from peekbench.records.data import IntArray
 from peekbench.results.cells import quoted, short, to_floats
 from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
 from peekbench.results.column_roles import ColumnRoles
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, SCORE_SOURCES
 
 CONSTANT = "the same in all rows of a task and configuration"
 ROW_NUMBERS = "it numbers the rows"
@@ -113,6 +113,8 @@ def _refuse(
     for name in names[:MAX_LISTED]:
         meaning = "score" if name == likely_score else _guess(name, table[name], groups, roles)
         remedies = [map_option(name, meaning) + " for the scores" * (name == likely_score), ignore_option(name)]
+        if name == likely_score:
+            remedies.insert(1, map_option(name, "loss") + " if lower is better")
         if name != likely_score and _is_note(name, meaning, table, trials, roles):
             remedies.reverse()
         lines.append(f"  {short(name)!r} ({_list_values(table[name])}): {', or '.join(remedies)}")
@@ -128,7 +130,7 @@ def _refuse(
 
 def _find_score(table: pd.DataFrame, names: Sequence[str], roles: ColumnRoles) -> str:
     """Return the column that probably has the scores of a table with one row for each arm; empty if they are known."""
-    if roles.arms or any(roles.source(column) for column in ("score", "num_correct", "bits_per_byte")):
+    if roles.arms or any(roles.source(column) for column in SCORE_SOURCES):
         return ""
     numbers = {name: to_floats(table[name]) for name in names}
     fractional = [name for name, cells in numbers.items() if cells.notna().all() and (cells != cells.round()).any()]

@@ -10,6 +10,7 @@ from peekbench.errors import ResultsError
 from peekbench.results.cells import CellReader, quoted
 from peekbench.results.column_names import ignore_option
 from peekbench.results.column_roles import ColumnRoles
+from peekbench.results.columns import LOSS
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
@@ -135,8 +136,10 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if scores.isna().all():  # an accuracy that is missing beside others is an error
         scores = -results["bits_per_byte"]
     checks.require_scores(scores)
-    checks.require(scores <= 1, "num_correct", "is larger than the number of test texts; correct one of them")
-    is_accuracy = ~(scores < 0).groupby(results["task"]).transform("any")  # R^2 can be negative
+    fits = given.isna() | (scores <= 1)
+    checks.require(fits, "num_correct", "is larger than the number of test texts; correct one of them")
+    is_loss = any(role.column == LOSS.name for role in roles.sources)
+    is_accuracy = ~(~scores.between(0, 1) | is_loss).groupby(results["task"]).transform("any")  # R^2 can be negative
     exact = scores * size
     tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)

@@ -40,6 +40,7 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     r"""Load the results table.
 
@@ -58,6 +59,8 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    lower_is_better
+        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -86,7 +89,8 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    return load_table(path, TableOptions(columns or {}, ignore, pair_by_order, percent)).results
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    return load_table(path, options).results
 
 
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:

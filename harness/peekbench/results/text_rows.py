@@ -18,6 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.predictions import Answers
+from peekbench.records.scores import SCORES
 from peekbench.results.cells import short
 from peekbench.results.column_names import ignore_option
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
@@ -26,7 +27,12 @@ from peekbench.results.scores_and_counts import ANSWERS
 
 MEANS = ("score", "log_loss", "brier")
 """Measures of all texts that are means of those of single texts."""
-OF_DRAW = ("macro_f1", MAJORITY, "fit_seconds", "predict_seconds")
+OF_DRAW = (
+    *(score.name for score in SCORES if score.name not in (*MEANS, "num_correct")),
+    MAJORITY,
+    "fit_seconds",
+    "predict_seconds",
+)
 """Measures of all texts that those of single texts do not give, so all texts must have the same value."""
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")

@@ -15,8 +15,8 @@ from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.arm_names import rename_arms
-from peekbench.results.cells import CellReader, short
-from peekbench.results.column_names import Role, ignore_option, map_option, nearest, normalize_arm
+from peekbench.results.cells import CellReader, quoted, short
+from peekbench.results.column_names import LOSSES, Role, as_score, ignore_option, map_option, nearest, normalize_arm
 from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, TEXT, ColumnRoles, assign_roles
 from peekbench.results.column_use import BY_ORDER, BY_ROW, BY_TEXT, ColumnUse, describe_use
 from peekbench.results.columns import (
@@ -24,6 +24,7 @@ from peekbench.results.columns import (
     ARMS,
     COLUMN_NAMES,
     CONFIGURATION,
+    LOSS,
     MAJORITY,
     SIZES,
     TEXT_DEFAULTS,
@@ -43,6 +44,11 @@ from peekbench.results.row_order import rank_numbers, sort_arms, sort_rows
 from peekbench.results.scores_and_counts import fill_scores, fill_text_scores
 from peekbench.results.text_column import choose_texts, grades_as_numbers, ignore_facts_of_texts, read_texts
 from peekbench.results.text_rows import add_up
+
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ def tidy(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.
 
@@ -94,6 +101,8 @@ def tidy(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    lower_is_better
+        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -112,7 +121,8 @@ def tidy(
     >>> tidy(scores, "my scores")["num_correct"].tolist()
     [143, 146]
     """
-    return tidy_table(table, origin, TableOptions(columns or {}, ignore, pair_by_order, percent)).results
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    return tidy_table(table, origin, options).results
 
 
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
@@ -123,7 +133,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     table, options, arm_names = rename_arms(table, origin, options)
     roles = assign_roles(table, origin, options)
     table = grades_as_numbers(table, roles)
-    reader = CellReader(table, origin, percent=options.percent)
+    reader = CellReader(table, origin, percent=options.percent, has_unit=options.region is not None)
     trials = _read_trials(roles, reader)
     is_plain = SUBSAMPLE in roles.sources and not (roles.others or roles.numberings or roles.texts)
     groups = np.arange(len(table)) if is_plain else _group(trials)  # grouping takes a while and is rarely needed
@@ -168,8 +178,25 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         ordered, predictions = add_up(ordered, texts.names, origin, needs_pairs=options.needs_pairs)
         pairing = pairing or ("" if predictions else BY_TEXT)
     use = describe_use(roles, row_numbers, reader.percentages, pairing)
-    use = replace(use, mapped={**use.mapped, **arm_names})
+    unit = _explain_unit(ordered, roles, reader)
+    use = replace(use, mapped={**use.mapped, **arm_names}, not_like_accuracy=unit, region=options.region)
     return TidyTable(ordered[list(COLUMN_NAMES)], use, predictions)
+
+
+def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> str:
+    """Return why scores are not shares, as accuracies are; empty if they are."""
+    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ""
+    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    sizes = results["score"].abs()
+    if not losses and MIN_SHARE <= sizes.max() <= 1:
+        return ""
+    name = quoted(losses) if losses else "the scores"
+    return (
+        f"{reader.origin}: the unit of {name} is unknown (mean {results['score'].abs().mean():.3g}), so there is no "
+        "default for the largest bias that is negligible; choose one in this unit with --region WIDTH, such as "
+        f"--region {sizes.mean() / 100:.1g}, which is 1% of the mean"
+    )
 
 
 def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
@@ -245,6 +272,9 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     tables = []
     for arm in arms:
         measures = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
+        for role in (Role(name, arm) for name in LOSSES):
+            if (source := roles.source(*role)) is not None:
+                measures["score"] = measures["score"].fillna(as_score(reader.numbers(source, role.column), role))
         tables.append(trials.assign(**({"arm": arm} if arm else {}), **measures))
     results = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     for arm in needed:

@@ -23,12 +23,12 @@ import json, sys
 from pathlib import Path
 from peekbench.records import scores
 
-def error_rate(data):
+def share_wrong(data):
     return 1 - scores.accuracy(data)
 
 scores.SCORES += (
     scores.Score(
-        "error_rate", "negative error rate", "share of wrong answers", "fraction", {"classification": error_rate},
+        "share_wrong", "negative error rate", "share of wrong answers", "fraction", {"classification": share_wrong},
         is_higher_better=False,
     ),
 )
@@ -40,11 +40,11 @@ from peekbench.store.writer import Store
 
 path = run(make_spec(json.loads(sys.argv[1]), folder=Path())).store
 with Store.open(path) as store:
-    stored = store.result_columns()["error_rate"]
+    stored = store.result_columns()["share_wrong"]
 results = load_results(path)
 print(json.dumps({
     "stored": stored,
-    "results": results["error_rate"].tolist(),
+    "results": results["share_wrong"].tolist(),
     "accuracy": results["score"].tolist(),
     "documentation": describe_columns(),
     "schema": results_schema(),
@@ -64,8 +64,8 @@ def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) 
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["stored"] == seen["results"] == [1 - accuracy for accuracy in seen["accuracy"]]
-    assert "| `error_rate` | number | share of wrong answers | missing |" in seen["documentation"]
-    assert seen["schema"]["properties"]["error_rate"] == {
+    assert "| `share_wrong` | number | share of wrong answers | missing |" in seen["documentation"]
+    assert seen["schema"]["properties"]["share_wrong"] == {
         "description": "share of wrong answers",
         "type": ["number", "null"],
         "minimum": 0.0,

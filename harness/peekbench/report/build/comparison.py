@@ -15,6 +15,7 @@ from peekbench.report.build.analysis_results import add_analyses
 from peekbench.report.build.side_by_side import RUN, Run, open_runs, side_by_side
 from peekbench.report.document import MethodFacts, Report
 from peekbench.results.analyze import NOTHING_SEEN, ask, find_analysis, without_controls
+from peekbench.results.column_use import ColumnUse
 from peekbench.spec.compatibility import differences
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def report_of_comparison(
     ...     report_of_comparison(before, after).name
     'before to after'
     """
-    old, new = open_runs([before, after], allow_incomplete=allow_incomplete, table=table)
+    old, new = runs = open_runs([before, after], allow_incomplete=allow_incomplete, table=table)
+    if not set(old.results["task"]) & set(new.results["task"]):
+        raise ResultsError(_describe_nothing_shared("task"))
     changed = {
         "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
         "data": differences("", _fingerprints(old), _fingerprints(new)),
@@ -81,7 +84,7 @@ def report_of_comparison(
         details={"runs": [str(old.path), str(new.path)]},
         command=_command("compare", [before, after], analysis, table, allow_incomplete=allow_incomplete),
     )
-    return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side([old, new]))])
+    return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side(runs), columns=_unit(runs))])
 
 
 def report_of_ranking(
@@ -139,7 +142,19 @@ def report_of_ranking(
         command=_command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete),
     )
     seen = runs[0].seen() if len(runs) == 1 else NOTHING_SEEN
-    return add_analyses(report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen)])
+    return add_analyses(
+        report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))]
+    )
+
+
+def _describe_nothing_shared(column: str) -> str:
+    return f"the runs have no {column} in common; compare runs on the same {column}s"
+
+
+def _unit(runs: Sequence[Run]) -> ColumnUse | None:
+    """Return what is known about the unit of scores in tables, if it is not that of accuracies."""
+    columns = (run.columns for run in runs)
+    return next((each for each in columns if each.region is not None or each.not_like_accuracy), None)
 
 
 def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
@@ -178,7 +193,7 @@ def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
         runs = joined.groupby(column, sort=False)[RUN].nunique()
         missing = [str(name) for name in runs.index[runs < num_runs]]
         if len(missing) == len(runs):
-            raise ResultsError(f"the runs have no {column} in common; compare runs on the same {column}s")
+            raise ResultsError(_describe_nothing_shared(column))
         if missing:
             warnings.append(f"Excluded, because at least one run lacks it: {column} {', '.join(missing)}")
         joined = joined[~joined[column].isin(missing)]

@@ -30,7 +30,7 @@ MIN_PLOT = 72  # columns of a terminal; in a narrower one, an axis would leave s
 MAX_PLOT = 110  # characters of a line with an interval
 MAX_LABEL = 48  # characters of a method's name
 MAX_VERDICTS = 12
-SIZE = re.compile(r"(\w+)=(?=\d)")  # of a configuration, in the label of its verdict
+SIZE = re.compile(r"(num_train|num_test)=(?=\d+[,)])")  # what `label_configuration` writes, but not "k=10" of a method
 
 
 def render_verdicts(

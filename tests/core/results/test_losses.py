@@ -1,0 +1,92 @@
+"""Scores of which lower is better, and scores in an unknown unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import peekbench as pb
+from peekbench.results import tidy
+
+
+def make_losses(name: str, scale: float = 1.0, method: str = "lsa") -> pd.DataFrame:
+    """Return losses that the test texts reduce, in one row for each arm."""
+    noise = np.random.default_rng(0).normal(0, 0.005, (2, 12, 2))
+    return pd.DataFrame(
+        [
+            {
+                "task": task,
+                "method": method,
+                "seed": seed,
+                "arm": arm,
+                name: scale * (loss + noise[number, seed, column]),
+            }
+            for number, task in enumerate("ab")
+            for seed in range(12)
+            for column, (arm, loss) in enumerate([("extra", 0.3), ("test", 0.25)])
+        ]
+    )
+
+
+def decisions(table: pd.DataFrame, **options: Any) -> list[str]:
+    report = pb.analyze(table, **options).document
+    return [verdict.decision for verdict in report.verdicts if verdict.effect == "bias"]
+
+
+def test_error_rates_become_accuracies() -> None:
+    scores = tidy(make_losses("error_rate"), "scores")
+    assert scores["score"].between(0.6, 0.8).all()
+    assert set(decisions(make_losses("error_rate"))) == {"biased up"}
+
+
+@pytest.mark.parametrize("name", ["WER", "rmse", "log_loss", "extra loss"])
+def test_a_loss_needs_a_region_and_falls_if_the_method_improves(name: str) -> None:
+    table = make_losses(name, scale=17)
+    if name == "extra loss":
+        table = table.pivot(index=["task", "method", "seed"], columns="arm", values=name).reset_index()
+        table.columns = [f"{column} loss" if column in ("extra", "test") else column for column in table.columns]
+    with pytest.raises(pb.PeekbenchError, match=r"unit of .* is unknown .* region=0\.05"):
+        pb.analyze(table)
+    report = pb.analyze(table, region=0.05).document
+    assert {verdict.decision for verdict in report.verdicts} == {"biased up"}
+    assert {verdict.region for verdict in report.verdicts} == {0.05}
+    assert any("Lower is better" in warning for warning in report.warnings)
+
+
+@pytest.mark.parametrize(
+    "options", [{"columns": {"mae5": "loss"}}, {"columns": {"mae5": "score"}, "lower_is_better": True}]
+)
+def test_the_direction_of_other_columns_is_named(options: dict[str, Any]) -> None:
+    table = make_losses("mae5", scale=10)
+    with pytest.raises(pb.PeekbenchError, match="columns={'mae5': 'loss'} if lower is better"):
+        pb.analyze(table)
+    assert set(decisions(table, **options, region=0.1)) == {"biased up"}
+
+
+def test_a_known_loss_that_is_mapped_to_score_keeps_its_direction() -> None:
+    assert (tidy(make_losses("wer"), "scores", columns={"wer": "score"})["score"] < 0).all()
+
+
+def test_scores_in_an_unknown_unit_need_a_region() -> None:
+    for scale in (0.001, 20):
+        table = make_losses("score", scale)
+        with pytest.raises(pb.PeekbenchError, match=r"region"):
+            pb.analyze(table)
+        assert set(decisions(table, region=0.01 * scale)) == {"biased down"}
+
+
+def test_a_loss_beside_an_accuracy_is_not_the_score() -> None:
+    table = make_losses("accuracy").assign(rmse=[*range(48)])
+    with pytest.raises(pb.PeekbenchError, match="ignore=\\['rmse'\\]"):
+        pb.analyze(table)
+    assert tidy(table, "scores", ignore=["rmse"])["score"].gt(0).all()
+
+
+def test_leaderboards_rank_the_lowest_loss_first() -> None:
+    table = pd.concat([make_losses("rmse", method="poor"), make_losses("rmse", scale=0.5, method="good")])
+    leaderboard = next(each for each in pb.analyze(table, region=0.01).document.tables if "Leaderboard" in each.title)
+    names = [column.name for column in leaderboard.columns]
+    assert [row[names.index("method")] for row in leaderboard.rows] == ["good", "poor"]
