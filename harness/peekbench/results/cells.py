@@ -157,9 +157,9 @@ class CellReader:
                 f"{'the option' if self._percent else 'the sign'} if these are fractions"
             )
         self.require(
-            has_sign | ~values.between(0, 1, inclusive="neither"),
+            has_sign | ~values.between(0, 1, inclusive="right"),
             source,
-            "is below 1, but other cells are percentages; write all in the same unit, or with a % sign if it is a "
+            "is at most 1, but other cells are percentages; write all in the same unit, or with a % sign if it is a "
             "percentage",
         )
         self.percentages.add(source)

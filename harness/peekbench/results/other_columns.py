@@ -56,10 +56,16 @@ def ignore_harmless(
     """
     varying = []
     ignored = dict(roles.ignored)
+    within_arms = _join_arms(trials, groups)
     for name in roles.others:
         cells = table[name]
         codes = number_values(cells)
         if is_constant(codes, groups):
+            if "arm" in trials.columns and not is_constant(codes, within_arms):
+                raise ResultsError(
+                    f"{origin}: the column {short(name)!r} ({_list_values(cells)}) differs between the arms extra and "
+                    f"test, so the arms may not be comparable; use {ignore_option(name)} if they are"
+                )
             ignored[name] = CONSTANT
         elif normalize(name) in ROW_NUMBER_NAMES and is_row_number(cells):
             ignored[name] = ROW_NUMBERS
@@ -70,6 +76,15 @@ def ignore_harmless(
     if varying:
         _refuse(table, varying, trials, groups, roles, origin)
     return replace(roles, ignored=ignored, others=())
+
+
+def _join_arms(trials: pd.DataFrame, groups: IntArray) -> IntArray:
+    """Return the groups with those of all arms but base joined."""
+    if "arm" not in trials.columns:
+        return groups
+    names = [*CONFIGURATION, "task"]
+    joined = trials.assign(arm=trials["arm"] == "base").groupby([*names, "arm"], dropna=False, sort=False)
+    return joined.ngroup().to_numpy().astype(np.int64)
 
 
 def is_constant(codes: IntArray, groups: IntArray) -> bool:

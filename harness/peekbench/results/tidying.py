@@ -16,8 +16,17 @@ from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.arm_names import rename_arms
 from peekbench.results.cells import CellReader, quoted, short
-from peekbench.results.column_names import LOSSES, Role, as_score, ignore_option, map_option, nearest, normalize_arm
-from peekbench.results.column_roles import ARM, SUBSAMPLE, TASK, TEXT, ColumnRoles, assign_roles
+from peekbench.results.column_names import (
+    LOSSES,
+    Role,
+    as_score,
+    ignore_option,
+    map_option,
+    nearest,
+    normalize,
+    normalize_arm,
+)
+from peekbench.results.column_roles import ARM, METHOD, MODEL, SUBSAMPLE, TASK, TEXT, ColumnRoles, assign_roles
 from peekbench.results.column_use import BY_ORDER, BY_ROW, BY_TEXT, ColumnUse, describe_use
 from peekbench.results.columns import (
     ARM_MEASURES,
@@ -47,6 +56,11 @@ from peekbench.results.text_rows import add_up
 
 KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
 """Columns of scores with a known unit."""
+AVERAGES = frozenset(
+    ("average", "avg", "mean", "all", "overall", "total", "macroavg", "macroaverage", "microavg", "microaverage")
+)
+"""Normalized names of rows that summarize other tasks."""
+MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 MIN_SHARE = 0.05
 """Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 
@@ -160,8 +174,10 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     elif len(np.unique(groups)) == len(groups):
         subsamples = pd.Series(0, index=table.index, dtype="Int64")
     elif options.pair_by_order:
+        _refuse_copies(trials, results, origin)
         subsamples, pairing = number_rows_by_order(groups), BY_ORDER
     elif roles.arms and texts is None:
+        _refuse_copies(trials, results, origin)
         scores = results["score"].to_numpy().reshape(len(roles.arms), len(table)).T
         subsamples, pairing = number_rows_by_content(trials, pd.DataFrame(scores), groups), BY_ROW
     else:
@@ -222,8 +238,36 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     elif not roles.arms:
         trials["arm"] = pd.Series("base", index=reader.index, dtype="str")
     reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
+    _check_names(trials, roles, reader)
     _check_controls(trials, roles, reader)
     return trials
+
+
+def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Refuse rows without a method, methods with a model in some rows only, and rows that average other rows."""
+    remedy = "is empty, but other rows have a name; fill in every cell, also below merged cells"
+    if METHOD in roles.sources:
+        reader.require(trials["method"] != "", roles.sources[METHOD][0], remedy)
+    if MODEL in roles.sources:
+        has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
+        reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
+    tasks = trials["task"].unique()
+    averages = [task for task in tasks if normalize(task) in AVERAGES]
+    if len(tasks) > len(averages) > 0:
+        problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
+        reader.require(~trials["task"].isin(averages), roles.sources[TASK][0], problem)
+
+
+def _refuse_copies(trials: pd.DataFrame, results: pd.DataFrame, origin: str) -> None:
+    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
+    scores = results["score"].to_numpy().reshape(-1, len(trials))
+    rows = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
+    counts = rows.groupby(list(rows.columns), dropna=False).size()
+    if len(counts) >= MIN_COPIED and counts.min() > 1:
+        raise ResultsError(
+            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
+            "copies, or add a column 'subsample' with the number of the draw if these are different draws"
+        )
 
 
 def _explain_arm(value: str) -> str:

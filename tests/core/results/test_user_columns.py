@@ -91,7 +91,7 @@ def test_percentages_and_decimal_commas_are_read_exactly(write: Any, options: di
 
 def test_fractions_among_percentages_are_refused() -> None:
     table = pd.DataFrame({"task": "a", "extra": ["71.5", "0.72"], "test": ["71.5", "72"]})
-    with pytest.raises(ResultsError, match="row 2, column 'extra': 0.72 is below 1, but other cells are percentages"):
+    with pytest.raises(ResultsError, match="row 2, column 'extra': 0.72 is at most 1, but other cells are percentages"):
         tidy(table, "mixed", percent=True)
     assert tidy(table.replace("0.72", "0.72%"), "mixed", percent=True)["score"].min() == 0.0072
 
@@ -263,3 +263,41 @@ def test_tables_as_people_write_them_give_the_verdicts_of_the_canonical_table(mo
 
     check()
     assert outcomes.count("equal") > 4
+
+
+def wide(**columns: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    size = max(map(len, columns.values()))
+    return pd.DataFrame({**columns, "extra": rng.random(size), "test": rng.random(size)})
+
+
+def long(**columns: Any) -> pd.DataFrame:
+    scores = wide(task=["a", "b"] * 3, seed=[0, 0, 1, 1, 2, 2])
+    table = scores.melt(id_vars=["task", "seed"], var_name="arm", value_name="score")
+    return table.assign(**{name: table["arm"].map(values) for name, values in columns.items()})
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (wide(task=["a"] * 4, method=["lsa", "", "bow", ""]), "'method': the cell is empty, but other rows"),
+        (wide(task=["a"] * 4, model=["bert", "", "gpt2", None]), "'model': the cell is empty, but other rows"),
+        (wide(task=["a", "b", "Macro avg"]), "Macro avg is an average of other tasks"),
+        (pd.concat([wide(task=["a", "b"] * 3)] * 2), "each row occurs at least 2 times"),
+        (long(metric={"extra": "f1", "test": "acc"}), "'metric' .* differs between the arms.*--ignore metric"),
+    ],
+)
+def test_tables_that_would_change_a_verdict_silently_are_refused(table: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ResultsError, match=message):
+        tidy_table(table, "here", TableOptions())
+
+
+def test_a_lone_one_among_percentages_is_refused() -> None:
+    table = pd.DataFrame({"task": ["a", "b", "c"], "extra": [71.5, 1.0, 80], "test": [70, 70.5, 82]})
+    with pytest.raises(ResultsError, match=r"1\.0 is at most 1, but other cells are percentages"):
+        tidy_table(table, "here", TableOptions(percent=True))
+
+
+def test_models_may_be_missing_for_methods_without_one() -> None:
+    table = wide(task=["a", "b"] * 2, method=["lsa", "lsa", "tapt", "tapt"], model=["", "", "bert", "bert"])
+    assert set(tidy_table(table, "here", TableOptions()).results["model"]) == {"", "bert"}
