@@ -47,6 +47,7 @@ SECTIONS = {
     "stores": Section("attack_store", "damaged stores and write-ahead logs", 240),
     "specs": Section("attack_specs", "mutated specs", 10_000, limits_memory=True),
     "tables": Section("attack_tables", "mutated tables of scores", 1_500, limits_memory=True),
+    "logs": Section("attack_logs", "mutated logs of other tools, and logs that stand for much more", 1_000, True),
     "files": Section("attack_files", "mutated data files", 140, limits_memory=True),
     "bounds": Section("attack_bounds", "small inputs that stand for much more, and special files", 43, True),
     "hub": Section("attack_hub", "answers of a hostile data server", 76),

@@ -27,6 +27,7 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
         ("attack_specs", "specs", 300, 10),
         ("attack_tables", "tables", 60, 10),
         ("attack_files", "files", 40, 2),
+        ("attack_logs", "logs", 100, 1),
     ],
     indirect=["script"],
 )

@@ -15,9 +15,11 @@ from commands import run_command
 from pandas.testing import assert_frame_equal
 
 from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
 from peekbench.results.logs import import_logs
+from peekbench.results.tidying import tidy_table
 
 LOGS = Path(__file__).parents[2] / "fixtures/logs"
 TIME = "2026-05-01T12-00-00.123456"
@@ -96,10 +98,11 @@ def test_logs_of_inspect_itself_are_read() -> None:
     table = import_logs("inspect", logs, metrics=["choice"])
     assert scores_by_arm(table) == {"extra": [0, 0.5, 1, 0.5], "test": [1, 0.5, 1, 1]}
     assert set(table["task"]) == {"modules"}
-    assert_frame_equal(table, import_logs("inspect", logs, metrics=["parts,letter"]))
+    letters = import_logs("inspect", logs, metrics=["parts,letter"])
+    assert_frame_equal(table.drop(columns="metric"), letters.drop(columns="metric"))
     with pytest.raises(ResultsError, match="several metrics; .*: choice, parts,letter, parts,length"):
         import_logs("inspect", logs)
-    with pytest.raises(ResultsError, match="is 9.0, not between 0 and 1"):
+    with pytest.raises(ResultsError, match="is 9, not between 0 and 1"):
         import_logs("inspect", logs, metrics=["parts,length"])
 
 
@@ -146,7 +149,7 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
         for arm, two in runs.items() for task in ("mail", "news") for n, each in enumerate(two)
     ]  # fmt: skip
     table = import_logs("lm-eval", logs)
-    assert list(table.columns) == ["task", "method", "subsample", "arm", "text", "score", "num_correct"]
+    assert list(table.columns) == ["task", "method", "subsample", "arm", "text", "score", "num_correct", "metric"]
     for (task, number), rows in table.groupby(["task", "subsample"]):
         for arm, expected in runs.items():
             scores = rows[rows["arm"] == arm].set_index("text")["score"]
@@ -157,8 +160,9 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
     with pytest.raises(ResultsError, match=r"task news: the arms have different numbers of logs \(extra 2, test 1\)"):
         import_logs("lm-eval", logs[:-1])
     other = write_lm_eval(tmp_path / "other", [1, 1], "news")
+    arms = [("extra", logs[2][1]), ("extra", other), *logs[-2:]]
     with pytest.raises(ResultsError, match="task news: two logs of the arm extra have other texts"):
-        import_logs("lm-eval", [("extra", logs[2][1]), ("extra", other), ("test", other), ("test", other)])
+        import_logs("lm-eval", arms)
     done = run_command("import", "lm-eval", *(f"--arm={arm}={log}" for arm, log in logs), "-o", "scores.csv")
     assert "(2 tasks, 6 texts, arms extra, test)" in done.stdout
     assert "2 logs; they are paired in the order" in done.stdout
@@ -191,8 +195,8 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     for logs, message in (
         ([("extra", extra), ("test", fewer)], "task news: the arms extra and test have other texts .*: 5; evaluate"),
         ([("extra", extra), ("test", other)], "have other contents of texts"),
-        ([("extra", extra), ("test", cut)], r"the mean of acc,none is 0\.8, and the results state 0\.666667"),
-        ([("extra", large), ("test", large)], "the score of text 0 is 17.5, not between 0 and 1"),
+        ([("extra", extra), ("test", cut)], r"the mean of acc,none is 0\.8, and the results state 0\.66666"),
+        ([("extra", large), ("test", extra)], "the score of text 0 is 17.5, not between 0 and 1"),
         ([("extra", extra)], "no log of the arm test"),
         ([("extra", extra), ("tset", extra)], "'tset' is not an arm"),
         ([("extra", tmp_path), ("test", extra)], "contains several results"),
@@ -203,6 +207,7 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     short = write_inspect(tmp_path / "short.json", ["C"], results={"completed_samples": 2})
     scores = [{"name": "match", "scorer": "match", "metrics": {"accuracy": {"value": 0.5}}}]
     wrong = write_inspect(tmp_path / "wrong.json", ["C"], results={"completed_samples": 1, "scores": scores})
+    right = write_inspect(tmp_path / "right.eval", ["I"])
     for log, message in (
         (failed, "status of this log is 'error'"),
         (invalid, "was invalidated"),
@@ -211,4 +216,52 @@ def test_logs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
         (tmp_path, "contains several logs"),
     ):
         with pytest.raises(ResultsError, match=message):
-            import_logs("inspect", [("extra", log), ("test", log)])
+            import_logs("inspect", [("extra", log), ("test", right)])
+
+
+def test_a_log_is_not_compared_with_itself_or_with_other_settings(tmp_path: Path) -> None:
+    extra, test = (write_lm_eval(tmp_path / arm, CORRECT[arm]) for arm in ("extra", "test"))
+    shutil.copytree(extra, tmp_path / "copy")
+    for copy in (extra, tmp_path / "copy"):
+        with pytest.raises(ResultsError, match="the arms extra and test have the same log"):
+            import_logs("lm-eval", [("extra", extra), ("test", copy)])
+    for folder, shots in ((extra, 0), (test, 5)):
+        file = folder / f"results_{TIME}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "n-shot": {"news": shots}}))
+    with pytest.raises(ResultsError, match="task news: n-shot is 0 in .* and 5 in "):
+        import_logs("lm-eval", [("extra", extra), ("test", test)])
+    one, other = (write_inspect(tmp_path / f"{n}.json", ["C"], eval={"task": "news", "task_args": n}) for n in (1, 2))
+    with pytest.raises(ResultsError, match="task news: task_args is 1 in .* and 2 in "):
+        import_logs("inspect", [("extra", one), ("test", other)])
+
+
+def test_metrics_of_which_lower_is_better_are_inverted(tmp_path: Path) -> None:
+    logs = [(arm, write_lm_eval(tmp_path / arm, CORRECT[arm])) for arm in ("extra", "test")]
+    for _, folder in logs:
+        file = folder / f"results_{TIME}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "higher_is_better": {"news": {"acc": False}}}))
+    expected = {arm: [1 - score for score in CORRECT[arm]] for arm in ("extra", "test")}
+    table = import_logs("lm-eval", logs)
+    assert scores_by_arm(table) == expected
+    assert set(table["metric"]) == {"1 - acc,none"}
+    assert "metric" in tidy_table(table, "logs", TableOptions()).columns.ignored
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "copy the log again"),
+        (b"[" * 10_000, "recursion limit"),
+        (b'{"results": {"news": {"acc,none": "high"}}}', "state 'high' as the mean of acc,none"),
+        (b'{"results": {"news": {"acc,none": null}}}', ""),
+        (b'{"results": {"news": []}}', "results.news"),
+    ],
+)
+def test_malformed_results_are_refused_with_their_place(content: bytes, message: str, tmp_path: Path) -> None:
+    extra, test = (write_lm_eval(tmp_path / arm, CORRECT[arm]) for arm in ("extra", "test"))
+    (extra / f"results_{TIME}.json").write_bytes(content)
+    if not message:
+        assert len(import_logs("lm-eval", [("extra", extra), ("test", test)])) == 12
+        return
+    with pytest.raises(ResultsError, match=message):
+        import_logs("lm-eval", [("extra", extra), ("test", test)])

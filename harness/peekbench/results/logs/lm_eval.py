@@ -6,21 +6,47 @@ If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
 from peekbench.errors import ResultsError
-from peekbench.results.logs.answers import TaskAnswers, TasksOfLog, choose_metric
+from peekbench.formatting import shorten
+from peekbench.results.files import check_regular
+from peekbench.results.logs.answers import MAX_OBJECT, Log, Part, TaskAnswers, choose_metric, parse, read_bounded
 
 TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
 """End of the name of a file with results, by which its samples are found."""
+NO_FILTER = "none"
 
 
-def read_lm_eval(path: Path) -> TasksOfLog:
+class Results(Part):
+    """Averages and settings of a run, by task."""
+
+    results: dict[str, dict[str, Any]]
+    group_subtasks: dict[str, Any] | None = None
+    higher_is_better: dict[str, dict[str, bool | None] | None] | None = None
+    """Direction of each metric."""
+    num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
+    versions: dict[str, Any] | None = None
+
+
+class Line(Part):
+    """Scores of a text, each in a field of the name of its metric."""
+
+    model_config = ConfigDict(extra="allow")
+
+    doc_id: int | str
+    filter: str = NO_FILTER
+    metrics: list[str] | None = None
+    doc_hash: str | None = None
+
+
+def read_lm_eval(path: Path) -> Log:
     """Find the tasks of a run.
 
     Parameters
@@ -35,23 +61,25 @@ def read_lm_eval(path: Path) -> TasksOfLog:
         not have the average that the results state.
     """
     file = _find_results(path)
-    content = _load(file.read_text(encoding="utf-8"), file)
-    results, time = content.get("results"), TIME.search(file.stem)
-    if not isinstance(results, dict) or time is None:
+    time = TIME.search(file.stem)
+    if time is None:
         raise ResultsError(f"{file} has no results; give the file results_TIME.json that lm-evaluation-harness wrote")
-    groups = {name for name, members in (content.get("group_subtasks") or {}).items() if members}
+    content = parse(Results, read_bounded(file), file)
+    groups = {name for name, members in (content.group_subtasks or {}).items() if members}
     tasks = {}
-    for task, averages in results.items():
+    for task in content.results:
         samples = file.with_name(f"samples_{task}_{time[1]}.jsonl")
-        if samples.is_file():
-            tasks[task] = partial(_read_task, samples, averages)
+        if "/" not in task and samples.is_file():
+            tasks[task] = partial(_read_task, samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
-            raise ResultsError(f"{file}: there is no {samples.name} beside it; run lm_eval with --log_samples")
-    return tasks
+            raise ResultsError(
+                f"{file}: there is no {shorten(samples.name, 200)} beside it; run lm_eval with --log_samples"
+            )
+    return Log(file, tasks)
 
 
 def _find_results(path: Path) -> Path:
-    if path.is_file():
+    if not path.is_dir():
         return path
     found = sorted(path.rglob("results_*.json"))
     if len(found) != 1:
@@ -60,38 +88,36 @@ def _find_results(path: Path) -> Path:
     return found[0]
 
 
-def _read_task(file: Path, averages: Mapping[str, Any], metrics: Sequence[str]) -> TaskAnswers:
+def _read_task(file: Path, task: str, content: Results, metrics: Sequence[str]) -> TaskAnswers:
     lines = list(_read_lines(file))
-    available = [f"{name},{line.get('filter', 'none')}" for line in lines for name in line.get("metrics", ())]
-    answers = TaskAnswers(file, choose_metric(metrics, available, file))
-    name, _, filter_ = answers.metric.partition(",")
+    available = [f"{name},{line.filter}" for line in lines for name in line.metrics or ()]
+    metric = choose_metric(metrics, available, file)
+    name, _, filter_ = metric.partition(",")
+    settings = {"n-shot": (content.num_fewshot or {}).get(task), "version": (content.versions or {}).get(task)}
+    direction = ((content.higher_is_better or {}).get(task) or {}).get(name)
+    answers = TaskAnswers(file, metric, settings=settings, is_lower_better=direction is False)
     for line in lines:
-        if line.get("filter", "none") == filter_:
-            score = line.get(name)
+        if line.filter == filter_:
+            score = (line.model_extra or {}).get(name)
             if not isinstance(score, int | float):
-                raise ResultsError(f"{file}: {answers.metric} of text {line['doc_id']} is {score!r}, not a number")
-            answers.add(str(line["doc_id"]), float(score), str(line.get("doc_hash", "")))
-    answers.check_average(averages.get(answers.metric))
+                raise ResultsError(
+                    f"{file}: {metric} of text {line.doc_id} is {shorten(repr(score), 100)}, not a number; choose "
+                    "another metric with --metric"
+                )
+            answers.add(str(line.doc_id), score, line.doc_hash or "")
+    answers.check_average(content.results[task].get(metric))
     return answers
 
 
-def _read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        for number, text in enumerate(lines, 1):
+def _read_lines(file: Path) -> Iterator[Line]:
+    """Iterate over the lines, without the fields that are no scores."""
+    check_regular(file)
+    with file.open("rb") as opened:
+        number = 0
+        while text := opened.readline(MAX_OBJECT + 2):
+            number += 1
             if text.strip():
-                line = _load(text, f"{file}, line {number}")
-                if "doc_id" not in line:
-                    raise ResultsError(
-                        f"{file}, line {number}: has no doc_id; lm-evaluation-harness 0.4 or later writes it"
-                    )
-                yield line
-
-
-def _load(text: str, place: object) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise ResultsError(f"{place}: not valid JSON ({error}); copy the file again") from error
-    if not isinstance(content, dict):
-        raise ResultsError(f"{place}: not an object; give a file that lm-evaluation-harness wrote")
-    return content
+                line = parse(Line, text, f"{file}, line {number}")
+                extra = line.model_extra or {}
+                scores = {name: extra.get(name) for name in line.metrics or ()}
+                yield line.model_construct(**{**line.model_dump(include=set(Line.model_fields)), **scores})

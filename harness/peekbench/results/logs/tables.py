@@ -6,6 +6,7 @@ texts are the subsamples. Repeated answers to a text within a log are averaged: 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.nearest import find_nearest
 from peekbench.results.columns import is_arm
-from peekbench.results.logs.answers import TaskAnswers, TasksOfLog, is_metric
+from peekbench.results.logs.answers import Log, TaskAnswers, TasksOfLog, is_metric
 from peekbench.results.logs.inspect_ai import read_inspect
 from peekbench.results.logs.lm_eval import read_lm_eval
 from peekbench.results.row_order import natural_key
@@ -24,7 +25,7 @@ from peekbench.results.row_order import natural_key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOG_FORMATS: Mapping[str, Callable[[Path], TasksOfLog]] = {"lm-eval": read_lm_eval, "inspect": read_inspect}
+LOG_FORMATS: Mapping[str, Callable[[Path], Log]] = {"lm-eval": read_lm_eval, "inspect": read_inspect}
 """Functions that find the tasks of a log, by the name of the tool that wrote it.
 
 Examples
@@ -34,6 +35,7 @@ Examples
 """
 
 MAX_NAMED = 3  # texts named in an error
+MAX_SHOWN = 100  # characters of a setting in an error
 
 
 def import_logs(
@@ -64,8 +66,9 @@ def import_logs(
     Returns
     -------
     pandas.DataFrame
-        Columns task, method, arm, text and score. If there are several logs for each arm, `subsample` numbers them. If
-        all scores are counts of correct answers, num_correct; if texts have several answers, num_test is their number.
+        Columns task, method, arm, text, score and metric. If there are several logs for each arm, `subsample` numbers
+        them. If all scores are counts of correct answers, num_correct; if texts have several answers, num_test is their
+        number. If the log says that a lower value of a metric is better, scores are 1 - value, and `metric` says so.
 
     Raises
     ------
@@ -89,7 +92,9 @@ def import_logs(
         raise ResultsError(
             f"there is no log of the arm {sorted(missing)[0]}; a bias is the difference of test and extra"
         )
-    found = [(arm, LOG_FORMATS[tool](path)) for arm, path in logs]
+    opened = [(arm, _open(LOG_FORMATS[tool], path)) for arm, path in logs]
+    _refuse_copies(opened)
+    found = [(arm, log.tasks) for arm, log in opened]
     chosen = _choose_tasks(found, tasks)
     by_arm = {arm: _read([log for other, log in found if other == arm], chosen, metrics) for arm in arms}
     _check_tasks(by_arm)
@@ -99,7 +104,9 @@ def import_logs(
     if unused := [metric for metric in metrics if not any(is_metric(name, [metric]) for name in used)]:
         raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
     rows = [row for task in by_arm[arms[0]] for row in _rows(task, {arm: by_arm[arm][task] for arm in arms})]
-    table = pd.DataFrame(rows, columns=["task", "subsample", "arm", "text", "score", "num_correct", "num_test"])
+    table = pd.DataFrame(
+        rows, columns=["task", "subsample", "arm", "text", "score", "num_correct", "num_test", "metric"]
+    )
     is_accuracy = table["num_correct"].notna().all()  # in all rows or in none
     superfluous = {
         "subsample": table["subsample"].max() == 0,
@@ -109,6 +116,26 @@ def import_logs(
     table = table.drop(columns=[name for name, is_superfluous in superfluous.items() if is_superfluous])
     table.insert(1, "method", method)
     return table
+
+
+def _open(find: Callable[[Path], Log], path: Path) -> Log:
+    try:
+        return find(path)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _refuse_copies(logs: Sequence[tuple[str, Log]]) -> None:
+    """Refuse a log that is given twice: its answers would show no bias, or count as another draw."""
+    known: dict[bytes, tuple[str, Path]] = {}
+    for arm, log in logs:
+        with log.file.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        if digest in known:
+            other_arm, other = known[digest]
+            arms = f"the arms {other_arm} and {arm} have" if arm != other_arm else f"the arm {arm} has twice"
+            raise ResultsError(f"{arms} the same log ({other}, {log.file}); give the log of another run")
+        known[digest] = arm, log.file
 
 
 def _choose_tasks(logs: Sequence[tuple[str, TasksOfLog]], wanted: Sequence[str]) -> list[str]:
@@ -151,11 +178,18 @@ def _check_equal(task: str, by_arm: Mapping[str, Sequence[TaskAnswers]]) -> None
                 f"task {task}: the metric is {first.metric} in {first.origin} and {answers.metric} in {answers.origin}"
                 "; choose one with --metric"
             )
-        for kind, one, other in (
+        for name, value in first.settings.items():
+            if answers.settings.get(name) != value:
+                one, other = (shorten(repr(each), MAX_SHOWN) for each in (value, answers.settings.get(name)))
+                raise ResultsError(
+                    f"task {task}: {name} is {one} in {first.origin} and {other} in {answers.origin}; run all arms "
+                    "with the same settings"
+                )
+        for kind, ours, theirs in (
             ("texts", first.scores.keys(), answers.scores.keys()),
             ("contents of texts", first.hashes.items(), answers.hashes.items()),
         ):
-            if different := {str(item[0] if isinstance(item, tuple) else item) for item in one ^ other}:
+            if different := {str(item[0] if isinstance(item, tuple) else item) for item in ours ^ theirs}:
                 logs = f"the arms {first_arm} and {arm}" if arm != first_arm else f"two logs of the arm {arm}"
                 raise ResultsError(
                     f"task {task}: {logs} have other {kind} ({answers.origin}): "
@@ -176,4 +210,5 @@ def _rows(task: str, by_arm: Mapping[str, Sequence[TaskAnswers]]) -> Iterator[tu
             for arm, logs in by_arm.items():
                 scores = logs[number].scores[text]
                 correct = int(sum(scores)) if set(scores) <= {0.0, 1.0} else None
-                yield task, number, arm, text, sum(scores) / len(scores), correct, len(scores)
+                metric = f"1 - {logs[number].metric}" if logs[number].is_lower_better else logs[number].metric
+                yield task, number, arm, text, sum(scores) / len(scores), correct, len(scores), metric
