@@ -124,8 +124,8 @@ class TaskAnswers:
         if not 0 <= stated <= 1 or not math.isclose(mean, stated, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
             raise ResultsError(
                 f"{self.origin}: the mean of {self.metric} is {mean:.6g}, and the results state "
-                f"{shorten(str(stated), 20)}; the files do not belong together, or lines are missing, or this metric is "
-                "not a mean over texts"
+                f"{shorten(str(stated), 20)}; the files do not belong together, or lines are missing, or this metric "
+                "is not a mean over texts"
             )
 
 
