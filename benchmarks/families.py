@@ -46,7 +46,7 @@ def measure(source: Source, num_methods: int, repeats: int, rng: np.random.Gener
     for _ in range(repeats):
         drawn = [source.draw(NUM_TASKS, NUM_SUBSAMPLES, 0.0, rng) for _ in range(num_methods)]
         nulls = [Bias(differences.tolist(), REGION, source.step) for differences in drawn]
-        family = [Evidence.of(bias, ALPHA) for bias in nulls]
+        family = Evidence.of_family(nulls, ALPHA)
         levels = Levels.of_family(family, ALPHA)
         unadjusted.append(any(is_biased(each, alone) for each in family))
         adjusted.append(any(is_biased(each, levels) for each in family))
@@ -54,7 +54,7 @@ def measure(source: Source, num_methods: int, repeats: int, rng: np.random.Gener
         error = np.sqrt((drawn[0].var(axis=1, ddof=1) / NUM_SUBSAMPLES).sum()) / NUM_TASKS
         for size in SIZES:
             planted = (drawn[0] + size * DETECTED * error).tolist()
-            evidence = Evidence.of(Bias(planted, REGION, source.step), ALPHA)
+            (evidence,) = Evidence.of_family([Bias(planted, REGION, source.step)], ALPHA)
             together = Levels.of_family([evidence, *family[1:]], ALPHA)
             detected[size].append((evidence.p_zero <= ALPHA, evidence.p_zero <= together.zero))
     powers = [share([pair[part] for pair in pairs]) for pairs in detected.values() for part in (0, 1)]

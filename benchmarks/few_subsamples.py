@@ -101,8 +101,8 @@ def measure(
             for bias in (0.0, PLANTED)
         )
         levels = Levels(ALPHA, ALPHA)
-        wrong["biased"] += conclude(Evidence.of(null, ALPHA), levels).decision.startswith("biased")
-        wrong["equivalent"] += conclude(Evidence.of(biased, ALPHA), levels).decision == "equivalent"
+        wrong["biased"] += conclude(Evidence.of_family([null], ALPHA)[0], levels).decision.startswith("biased")
+        wrong["equivalent"] += conclude(Evidence.of_family([biased], ALPHA)[0], levels).decision == "equivalent"
         wrong["single tasks"] += sum(*count_biased_tasks([null], ALPHA)) > 0
         wrong["ties"] += bool(find_differences(source.draw_methods(num_tasks, num_subsamples, rng), 1 - ALPHA).pairs)
     return {name: count / repeats for name, count in wrong.items()}

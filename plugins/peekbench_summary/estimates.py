@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from scipy.special import stdtr, stdtrit
 
@@ -136,7 +137,24 @@ def _bound_unseen(num_trials: int, level: float) -> Estimate:
     return Estimate(0.0, 0.0, -share, share, num_equal=num_trials)
 
 
-def skewness_corrected_p(tasks: Sequence[Sequence[float]]) -> float:
+def pool_skewness(families: Iterable[Sequence[Sequence[float]]]) -> float:
+    """Return the skewness of a single difference, pooled over configurations and tasks.
+
+    Parameters
+    ----------
+    families
+        Paired differences of each configuration, one sequence of at least two per task.
+    """
+    squares, cubes = [], []
+    for task in chain.from_iterable(families):
+        mean = math.fsum(task) / len(task)
+        squares.append(math.fsum((value - mean) ** 2 for value in task) ** 1.5 / math.sqrt(len(task)))
+        cubes.append(math.fsum((value - mean) ** 3 for value in task))
+    scale = math.fsum(squares)
+    return math.fsum(cubes) / scale if scale > 0 else 0.0
+
+
+def skewness_corrected_p(tasks: Sequence[Sequence[float]], pooled: float = 0.0) -> float:
     r"""Return the two-sided p-value of a mean of zero, corrected for the skewness of the differences.
 
     If a few trials fail, and most samples of trials contain too few of these failures, the mean and its standard error
@@ -147,6 +165,9 @@ def skewness_corrected_p(tasks: Sequence[Sequence[float]]) -> float:
     ----------
     tasks
         Paired differences, one sequence of at least two per task.
+    pooled
+        Skewness of a single difference in all configurations, whose trials show failures that these happen to lack.
+        The larger p-value of the two is returned.
 
     References
     ----------
@@ -160,11 +181,17 @@ def skewness_corrected_p(tasks: Sequence[Sequence[float]]) -> float:
         math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
         for task, sample in zip(tasks, samples, strict=True)
     )
-    skewness = third_moment / squared_error**1.5
+    expected = pooled * math.fsum(
+        sample.standard_error**3 / math.sqrt(len(task)) for task, sample in zip(tasks, samples, strict=True)
+    )
     score = math.fsum(sample.mean for sample in samples) / math.sqrt(squared_error)
-    corrected = score + skewness * score**2 / 3 + skewness**2 * score**3 / 27 + skewness / 6
     degrees = welch_satterthwaite([sample.standard_error**2 for sample in samples], [len(task) - 1 for task in tasks])
-    return min(1.0, 2 * float(stdtr(degrees, -abs(corrected))))
+    p_values = []
+    for moment in (third_moment, expected):
+        skewness = moment / squared_error**1.5
+        corrected = score + skewness * score**2 / 3 + skewness**2 * score**3 / 27 + skewness / 6
+        p_values.append(min(1.0, 2 * float(stdtr(degrees, -abs(corrected)))))
+    return max(p_values)
 
 
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> Estimate:

@@ -13,7 +13,7 @@ from peekbench_stats import (
     selection_level,
     stratified_sign_flip_test,
 )
-from peekbench_summary.estimates import Estimate, estimate_these_tasks, skewness_corrected_p
+from peekbench_summary.estimates import Estimate, estimate_these_tasks, pool_skewness, skewness_corrected_p
 from peekbench_summary.looks import ONE_LOOK, LookLevels
 from peekbench_summary.region import Region
 
@@ -67,12 +67,17 @@ class Evidence:
     predictions need enough trials only."""
 
     @classmethod
-    def of(cls, bias: Bias, alpha: float) -> Evidence:
-        """Compute the p-values of a configuration that is judged at an error rate of at most `alpha`."""
+    def of_family(cls, biases: Sequence[Bias], alpha: float) -> list[Evidence]:
+        """Compute the p-values of configurations that are judged together at an error rate of `alpha`."""
+        skewness = pool_skewness(bias.tasks for bias in biases if bias.num_trials > len(bias.tasks))
+        return [cls._of(bias, alpha, skewness) for bias in biases]
+
+    @classmethod
+    def _of(cls, bias: Bias, alpha: float, skewness: float) -> Evidence:
         estimate = bias.estimate(alpha)
         p_robust = 0.0
         if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
-            p_robust = max(stratified_sign_flip_test(bias.tasks).two_sided, skewness_corrected_p(bias.tasks))
+            p_robust = max(stratified_sign_flip_test(bias.tasks).two_sided, skewness_corrected_p(bias.tasks, skewness))
         p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.region.half_width)
         smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
         return cls(

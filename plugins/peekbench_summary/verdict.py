@@ -109,7 +109,7 @@ def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> lis
         Verdicts without the name of the configuration.
     """
     alpha = 1 - level
-    family = [Evidence.of(bias, alpha) for bias in biases]
+    family = Evidence.of_family(biases, alpha)
     levels = Levels.of_family(family, alpha)
     judged = []
     for evidence, biased_tasks in zip(family, count_biased_tasks(biases, alpha), strict=True):

@@ -20,7 +20,7 @@ from peekbench.records import Unit
 from peekbench.report import report_of_ranking, report_of_run
 from peekbench.results import decide, paired_scores
 from peekbench.results.sequential import run
-from peekbench_summary.evidence import Bias
+from peekbench_summary.evidence import Bias, Evidence
 from peekbench_summary.region import Region
 from peekbench_summary.significance_tests import count_biased_tasks
 from peekbench_summary.verdict import judge_family
@@ -344,3 +344,15 @@ def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     assert verdict.decision == decision
     assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
     assert verdict.population == "these texts of 2 tasks"
+
+
+def test_failures_of_other_configurations_are_expected_of_all() -> None:
+    """A configuration that happens to lack the failures of the others looks biased by Student's t alone."""
+    rng = np.random.default_rng(3)
+    failing = [rng.normal(0.005, 0.02, (2, 20)) - 0.1 * (rng.random((2, 20)) < 0.05) for _ in range(19)]
+    lucky = rng.normal(0, 0.02, (2, 20))
+    lucky += 0.0135 - lucky.mean()
+    alone, *_ = Evidence.of_family([Bias(lucky.tolist(), Region(0.005))], 0.05)
+    biases = [Bias(tasks.tolist(), Region(0.005)) for tasks in (lucky, *failing)]
+    together = Evidence.of_family(biases, 0.05)[0]
+    assert together.p_zero > 2 * alone.p_zero
