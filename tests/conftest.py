@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Tests interrupt runs, but a process that `nohup` or a shell starts in the background inherits ignored signals.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 FIXTURES = Path(__file__).parent / "fixtures"
 sys.path.append(str(FIXTURES))

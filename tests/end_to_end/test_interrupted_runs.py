@@ -19,12 +19,11 @@ import psutil
 import pytest
 import yaml
 from commands import run_command
+from limits import TIMEOUT
 
 from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
 from peekbench.store.writer import Store
-
-TIMEOUT = 60.0
 
 
 def write_spec(name: str, **parts: Any) -> Path:

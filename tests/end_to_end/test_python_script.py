@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from limits import TIMEOUT
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 SPEC = """
@@ -40,7 +41,7 @@ def test_the_example_of_the_readme_needs_no_main_guard(source: str, tmp_path: Pa
         "notebook": ["-c", NOTEBOOK],
     }[source]
     completed = subprocess.run(
-        [sys.executable, *arguments], cwd=tmp_path, input=example, capture_output=True, text=True, timeout=60
+        [sys.executable, *arguments], cwd=tmp_path, input=example, capture_output=True, text=True, timeout=TIMEOUT
     )
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout.splitlines()[-1] == "4 finished", completed.stderr

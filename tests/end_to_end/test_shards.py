@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from commands import run_command
+from limits import TIMEOUT
 
 from peekbench.store.fragments import Fragment
 from peekbench.store.writer import Store
 
-TIMEOUT = 60.0
 OUT = Path("out")
 SPEC = Path("jobs.yaml")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from limits import TIMEOUT
 from pydantic import ValidationError
 
 from peekbench import PeekbenchError
@@ -242,7 +243,7 @@ def test_a_busy_worker_ends_with_the_main_process() -> None:
         assert main.stderr is not None
         worker = psutil.Process(int(main.stderr.readline()))
         main.kill()
-        psutil.wait_procs([worker], timeout=10)
+        psutil.wait_procs([worker], timeout=TIMEOUT)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
 
 

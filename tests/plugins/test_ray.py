@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from limits import TIMEOUT
 from ray_nodes import RayNodes
 
 from peekbench import PeekbenchError
@@ -35,7 +36,6 @@ from peekbench_ray.placement import Node, place, worker_environment
 from peekbench_ray.pool import RayPool
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-TIMEOUT = 60.0  # seconds
 SLOW = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}}
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (extra `ray`)")
 
@@ -202,7 +202,7 @@ def test_a_cluster_of_its_own_ends_with_the_run(make_raw: Any, tmp_path: Path) -
     assert process.returncode == 128 + signal.SIGINT, (out, err)
     assert "To resume the run" in err
     assert "Traceback" not in out + err
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=TIMEOUT)[1] == []
     assert not folder.exists()
 
 
