@@ -23,6 +23,7 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 IGNORED = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
 """Members of classes that have no effect on results."""
 INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+"""Folders of installed libraries, besides those that a `.pth` file or `PYTHONPATH` adds."""
 
 
 def hash_text(text: str) -> str:
@@ -174,4 +175,10 @@ def _is_installed(module: str | None, path: str | None) -> bool:
         return False
     if module.partition(".")[0] in ("builtins", "peekbench") or path is None:
         return True
-    return any(Path(path).resolve().is_relative_to(folder) for folder in INSTALLED)
+    return any(Path(path).resolve().is_relative_to(folder) for folder in (*INSTALLED, *_added_folders(tuple(sys.path))))
+
+
+@functools.cache
+def _added_folders(paths: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the folders among the search paths in which an installer has put libraries."""
+    return tuple(Path(path).resolve() for path in paths if path and next(Path(path).glob("*.dist-info"), None))
