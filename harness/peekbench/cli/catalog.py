@@ -20,7 +20,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import bind, is_code
+from peekbench.plugins.local_code import is_code
 from peekbench.plugins.named_code import named_files
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
@@ -147,7 +147,6 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
         known facts instead.
     """
     registry.check_known(use)
-    bind([use], Path.cwd())
     plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)
     entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]

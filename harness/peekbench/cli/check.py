@@ -41,11 +41,13 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
 
     use = write_out(use)
+    bind([use], Path.cwd())
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)
     num_failed = 0

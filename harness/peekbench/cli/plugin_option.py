@@ -50,7 +50,6 @@ def plugin_arguments() -> list[str]:
 
 def _name_file(file: Path) -> None:
     """Give a file its name, after a check that it has entries and that no other plugin has the name."""
-    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.named_code import give_name, named_files  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import installed, load  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.validation import ENTRY_NAME  # noqa: PLC0415 - for a fast --help
@@ -70,7 +69,6 @@ def _name_file(file: Path) -> None:
         )
     if (other := named_files().get(name, path)) != path:
         raise PluginError(f"--plugin {file}: {other} has the same name, {name!r}; rename one of the files")
-    bind([f"{path}:"], path.parent)
     if not any(load(str(path)).offers.values()):
         raise PluginError(f"--plugin {file}: {_describe_empty(path)}")
     give_name(name, path)

@@ -3,8 +3,8 @@
 Relative paths of files start at the folder of the spec. The folder is also searched for modules, after all others, so
 that a file can import the files beside it.
 
-Only code that the caller names, in a spec or otherwise, is imported. The names in a store are not the caller's: the
-store of somebody else must not run code on this machine.
+Code that only a store names is not imported: the store of somebody else must not run code on this machine. Code that
+the caller names, in a spec or otherwise, is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or st
 
 _named: set[str] = set()
 """Files and modules that callers named, as `split_code` returns them."""
+_distrusted: set[str] = set()
+"""Files and modules that only stores name."""
 _paths: dict[str, Path] = {}
 """Files by name, as the present spec means them."""
 _given: dict[str, ModuleType] = {}
@@ -94,20 +96,33 @@ def bind(uses: Iterable[str], folder: Path) -> None:
         if names_code(use):
             code, _ = split_code(use)
             _named.add(code)
+            _distrusted.discard(code)
             _search((folder / Path(code).expanduser()).absolute().parent if code.endswith(FILE) else folder.absolute())
             if code.endswith(FILE):
                 _paths[code] = (folder / Path(code).expanduser()).absolute()
 
 
+def distrust(uses: Iterable[str]) -> None:
+    """Import no code that these names of a store mean, unless a caller names it, too.
+
+    Parameters
+    ----------
+    uses
+        Names in a stored spec, also those of plugins.
+    """
+    _distrusted.update({split_code(use)[0] for use in uses if names_code(use)} - _named - _given.keys())
+
+
 def is_refused(use: str) -> bool:
-    """Return whether a name means code that no caller has named, such as one that was read from a store.
+    """Return whether a name means code that only a store names.
 
     Examples
     --------
+    >>> distrust(["/from/a/store.py:analyze"])
     >>> is_refused("/from/a/store.py:analyze"), is_refused("summary")
     (True, False)
     """
-    return names_code(use) and (code := split_code(use)[0]) not in _named and code not in _given
+    return names_code(use) and split_code(use)[0] in _distrusted
 
 
 def find_file(code: str) -> Path | None:
@@ -152,11 +167,11 @@ def load_module(code: str) -> ModuleType:
     Raises
     ------
     PluginError
-        If no caller has named it, if there is no such file or module on this machine, or if it cannot be imported.
+        If only a store names it, if there is no such file or module on this machine, or if it cannot be imported.
     """
     if code in _given:
         return _given[code]
-    if code not in _named:
+    if code in _distrusted:
         raise PluginError(f"{code.rstrip(':')} is code that only a store names, which is not imported; {GIVE_SPEC}")
     if code == ":":
         raise PluginError("nothing stands before the colon; name a file or a module, as in `my_file.py:fit`")

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from peekbench.plugins.local_code import distrust
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.looks import PlannedLook
 from peekbench.records.predictions import Answers
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
+from peekbench.spec.components import find_uses
 from peekbench.store.checksums import hash_bytes
 from peekbench.store.identity import run_identifier
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
@@ -89,9 +91,10 @@ class Reader(Database):
         return str(store_id)
 
     def spec(self) -> dict[str, Any]:
-        """Return the spec as plain JSON values with every default filled in."""
+        """Return the spec as plain JSON values with all defaults filled in. Code that only it names is not imported."""
         with translate_errors(self.path):
             spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
+        distrust(find_uses(spec))
         return spec
 
     def identifier(self) -> str:

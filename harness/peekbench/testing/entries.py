@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from peekbench.errors import PluginError, SpecError
@@ -11,7 +10,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.kinds import KINDS
-from peekbench.plugins.local_code import bind, is_code
+from peekbench.plugins.local_code import is_code
 from peekbench.records.data import SourceRef
 from peekbench.testing.analyses import ANALYSIS_CHECKS, iterate_analysis_checks
 from peekbench.testing.audits import AUDIT_CHECKS, iterate_audit_checks
@@ -57,7 +56,6 @@ def find_kinds(use: str) -> list[str]:
         If no plugin has such an entry, or only one that cannot be checked.
     """
     registry.check_known(use)
-    bind([use], Path.cwd())
     plugin, name = split_name(use)
     offers = registry.load(plugin).offers
     kinds = [kind for kind in KINDS if name in offers[kind.name]]

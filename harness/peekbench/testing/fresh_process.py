@@ -24,7 +24,7 @@ import numpy as np
 from peekbench.errors import ContractError
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import bind, find_pickled_files, load_module
+from peekbench.plugins.local_code import find_pickled_files, load_module
 from peekbench.testing.import_watch import ImportWatch
 from peekbench.testing.process_state import (
     describe_changes,
@@ -140,7 +140,6 @@ def _answer(surroundings: Surroundings, files: Iterable[str], content: bytes) ->
         running = list_running()
         state |= take_state()
         try:
-            bind((f"{file}:" for file in files), Path.cwd())
             for file in files:
                 load_module(file)
             function, arguments = pickle.loads(content)  # noqa: S301 - of `call`

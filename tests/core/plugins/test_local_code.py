@@ -181,7 +181,6 @@ def test_options_of_a_function_reach_another_process(folder: Path) -> None:
 @pytest.mark.slow
 def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
-    local_code.bind([f"{tmp_path / 'own.py'}:"], tmp_path)
     options = load_module(str(tmp_path / "own.py")).Own(share=0.25)
     answer = call(Surroundings(), repr, options)
     assert (answer.value, answer.error) == ("Own(share=0.25)", "")
