@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from peekbench.cli import analyze, app, check, cluster, export, new, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
@@ -92,6 +93,13 @@ def _plain_plugin_warnings() -> Iterator[None]:
         warnings.showwarning = show_other
 
 
+def _has_folder() -> bool:
+    try:
+        return Path.cwd().is_dir()
+    except OSError:
+        return False
+
+
 def run_command() -> int:
     """Run the command of `sys.argv` and return its exit status."""
     output.be_quiet(False)
@@ -100,6 +108,14 @@ def run_command() -> int:
             app.select(sys.argv[1:])()
     except PeekbenchError as error:
         output.echo(f"peekbench: {error}", err=True)
+        return output.ERROR
+    except MemoryError:
+        output.echo("peekbench: the memory is full; close other programs, raise its limit, or use less data", err=True)
+        return output.ERROR
+    except FileNotFoundError:
+        if _has_folder():
+            raise
+        output.echo("peekbench: the working folder was deleted; change to another one", err=True)
         return output.ERROR
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else output.SUCCESS

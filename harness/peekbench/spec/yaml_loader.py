@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
@@ -15,6 +16,7 @@ MAX_DEPTH = 100  # levels; much deeper ones overflow the stack of the C parser, 
 MAX_VALUES = 20_000  # numbers, words and collections, counted again for each alias
 MAX_CHARACTERS = 10_000_000  # of all values, counted again for each alias
 MAX_MESSAGE = 500  # characters of a message of the library
+DECIMAL_OR_HEX = re.compile(r"[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)")
 MAX_BITS = 1024  # of an integer; Python refuses to print much larger ones
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -144,10 +146,26 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
         if value.bit_length() > MAX_BITS:
             line = node.start_mark.line + 1
             raise SpecError(f"line {line}: a number of more than {MAX_BITS} bits; correct it")
+        if not DECIMAL_OR_HEX.fullmatch(node.value):
+            self._refuse_number(node, value)
         return value
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        value: float = super().construct_yaml_float(node)
+        if ":" in node.value:
+            self._refuse_number(node, value)
+        return value
+
+    def _refuse_number(self, node: yaml.ScalarNode, value: float) -> NoReturn:
+        """Refuse a number of YAML 1.1 that is not what it looks like: 010 is 8, and 1:40 is 100."""
+        raise SpecError(
+            f"line {node.start_mark.line + 1}: YAML reads {node.value} as the number {value}; write {value}, or "
+            f"'{node.value}' for a text"
+        )
 
 
 _UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", _UniqueKeyLoader.construct_yaml_int)
+_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:float", _UniqueKeyLoader.construct_yaml_float)
 
 
 def _iterate_nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:

@@ -52,6 +52,8 @@ def resolve(path: Path) -> Path:
         resolved = Path(os.path.realpath(path))
         status = resolved.stat()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise StoreError(f"store {path} is a link to {resolved}, which does not exist; remove the link") from None
         return resolved
     except ValueError as error:  # a null character
         raise StoreError(f"store {str(path)!r}: {error}; give the path of a file") from error

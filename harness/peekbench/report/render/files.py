@@ -94,6 +94,11 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     ['report.md', 'report.json']
     """
     folder = Path(folder)
+    if folder.is_symlink():
+        raise PeekbenchError(
+            f"{folder} is a link to {folder.resolve()}, where a report would replace files; remove the link, or choose "
+            "another folder with --reports"
+        )
     formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
     renderer = LazyRenderer(report.renderer)
