@@ -41,7 +41,7 @@ def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> 
     >>> round(level_at(Looks(are_known=True))(0.05), 4), level_at(Looks())(0.05)
     (0.04, 0.05)
     >>> round(level_at(Looks(are_known=True), num_trials=80, earlier=[20])(0.05), 5)
-    0.00036
+    0.00035
     """
     if not looks.are_known:
         return fixed_design

@@ -180,6 +180,7 @@ def test_missing_subsamples_single_subsamples_and_other_scores(simulate: Simulat
     single = results[results["subsample"] == 0]
     assert analyze(single, draws=100).verdicts[0].decision == "inconclusive"
     table = pd.DataFrame({"task": ["a"] * 9 + ["b"] * 9, "extra": [0.1, -0.2, 0.3] * 6, "test": [0.3, 0.1, 0.2] * 6})
+    table["seed"] = [*range(9), *range(9)]
     (verdict,) = analyze(tidy(table, "r2"), draws=100).verdicts
     assert "points" not in verdict.sentence
     with pytest.raises(DataError, match="preset paper .* use the preset calibrated"):

@@ -38,7 +38,7 @@ def warn_of_design(
 
     Examples
     --------
-    >>> design = Design(num_train=10, num_test=80, num_subsamples=20)
+    >>> design = Design(num_train=10, num_test=80, num_subsamples=60)
     >>> facts = {"news": {"rows": 200, "splits": {}, "class_names": ["a", "b"], "class_counts": [100, 100]}}
     >>> for warning in warn_of_design({"news": design}, facts, {"news": 0.27}):
     ...     print(warning.partition(":")[0])

@@ -57,11 +57,12 @@ def ignore_harmless(
     varying = []
     ignored = dict(roles.ignored)
     within_arms = _join_arms(trials, groups)
+    likely_score = _find_score(table, roles.others, roles)
     for name in roles.others:
         cells = table[name]
         codes = number_values(cells)
         if is_constant(codes, groups):
-            if "arm" in trials.columns and not is_constant(codes, within_arms):
+            if name != likely_score and not is_constant(codes, within_arms):
                 raise ResultsError(
                     f"{origin}: the column {short(name)!r} ({_list_values(cells)}) differs between the arms extra and "
                     f"test, so the arms may not be comparable; use {ignore_option(name)} if they are"
