@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 from huggingface_hub import constants, set_client_factory
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import _http as client_library_http
 
 from peekbench_hub.names import COMMIT, ETAG, is_valid, printable
@@ -61,6 +62,8 @@ class Transfer:
     """Announced size of the file."""
     num_responses: int = 0
     num_errors: int = 0
+    retry_after: float = 0.0
+    """Seconds to wait after the last temporary error."""
     waiting_since: float | None = None
     """Time of the last progress of the current request; None between requests, which may take any time."""
     is_cancelled: bool = False
@@ -80,7 +83,7 @@ _is_installed = False
 
 
 def guarded(operation: Callable[[], Result], transfer: Transfer) -> Result:
-    """Run an operation of the client library, with limits on sizes, waits and time.
+    """Run an operation of the client library, again after a temporary error, with limits on sizes, waits and time.
 
     Parameters
     ----------
@@ -104,7 +107,14 @@ def guarded(operation: Callable[[], Result], transfer: Transfer) -> Result:
     def work() -> None:
         _current.set(transfer)
         try:
-            results.append(operation())
+            while True:
+                try:
+                    results.append(operation())
+                    return
+                except (HfHubHTTPError, httpx2.HTTPStatusError) as error:
+                    if error.response.status_code not in TEMPORARY_STATUS or transfer.is_cancelled:
+                        raise
+                    time.sleep(transfer.retry_after)  # `_check_status` limits the wait and the number of errors
         except BaseException as error:
             errors.append(error)
 
@@ -213,12 +223,13 @@ def _check_status(response: httpx2.Response, transfer: Transfer) -> None:
     if response.status_code not in TEMPORARY_STATUS:
         return
     transfer.num_errors += 1
-    wait = response.headers.get("retry-after", "").strip()
     reset = re.search(r";\s*t\s*=\s*(\d+)", response.headers.get("ratelimit", ""))
-    seconds = wait if wait.isdecimal() else reset[1] if reset else ""
+    waits = response.headers.get("retry-after", "").strip(), reset[1] if reset else ""
+    seconds = max(filter(str.isdecimal, waits), key=lambda wait: (len(wait), wait), default="")
     is_long = len(seconds) > 9 or (seconds != "" and int(seconds) > MAX_WAIT)
     if not is_long and transfer.num_errors <= MAX_ERRORS:
-        return  # the client library waits and tries again
+        transfer.retry_after = float(seconds or transfer.num_errors)
+        return  # the client library or `guarded` waits and tries again
     if response.status_code == TOO_MANY_REQUESTS:
         error = RateLimitError(f"{printable(seconds)} seconds" if seconds else "some minutes")
         transfer.problem = transfer.problem or error

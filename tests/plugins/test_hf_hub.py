@@ -214,6 +214,24 @@ def test_an_interrupted_download_leaves_nothing_behind(hub: LoopbackHub, tmp_pat
 
 
 @pytest.mark.slow
+def test_temporary_errors_of_any_request_are_tried_again(hub: LoopbackHub, tmp_path: Path) -> None:
+    write_repository("emo", hub.folder)
+    errors = [
+        ("GET", "/revision/main", 429, "1"),
+        ("GET", f"/revision/{hub.sha('aladar/emo')}", 500, ""),
+        ("GET", "/tree/", 429, "0"),
+        ("HEAD", "/resolve/", 503, ""),
+        ("GET", "/resolve/", 500, "0"),
+    ]
+    hub.errors.extend(errors)
+    assert len(load_one(hub, tmp_path, "hf.emo").get("texts", ())) == ROWS
+    assert not hub.errors
+    hub.errors.extend(errors[1:2] * 3)
+    refused = load_one(hub, tmp_path / "elsewhere", "hf.emo")
+    assert "answered 3 times with an error, the last with 500" in refused["error"]
+
+
+@pytest.mark.slow
 def test_an_unreachable_endpoint_fails_within_seconds(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.stop()
     started = time.monotonic()
