@@ -50,7 +50,7 @@ SECTIONS = {
     "logs": Section("attack_logs", "mutated logs of other tools, and logs that stand for much more", 1_000, True),
     "files": Section("attack_files", "mutated data files", 140, limits_memory=True),
     "bounds": Section("attack_bounds", "small inputs that stand for much more, and special files", 43, True),
-    "hub": Section("attack_hub", "answers of a hostile data server", 76),
+    "hub": Section("attack_hub", "answers of a hostile data server", 82),
     "plugins": Section("attack_plugins", "methods that behave badly", 109),
 }
 

@@ -1,7 +1,7 @@
 """Commits, file lists and downloads of Hub repositories, with errors that users can act on.
 
-Files are always requested with the full SHA of a commit, so a file is either the right one or missing, online or
-offline.
+Files are always requested with the full SHA of a commit, and their content is compared with the hashes that the Hub
+lists for this commit, so a file is either the right one or missing, online or offline.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 from peekbench import DataError
 from peekbench.cache import atomic_write, read_cached, write_cached
 from peekbench.errors import UnavailableError
-from peekbench_hub.names import COMMIT, FILE, is_valid, printable
+from peekbench_hub.names import COMMIT, DIGEST, FILE, is_valid, printable
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
@@ -28,6 +28,7 @@ TOO_MANY_REQUESTS = 429
 REFUSED_STATUS = (401, 403)  # HTTP status: unknown account, or missing permission
 MISSING_STATUS = (404, 410)
 MAX_FILES = 100_000  # of one commit
+LENGTH_OF_SHA256 = 64
 MAX_MESSAGE = 300  # characters of an error of the client library, which may contain text of a server
 FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of the client library when an answer has another format than that of the Hub."""
@@ -94,8 +95,8 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
     return str(sha)
 
 
-def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> list[str]:
-    """Return the paths of the files of a commit.
+def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> dict[str, str]:
+    """Return the paths of the files of a commit, each with a hash of its content.
 
     Parameters
     ----------
@@ -110,6 +111,11 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     description
         What is requested, for error messages.
 
+    Returns
+    -------
+    dict
+        By path, the SHA-256 of a file in LFS; otherwise the SHA-1 that git computes for a blob.
+
     Raises
     ------
     NotFoundError
@@ -117,32 +123,40 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     DataError
         If the Hub is unavailable or requires an account.
     """
-    cache_file = _cache_file(cache, kind, repository, sha)
+    cache_file = _cache_file(cache, kind, repository, "digests", sha)
     if cached := read_cached(cache_file):
-        return list(cached["files"])
+        return dict(cached["files"])
     from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - not needed if the answer is cached
 
     from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
-    def ask() -> list[Any]:
+    def ask() -> dict[Any, Any]:
         api = HfApi()
         api.repo_info(repository, repo_type=kind, revision=sha, timeout=TIMEOUT)  # fails fast, unlike listing
         tree = api.list_repo_tree(repository, revision=sha, repo_type=kind, recursive=True)
-        return [item.path for item in islice(tree, MAX_FILES + 1) if isinstance(item, RepoFile)]
+        files = (item for item in islice(tree, MAX_FILES + 1) if isinstance(item, RepoFile))
+        return {file.path: file.lfs.sha256 if file.lfs else file.blob_id for file in files}
 
     with translated_errors(kind, repository, description):
         files = guarded(ask, Transfer("answers"))
     if len(files) > MAX_FILES:
         raise _unusable(description, f"listed more than {MAX_FILES:,} files")
-    if invalid := [file for file in files if not is_valid(FILE, file)]:
-        raise _unusable(description, f"listed the file {printable(repr(invalid[0]))}, which is not a valid name")
+    for file, digest in files.items():
+        if not is_valid(FILE, file):
+            raise _unusable(description, f"listed the file {printable(repr(file))}, which is not a valid name")
+        if not is_valid(DIGEST, digest):
+            raise _unusable(description, f"listed {file} with {printable(repr(digest))}, which is not a valid hash")
     write_cached(cache_file, {"repository": repository, "sha": sha, "files": files})
     return files
 
 
-def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[str], description: str) -> list[Path]:
-    """Download files of a commit, unless the client library has cached them.
+def download(
+    kind: RepositoryKind, repository: str, sha: str, files: Mapping[str, str], cache: Path, description: str
+) -> list[Path]:
+    """Download files of a commit, unless the client library has cached them, and verify their content.
+
+    A file is verified when it is first used and when its size or its time of change differs from then.
 
     Parameters
     ----------
@@ -153,7 +167,9 @@ def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[st
     sha
         Full SHA of the commit.
     files
-        Paths in the repository.
+        Paths in the repository and hashes, from `list_files`.
+    cache
+        Cache folder, which keeps the states of the verified files.
     description
         What is requested, for error messages.
 
@@ -167,20 +183,46 @@ def download(kind: RepositoryKind, repository: str, sha: str, files: Sequence[st
     NotFoundError
         If the repository, the commit or a file does not exist.
     DataError
-        If the Hub is unavailable or requires an account.
+        If the Hub is unavailable or requires an account, or a file has other content.
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import, and few commands download
 
     from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
     paths = []
+    cache_file = _cache_file(cache, kind, repository, "verified", sha)
+    verified = read_cached(cache_file) or {}
+    states = {}
     with translated_errors(kind, repository, description):
-        for file in files:
+        for file, digest in files.items():
             if not (is_valid(FILE, file) and is_valid(COMMIT, sha)):
                 raise NotFoundError(f"{description}: {printable(repr(file))} is not a valid name of a file")
             fetch = partial(hf_hub_download, repository, file, repo_type=kind, revision=sha, etag_timeout=TIMEOUT)
-            paths.append(Path(guarded(fetch, Transfer("file", commit=sha))))
+            path = Path(guarded(fetch, Transfer("file", commit=sha)))
+            status = path.stat()
+            states[file] = [digest, status.st_size, status.st_mtime_ns]
+            if verified.get(file) != states[file]:
+                _verify(path, digest, f"{file} of {description}")
+            paths.append(path)
+    if not states.items() <= verified.items():
+        write_cached(cache_file, {**verified, **states})
     return paths
+
+
+def _verify(path: Path, digest: str, description: str) -> None:
+    """Remove a file of the client library's cache and raise an error if it has other content than announced."""
+    is_lfs = len(digest) == LENGTH_OF_SHA256
+    computed = hashlib.sha256() if is_lfs else hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        hashlib.file_digest(file, lambda: computed)
+    if computed.hexdigest() != digest:
+        path.resolve().unlink()  # the path may be a link to it; the next call downloads the file again
+        raise UnavailableError(
+            description,
+            f"the file has the {'SHA-256' if is_lfs else 'SHA-1 of git'} {computed.hexdigest()}, but the Hub lists "
+            f"{digest}: it is damaged or not the Hub's, and was removed from {path.parent}. Try again to download it; "
+            "if this recurs, check the disk, HF_ENDPOINT and the network, such as its proxy",
+        )
 
 
 def download_web_file(url: str, path: Path) -> None:

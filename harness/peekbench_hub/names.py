@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 COMMIT = "commit"
+DIGEST = "digest"
 ETAG = "etag"
 FILE = "file"
 MAX_NAME = 1000  # characters
 _PATTERNS = {
     COMMIT: re.compile(r"[0-9a-f]{40}"),
+    DIGEST: re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}"),
     ETAG: re.compile(r'(?:W/)?"?[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}"?'),
     # Parts between single slashes, none of which is `.` or `..`, without backslashes and control characters.
     FILE: re.compile(r"(?:(?!\.{1,2}(?:/|$))[^/\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+(?:/(?!$)|$))+"),
@@ -22,7 +24,8 @@ def is_valid(kind: str, value: object) -> bool:
     Parameters
     ----------
     kind
-        `COMMIT`, the full SHA of a commit; `ETAG`, the value of a header; or `FILE`, a path inside a repository.
+        `COMMIT`, the full SHA of a commit; `DIGEST`, the SHA-1 or SHA-256 of a file; `ETAG`, the value of a header; or
+        `FILE`, a path inside a repository.
     value
         The value, of any type.
 

@@ -73,11 +73,12 @@ def locate(location: Location, revision: str, cache: Path) -> LocatedFiles:
     files = list_files("dataset", location.repository, sha, cache, requested)
     chosen = location.choose(files)
     if not chosen:
-        raise NotFoundError(f"{requested}: no such file; {_describe_alternatives(location, files)}")
+        raise NotFoundError(f"{requested}: no such file; {_describe_alternatives(location, list(files))}")
     _check_shards(requested, chosen)
     origin = f"{location.files} in the dataset repository {location.repository}, commit {sha}"
-    fetch = partial(download, "dataset", location.repository, sha, chosen, origin)
-    return LocatedFiles(location, origin, sha, f"{location.repository}@{sha} {chosen}", fetch)
+    digests = {file: files[file] for file in chosen}
+    fetch = partial(download, "dataset", location.repository, sha, digests, cache, origin)
+    return LocatedFiles(location, origin, sha, f"{location.repository}@{sha} {digests}", fetch)
 
 
 def locate_in_mirror(location: Location, mirror: Path, revision: str) -> LocatedFiles:

@@ -8,7 +8,7 @@ import pytest
 from hostile_hub import BEHAVIORS, PLANTED, HostileHub, attack, planted_files
 from loopback_hub import LoopbackHub
 
-from peekbench_hub.names import COMMIT, ETAG, FILE, is_valid
+from peekbench_hub.names import COMMIT, DIGEST, ETAG, FILE, is_valid
 
 SLOW = {
     "info_429", "info_500", "tree_has_endless_pages", "tree_has_endless_empty_pages", "head_503", "get_is_cut",
@@ -24,6 +24,9 @@ MESSAGES = {
     "info_drips": "sent less than 16,384 bytes in 1 seconds",
     "info_429_for_an_hour": "refuses requests for 3600 seconds because there were too many",
     "tree_leaves_the_folder": "which is not a valid name",
+    "tree_has_a_number_as_hash": "listed train.parquet with 5, which is not a valid hash",
+    "tree_has_a_short_hash": "listed train.parquet with 'ab', which is not a valid hash",
+    "tree_has_another_hash": f"but the Hub lists {'0' * 40}",
     "tree_sends_the_token_elsewhere": "redirects the access token to another host, localhost",
     "head_etag_is_a_path": "invalid etag header",
     "head_commit_is_another": f"named the commit '{'f' * 40}' instead of",
@@ -31,6 +34,7 @@ MESSAGES = {
     "head_429_with_two_waits": "refuses requests for 3000 seconds",
     "head_size_is_a_petabyte": "free disk space, or set HF_HOME",
     "get_is_endless": "sent more than",
+    "get_has_other_rows": "it is damaged or not the Hub's, and was removed from",
 }
 
 
@@ -63,6 +67,10 @@ def test_the_hub_without_a_behavior_is_usable(tmp_path: Path) -> None:
         (COMMIT, "0" * 40 + "\n", False),
         (COMMIT, "main", False),
         (COMMIT, None, False),
+        (DIGEST, "0a" * 20, True),
+        (DIGEST, "0a" * 32, True),
+        (DIGEST, "0a" * 16, False),
+        (DIGEST, "0A" * 32, False),
         (ETAG, 'W/"0af-1"', True),
         (ETAG, '"a/b"', False),
         (ETAG, '".."', False),

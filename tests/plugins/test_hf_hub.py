@@ -214,6 +214,38 @@ def test_an_interrupted_download_leaves_nothing_behind(hub: LoopbackHub, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("task", "kind"), [("limit", "SHA-256"), ("emo", "SHA-1 of git")])
+def test_a_changed_bit_is_detected(task: str, kind: str, hub: LoopbackHub, tmp_path: Path) -> None:
+    """Of a file in LFS and of another one, on the way and in the cache of the client library."""
+    (path,) = (write_repository(task, hub.folder) / name for name in LAYOUTS[task].files)
+    position = path.read_bytes().index(b"says in sentence")
+    hub.flipped[path.name] = position
+
+    def error_in(result: dict[str, Any]) -> str:
+        assert not list((tmp_path / "cache" / "hf").glob("*.arrow"))
+        return str(result["error"])
+
+    for _ in range(2):  # the file is not kept
+        assert f"{path.name} of " in (error := error_in(load_one(hub, tmp_path, f"hf.{task}")))
+        assert re.search(f"the file has the {kind} [0-9a-f]+, but the Hub lists .* Try again", error)
+    hub.flipped.clear()
+    loaded = load_one(hub, tmp_path, f"hf.{task}")
+    assert loaded["texts"][0] == sentence(task, 0)
+    hub.stop()
+    (cached,) = (tmp_path / "hf" / "hub").rglob(path.name)
+    content = bytearray(cached.read_bytes())
+    content[position] ^= 1
+    for stored in (tmp_path / "cache" / "hf").glob("*.arrow"):
+        stored.unlink()
+    assert load_one(hub, tmp_path, f"hf.{task}", HF_HUB_OFFLINE="1") == loaded
+    for stored in (tmp_path / "cache" / "hf").glob("*.arrow"):
+        stored.unlink()
+    cached.write_bytes(content)
+    assert f"the file has the {kind}" in error_in(load_one(hub, tmp_path, f"hf.{task}", HF_HUB_OFFLINE="1"))
+    assert "not in this machine's cache" in error_in(load_one(hub, tmp_path, f"hf.{task}", HF_HUB_OFFLINE="1"))
+
+
+@pytest.mark.slow
 def test_temporary_errors_of_any_request_are_tried_again(hub: LoopbackHub, tmp_path: Path) -> None:
     write_repository("emo", hub.folder)
     errors = [

@@ -282,6 +282,13 @@ def test_duplicate_weights_are_not_downloaded(hub: LoopbackHub, tmp_path: Path) 
     assert "consolidated.safetensors" not in hub.downloads()
 
 
+def test_weights_with_a_changed_bit_are_an_error(hub: LoopbackHub, tmp_path: Path) -> None:
+    put_model(hub, "config.json")
+    (hub.branch("some/model") / "model.safetensors").write_bytes(b"weights")
+    hub.flipped["model.safetensors"] = 1
+    assert "the file has the SHA-256" in describe(hub, tmp_path, "some/model")["error"]
+
+
 def put_model(hub: LoopbackHub, *files: str) -> None:
     hub.branch("some/model").mkdir(parents=True)
     for file in files:

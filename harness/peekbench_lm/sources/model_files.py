@@ -144,8 +144,8 @@ def _download(model: str, sha: str, cache: Path) -> Path:
                 f"{description}: it has no weights in safetensors, and peekbench does not load other formats, which "
                 "may contain code; choose another model, or convert it and give the folder"
             )
-        selected = [file for file in [*files, *modules] if file.endswith(DOWNLOADED_SUFFIXES)]
-        paths = download("model", model, sha, selected, description)
+        selected = {file: available[file] for file in [*files, *modules] if file.endswith(DOWNLOADED_SUFFIXES)}
+        paths = download("model", model, sha, selected, cache, description)
     except NotFoundError as error:
         raise _unknown_model_error(model, error) from error
     return paths[0].parent
