@@ -33,6 +33,8 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """Signals of Ctrl-C, of batch systems, and of a terminal that closes."""
 SHUTDOWN_SECONDS = 3.0
 """Time in which a command ends after a signal; it ignores further signals until then."""
+NO_MEMORY_FOR_LIBRARY = "failed to map segment"
+"""What the dynamic linker says when a library does not fit into the memory that is left."""
 GARBAGE_THRESHOLD = 50_000
 """New objects after which the interpreter looks for garbage: its own 700 look for it hundreds of times in imports."""
 
@@ -109,7 +111,9 @@ def run_command() -> int:
     except PeekbenchError as error:
         output.echo(f"peekbench: {error}", err=True)
         return output.ERROR
-    except MemoryError:
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and NO_MEMORY_FOR_LIBRARY not in str(error):
+            raise
         output.echo("peekbench: the memory is full; close other programs, raise its limit, or use less data", err=True)
         return output.ERROR
     except FileNotFoundError:

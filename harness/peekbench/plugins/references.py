@@ -95,6 +95,8 @@ def resolve(target: str) -> Any:
     except ImportError as error:
         remedy = _import_remedy(error, module_name)
         raise PluginError(f"cannot import {target!r}: {_shorten(error)}; {remedy}") from error
+    except MemoryError:
+        raise
     except (Exception, SystemExit) as error:
         raise PluginError(
             f"cannot import {target!r}: {_describe(error)}; correct the module {module_name!r}"

@@ -14,6 +14,8 @@ import yaml
 from commands import run_command
 
 import peekbench
+from peekbench import cli
+from peekbench.cli import app
 
 COMMANDS = [
     "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
@@ -319,6 +321,26 @@ def test_closed_pipe_is_not_an_error(spec: str) -> None:
     command = f"{sys.executable} -m peekbench list | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
+
+
+def test_a_deleted_working_folder_is_reported(spec: str) -> None:
+    text = Path(spec).read_text()
+    command = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m peekbench run ../{spec}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stderr == "peekbench: the working folder was deleted; change to another one\n"
+    assert Path(spec).read_text() == text
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("x.so: failed to map segment from shared object")])
+def test_a_full_memory_is_reported(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(arguments: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(app, "select", fail)
+    assert cli.run_command() == 2
+    assert "the memory is full; close other programs" in capsys.readouterr().err
 
 
 def test_python_api_gives_the_same_results(spec: str) -> None:

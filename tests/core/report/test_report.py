@@ -257,6 +257,9 @@ def test_only_chosen_formats_are_written_and_unwritable_folders_are_errors(repor
     (tmp_path / "file").write_text("")
     with pytest.raises(PeekbenchError, match="file/report.html"):
         write_report(report, tmp_path / "file")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with pytest.raises(PeekbenchError, match=r"link is a link to .*, where a report would replace files; remove the"):
+        write_report(report, tmp_path / "link")
 
 
 @pytest.mark.slow
