@@ -14,14 +14,14 @@ MapOption = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
     typer.Option(
         "--map",
-        metavar="COLUMN=TARGET,...",
+        metavar="COLUMN=TARGET",
         help="Meaning of a column of the table, such as seed=subsample, or of a value of the column of arms, such as "
         "none=base; repeatable.",
     ),
 ]
 IgnoreOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--ignore", metavar="COLUMN,...", help="Column that says nothing about the scores; repeatable."),
+    typer.Option("--ignore", metavar="COLUMN", help="Column that says nothing about the scores; repeatable."),
 ]
 PairOption = Annotated[
     bool, typer.Option("--pair-by-order", help="Pair rows that have no number of the draw in their order.")
@@ -56,12 +56,13 @@ def read_table_options(
     pair_by_order, percent, lower_is_better, region
         Values of the options of these names.
     """
-    mapping, ignored = parse_mapping(columns or ()), parse_names(ignore or ())
-    return TableOptions(mapping, ignored, pair_by_order, percent, lower_is_better, region)
+    return TableOptions(
+        parse_mapping(columns or ()), tuple(ignore or ()), pair_by_order, percent, lower_is_better, region
+    )
 
 
 def parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the mapping of columns that arguments such as 'seed=subsample,system=method' give.
+    """Return the mapping of columns that arguments such as 'seed=subsample' give.
 
     Raises
     ------
@@ -70,34 +71,14 @@ def parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
 
     Examples
     --------
-    >>> parse_mapping(["seed=subsample,system=method", "a, b=task"])
-    {'seed': 'subsample', 'system': 'method', 'a, b': 'task'}
+    >>> parse_mapping(["seed=subsample", "a=b, c=task"])
+    {'seed': 'subsample', 'a=b, c': 'task'}
     """
     mapping: dict[str, str] = {}
     for argument in arguments:
-        name = ""  # of a column, which may contain commas
-        for part in argument.split(","):
-            source, equals, target = part.rpartition("=")
-            name += source if equals else part + ","
-            if not equals:
-                continue
-            source, target = name.strip(), target.strip()
-            if not source or not target:
-                break
-            if mapping.setdefault(source, target) != target:
-                raise ResultsError(f"--map names two targets for the column {source!r}; name one")
-            name = ""
-        if name:
+        source, _, target = (part.strip() for part in argument.rpartition("="))
+        if not source or not target:
             raise ResultsError(f"--map {argument}: not a mapping; write COLUMN=TARGET, such as seed=subsample")
+        if mapping.setdefault(source, target) != target:
+            raise ResultsError(f"--map names two targets for the column {source!r}; name one")
     return mapping
-
-
-def parse_names(arguments: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that arguments such as 'notes,seconds' list.
-
-    Examples
-    --------
-    >>> parse_names(["notes, seconds", "host"])
-    ('notes', 'seconds', 'host')
-    """
-    return tuple(name.strip() for argument in arguments for name in argument.split(",") if name.strip())

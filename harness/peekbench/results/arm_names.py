@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -12,10 +11,7 @@ from pandas.api.types import is_numeric_dtype
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import quoted, short
-from peekbench.results.column_names import Role, find_claims, map_option, nearest, normalize, normalize_arm
-from peekbench.results.columns import ARMS
-
-MAX_NAMES = 12  # values that a column of arms may have: three arms and some doses
+from peekbench.results.column_names import claims, map_option, nearest, normalize, normalize_arm
 
 
 def rename_arms(
@@ -76,7 +72,7 @@ def rename_arms(
             others = {source: target for source, target in options.columns.items() if source not in names}
             return table.assign(**{column: values.replace(names)}), replace(options, columns=others), names
     for column in (str(column) for column in table.columns if not is_numeric_dtype(table[column])):
-        if not _claims_arm(column) and names.keys() <= set(table[column].astype("str").str.strip()):
+        if not claims(column, "arm") and names.keys() <= set(table[column].astype("str").str.strip()):
             first = next(iter(names))
             raise ResultsError(
                 f"{map_option(first, names[first])}: {origin} has no column {short(first)!r}, but the column "
@@ -85,28 +81,9 @@ def rename_arms(
     return table, options, {}
 
 
-def explain_values(table: pd.DataFrame, candidates: Sequence[str]) -> str:
-    """Return how to rename the arms of the first of several columns that may have them, or an empty text."""
-    for name in candidates:
-        values = list(dict.fromkeys(str(value) for value in table[name].dropna()))
-        if _claims_arm(name) and 1 < len(values) <= MAX_NAMES:
-            unknown = [value for value in values if normalize_arm(value) is None]
-            example = " ".join(map_option(value, nearest(value, ARMS) or "ARM") for value in unknown)
-            return (
-                f"the column {short(name)!r} may have the arms, but its values are {quoted(values)}. Say which arm "
-                f"each of them is: {example}, where ARM is base (without unlabeled text), extra (independent text) or "
-                "test (the test texts)"
-            )
-    return ""
-
-
 def _find_columns_of_arms(table: pd.DataFrame, options: TableOptions) -> Iterator[str]:
     """Iterate over the column that the user named, or those that may contain arms according to their names."""
     requested = [normalize(source) for source, target in options.columns.items() if normalize(str(target)) == "arm"]
     for column in map(str, table.columns):
-        if normalize(column) in requested if requested else _claims_arm(column):
+        if normalize(column) in requested if requested else claims(column, "arm"):
             yield column
-
-
-def _claims_arm(name: Any) -> bool:
-    return any(claim.role == Role("arm") for claim in find_claims(str(name)))

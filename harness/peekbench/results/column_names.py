@@ -26,6 +26,12 @@ COMBINABLE = ("task", "method", "model", "subsample", "text")
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
 SIMILARITY_CUTOFF = 0.7  # models and model are similar, notes and num_test are not
 SPACING = re.compile(r"[\s_\-()%]+")
+ARM_WORDS = {
+    "base": ("none", "no", "without", "baseline", "vanilla", "plain"),
+    "extra": ("other", "others", "independent", "indep", "different", "fresh"),
+    "test": ("same", "own", "leak", "leaky", "leaked", "peek", "peeking", "transductive"),
+}
+"""Words that suggest an arm. They are only proposed to the user, because other meanings are possible."""
 ARM_FIRST = re.compile(r"(base|extra|test|mix[-_ ]?0?\.\d+)[\s_.:(\-]+(.+)", re.IGNORECASE)
 ARM_LAST = re.compile(r"(.+?)[\s_.:(\-]+(base|extra|test|mix[-_ ]?0?\.\d+)\)?", re.IGNORECASE)
 
@@ -124,6 +130,24 @@ def normalize_arm(name: str) -> str | None:
         return name
     arm = re.sub(r"^mix[-_ ]?", "mix-", name.strip().casefold())
     return arm if is_arm(arm) else None
+
+
+def guess_arm(name: str) -> str:
+    """Return the arm that a name suggests, for a proposal, or an empty text.
+
+    Examples
+    --------
+    >>> [guess_arm(name) for name in ("none", "F1 (extra)", "tset", "acc_1")]
+    ['base', 'extra', 'test', '']
+    """
+    words = set(re.split(r"[\W_]+", name.casefold()))
+    found = [arm for arm, synonyms in ARM_WORDS.items() if words & {arm, *synonyms}]
+    return found[0] if len(found) == 1 else nearest(name, ARMS)
+
+
+def claims(name: str, column: str) -> bool:
+    """Return whether the name of a column can mean a column of the results table."""
+    return any(claim.role == Role(column) for claim in find_claims(name))
 
 
 def read_requests(options: TableOptions, names: Sequence[str], origin: str) -> Requests:

@@ -12,7 +12,6 @@ from peekbench.errors import ResultsError
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.roles import names_with
 from peekbench.records.table_options import TableOptions
-from peekbench.results.arm_names import explain_values
 from peekbench.results.cells import has_whole, quoted, short, to_floats
 from peekbench.results.column_names import (
     COMBINABLE,
@@ -23,11 +22,11 @@ from peekbench.results.column_names import (
     ignore_option,
     is_loss,
     map_option,
-    nearest,
     normalize_arm,
     read_requests,
 )
 from peekbench.results.columns import ARM_MEASURES, LOSS, SCORE_SOURCES
+from peekbench.results.proposals import propose
 
 BY_REQUEST = "by request"
 BASE = "base"  # the arm of a table without arms
@@ -180,16 +179,22 @@ def _refuse_combinations(roles: ColumnRoles, origin: str) -> None:
 def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: TableOptions) -> None:
     """Check that the table has tasks, and a column of arms, or columns for the needed arms unless no pairs are."""
     names = [str(name) for name in table.columns]
-    rest = [*roles.others, *roles.numberings, *roles.texts]
+    arms = roles.arms
+    is_wide = ARM not in roles.sources and (arms or options.needs_pairs)
+    missing = [arm for arm in options.arms if is_wide and not any(roles.source(each, arm) for each in SCORE_SOURCES)]
+    proposal = propose(
+        table,
+        [*roles.others, *roles.numberings, *roles.texts],
+        {*(role.column for role in roles.sources if not role.arm), *arms, *(["subsample"] if roles.numberings else [])},
+        missing,
+    )
     if TASK not in roles.sources:
-        near = nearest("task", rest) or next(iter(rest), "NAME")
         has_numbers = not to_floats(pd.Series(names, dtype="str")).isna().all()
         heading = "The first line must name the columns" if has_numbers else "Add it"
         raise ResultsError(
             f"{origin}: the column 'task' is missing; the columns are {quoted(names)}. {heading}, or name the column "
-            f"with the tasks, such as {map_option(near, 'task')}"
+            f"with the tasks, such as {proposal}"
         )
-    arms = roles.arms
     if ARM in roles.sources:
         if arms:
             wide = next(names[0] for role, names in roles.sources.items() if role.arm)
@@ -202,22 +207,16 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
                 f"{short(wide)!r} contains scores of the arm {next(iter(arms))!r}; {remedy}"
             )
         return
-    if not arms and not options.needs_pairs:
+    if not is_wide:
         return
-    for arm in options.arms:
-        if not any(roles.source(column, arm) for column in SCORE_SOURCES):
-            likely = [] if arms else [name for name in rest if _are_arms(table[name])]
-            if not arms and not likely and (explained := explain_values(table, rest)):
-                raise ResultsError(f"{origin}: {explained}")
-            chosen = next(iter(likely + rest), "NAME")
-            is_scores = bool(arms) or (chosen in rest and pd.api.types.is_numeric_dtype(table[chosen]))
-            remedy = map_option(chosen, arm if is_scores else "arm")
-            raise ResultsError(
-                f"{origin}: no column has the {'scores of the arm ' + repr(arm) if arms else 'arms'}; the columns are "
-                f"{quoted(names)}. Add a column {'' if arms else repr('arm') + ', or one for each arm: '}"
-                f"{repr(arm) if arms else 'base, extra, test'}; or name yours, such as {remedy}"
-                f"{'' if arms else _analyses_without_arms()}"
-            )
+    if missing:
+        problem = f"scores of the arm {missing[0]!r}" if arms else "arms"
+        remedy = f"a column {missing[0]!r}" if arms else "a column 'arm', or one for each arm: base, extra, test"
+        raise ResultsError(
+            f"{origin}: no column has the {problem}; the columns are {quoted(names)}. Add {remedy}"
+            + (f"; or name yours, such as {proposal}" if proposal else "")
+            + ("" if arms or "ARM" not in (proposal or "ARM") else _analyses_without_arms())
+        )
     if (name := roles.source("score")) is not None:
         raise ResultsError(
             f"{origin}: the column {short(name)!r} does not say which arm its scores belong to, beside the columns of "

@@ -20,6 +20,7 @@ from peekbench.results.cells import quoted, short, to_floats
 from peekbench.results.column_names import find_claims, ignore_option, map_option, nearest, normalize
 from peekbench.results.column_roles import ColumnRoles
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, SCORE_SOURCES
+from peekbench.results.proposals import find_score
 
 CONSTANT = "the same in all rows of a task and configuration"
 ROW_NUMBERS = "it numbers the rows"
@@ -145,14 +146,9 @@ def _refuse(
 
 
 def _find_score(table: pd.DataFrame, names: Sequence[str], roles: ColumnRoles) -> str:
-    """Return the column that probably has the scores of a table with one row for each arm; empty if they are known."""
-    if roles.arms or any(roles.source(column) for column in SCORE_SOURCES):
-        return ""
-    numbers = {name: to_floats(table[name]) for name in names}
-    fractional = [name for name, cells in numbers.items() if cells.notna().all() and (cells != cells.round()).any()]
-    near = nearest("score", fractional) or nearest("accuracy", fractional)
-    in_range = (name for name in fractional if numbers[name].between(0, 1).all())
-    return near or next(in_range, "") or next(iter(fractional), "")
+    """Return the column that probably has the scores, or an empty text if they are known."""
+    is_known = roles.arms or any(roles.source(column) for column in SCORE_SOURCES)
+    return "" if is_known else find_score(table, names)
 
 
 def _is_note(name: str, meaning: str, table: pd.DataFrame, trials: pd.DataFrame, roles: ColumnRoles) -> bool:

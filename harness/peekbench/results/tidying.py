@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from peekbench.results.column_names import (
     LOSSES,
     Role,
     as_score,
+    guess_arm,
     ignore_option,
     map_option,
     nearest,
@@ -49,6 +51,7 @@ from peekbench.results.numbering import (
 )
 from peekbench.results.other_columns import ignore_harmless
 from peekbench.results.plain_table import plain_table
+from peekbench.results.proposals import ARMS_EXPLAINED, MAX_ARMS
 from peekbench.results.row_order import rank_numbers, sort_arms, sort_rows
 from peekbench.results.scores_and_counts import fill_scores, fill_text_scores
 from peekbench.results.text_column import choose_texts, grades_as_numbers, ignore_facts_of_texts, read_texts
@@ -232,7 +235,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         reader.require(
             trials["arm"].isin([arm for arm, name in names.items() if name]),
             roles.sources[ARM][0],
-            _explain_arm,
+            partial(_explain_arm, unknown=[arm for arm, name in names.items() if not name]),
         )
         trials["arm"] = trials["arm"].map(names).astype("str")
     elif not roles.arms:
@@ -270,11 +273,12 @@ def _refuse_copies(trials: pd.DataFrame, results: pd.DataFrame, origin: str) -> 
         )
 
 
-def _explain_arm(value: str) -> str:
+def _explain_arm(value: str, unknown: Sequence[str]) -> str:
+    remedy = " ".join(map_option(each, guess_arm(each) or "ARM") for each in unknown[:MAX_ARMS])
     near = nearest(value, ARMS)
     return (
         f"is not an arm; {f'did you mean {near}? Arms' if near else 'arms'} are base, extra, test and doses such as "
-        f"mix-0.25. Say which arm a value is with --map VALUE=ARM, such as {map_option(value, near or 'extra')}"
+        f"mix-0.25. Say which arm each value is: {remedy}, {ARMS_EXPLAINED}"
     )
 
 
