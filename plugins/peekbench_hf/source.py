@@ -32,7 +32,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     Parameters
     ----------
     options
-        Revision, mirror, splits and duplicates.
+        Revision, fingerprint, mirror, splits and duplicates.
     folders
         Folders of the spec and the cache.
     task
@@ -41,7 +41,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     Raises
     ------
     DataError
-        If the files are unavailable or do not match the definition.
+        If the files are unavailable, or do not match the definition or the fingerprint.
     """
     located = [_locate(task, options, folders)]
     if options.splits == "official":
@@ -53,6 +53,12 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         is_default = options.drop_duplicates == "none" and options.splits == "pooled"
         if is_default and not isinstance(options, HubDatasetOptions):
             record_facts(task, folders, len(prepared.class_names), len(prepared.labels), prepared.details)
+    if options.fingerprint not in ("", prepared.fingerprint):
+        raise DataError(
+            f"{_full_name(task)}: its class names, texts and labels have the fingerprint {prepared.fingerprint}, but "
+            f"the option `fingerprint`, which a lock file sets, is {options.fingerprint}; use the files and the "
+            "version of peekbench with which the spec was locked, or accept these data with `peekbench lock SPEC`"
+        )
     return Dataset(
         inputs=prepared.texts,
         labels=prepared.labels,
@@ -90,23 +96,29 @@ def load_dataset(*, options: HubDatasetOptions, folders: Folders) -> Dataset:
 
 
 def pin_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Mapping[str, Any]:
-    """Return the option that pins a task to its current commit; empty if a mirror provides the task.
+    """Return the options that pin a task to its current commit, unless a mirror provides it, and to its rows.
 
     Parameters
     ----------
     options
-        Revision and mirror.
+        Revision, fingerprint, mirror, splits and duplicates.
     folders
         Folders of the spec and the cache.
     task
         Definition of the task.
+
+    Raises
+    ------
+    DataError
+        If the files are unavailable, or do not match the definition or the fingerprint.
     """
-    revision = _locate(task, options, folders).revision
-    return {"revision": revision} if revision else {}
+    dataset = load_task(options=options, folders=folders, task=task)
+    revision = dataset.details["revision"]
+    return {**({"revision": revision} if revision else {}), "fingerprint": dataset.fingerprint}
 
 
 def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
-    """Return the option that pins a dataset to its current commit; see `pin_task`."""
+    """Return the options that pin a dataset to its current commit and rows; see `pin_task`."""
     return pin_task(options=options, folders=folders, task=options.task())
 
 
