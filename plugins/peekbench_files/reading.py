@@ -37,6 +37,8 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # reading a pipe could wait forever
             raise DataError(f"{path} is not a file; save the rows in a file first")
+        if not path.is_dir() and path.stat().st_size == 0:
+            raise DataError(f"{path} is an empty file; write the rows into it, or give another path")
         if file_format == "parquet":
             from peekbench_files.parquet import read_rows  # noqa: PLC0415 - pyarrow is slow to import
 

@@ -160,7 +160,7 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         (CSV, "rows.csv", {"text": "review"}, "no column 'review'; .*'text', 'label'. Set"),
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
-        ("", "rows.csv", {}, "no column 'text'; .*none"),
+        ("", "rows.csv", {}, "is an empty file; write the rows into it"),
         ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*drop_missing: true"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: .*column 'label'"),
         ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),

@@ -15,6 +15,7 @@ from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
+MAX_CLASSES_PER_ROW = 1 / 3  # more classes are no classes: most would have one or two rows
 MAX_NAMED = 3  # tasks named in an error about all tasks
 
 
@@ -138,6 +139,11 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
 def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
     """Refuse train sets without some class, or with too few rows of it. Return the number of train rows."""
     num_train, num_classes = max(design.num_train), len(dataset.class_names)
+    if num_classes > MAX_CLASSES_PER_ROW * len(dataset.labels):
+        raise DataError(
+            f"task {task}: {num_classes} classes in {pluralize(len(dataset.labels), 'row')}; these labels are numbers "
+            "of a scale, or identifiers. Name another column as the label, or replace the numbers by a few ranges"
+        )
     if min(design.num_train) < num_classes:
         raise DataError(
             f"task {task}: num_train {min(design.num_train)} is below the number of classes, {num_classes}, so no "

@@ -22,6 +22,7 @@ from peekbench.results.column_names import (
     ignore_option,
     is_loss,
     map_option,
+    normalize,
     normalize_arm,
     read_requests,
 )
@@ -189,6 +190,11 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
         missing,
     )
     if TASK not in roles.sources:
+        if {"text", "label"} <= {normalize(name) for name in names}:
+            raise ResultsError(
+                f"{origin} has texts and labels, not scores; to measure a method on them, name the file in the tasks "
+                f"of a spec: `{{use: files, options: {{path: {origin}}}}}`"
+            )
         has_numbers = not to_floats(pd.Series(names, dtype="str")).isna().all()
         heading = "The first line must name the columns" if has_numbers else "Add it"
         raise ResultsError(

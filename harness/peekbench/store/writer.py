@@ -164,6 +164,10 @@ class Store(Reader):
             try:
                 lock.acquire()
             except Timeout:
+                if not Path(lock.lock_file).exists():
+                    raise StoreError(
+                        f"store {path}: no file can be created in {file.parent}; choose another folder"
+                    ) from None
                 raise StoreError(
                     f"store {path} is in use by another run; wait for that run, or give this one another name"
                 ) from None

@@ -77,6 +77,12 @@ def test_other_kinds_of_files_are_refused_at_once(kind: str, make_spec: MakeSpec
                 access()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs the proc file system, where no file can be created")
+def test_a_folder_without_room_for_files_is_named(make_spec: MakeSpec) -> None:
+    with pytest.raises(StoreError, match=r"store /proc/x: no file can be created in /proc; choose another folder"):
+        run(make_spec(), store="/proc/x")
+
+
 def test_all_names_of_a_store_share_its_lock(make_spec: MakeSpec) -> None:
     Path("runs").mkdir()
     Path("link.sqlite").symlink_to(PATH)
