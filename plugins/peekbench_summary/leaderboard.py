@@ -136,7 +136,8 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     if is_adjusted:
         note += FAMILY_NOTE.format(size=max(verdict.family for verdict in verdicts), rate=f"{1 - level:.0%}")
     keys = (column.name for column in results.columns)
-    overview = (*keys, "extra", "tie", *(effect for effect in effects if effect != "bias"), *arms, "verdict", "bias")
+    others = [effect for effect in effects if effect != "bias"]
+    overview = (*keys, "extra", "tie", "verdict", "bias", *others, *arms)
     return Table(title, columns, tuple(rows), note, overview=overview)
 
 

@@ -35,9 +35,9 @@ def propose(table: pd.DataFrame, names: Sequence[str], known: Collection[str], n
 
     Examples
     --------
-    >>> table = pd.DataFrame({"area": ["law"], "setup": ["other"], "draw no": [1], "result": [0.5]})
-    >>> print(propose(table, list(table), (), ["extra", "test"]))
-    --map area=task --map setup=arm --map other=extra --map 'draw no=subsample' --map result=score
+    >>> table = pd.DataFrame({"area": ["law"] * 2, "setup": ["other", "same"], "no": [1, 1], "result": [0.5, 0.6]})
+    >>> propose(table, list(table), (), ["extra", "test"])
+    '--map area=task --map setup=arm --map other=extra --map same=test --map no=subsample --map result=score'
     """
     numbers = {name: to_floats(table[name]) for name in names}
     fractional = [name for name in names if numbers[name].notna().all() and (numbers[name] % 1 != 0).any()]

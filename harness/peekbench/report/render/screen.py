@@ -31,18 +31,17 @@ class _Limits:
     verdicts: int
     rows: int
     warnings: int
-    warning_lines: int
     has_details: bool = False
     """Whether verdicts have a second line."""
 
 
 STEPS = (
-    _Limits(12, 15, 6, 4, has_details=True),
-    _Limits(12, 12, 4, 3),
-    _Limits(12, 12, 2, 2),
-    _Limits(10, 8, 2, 2),
-    _Limits(6, 6, 2, 1),
-    _Limits(3, 3, 1, 1),
+    _Limits(12, 15, 6, has_details=True),
+    _Limits(12, 12, 4),
+    _Limits(12, 12, 2),
+    _Limits(10, 6, 1),
+    _Limits(6, 6, 1),
+    _Limits(3, 3, 1),
 )
 """From most to least; the first with at most `MAX_LINES` lines is used."""
 
@@ -146,6 +145,6 @@ def _print_warnings(warnings: Sequence[str], console: Console, limits: _Limits) 
     if warnings:
         console.print()
     for warning in warnings[: limits.warnings]:
-        print_lines(Text.assemble(("Warning: ", "bold"), warning), console, limits.warning_lines)
+        print_lines(Text.assemble(("Warning: ", "bold"), warning), console, 5)
     if (left_out := len(warnings) - limits.warnings) > 0:
         console.print(Text(f"... and {pluralize(left_out, 'more warning', 'more warnings')}", "bold"))

@@ -63,7 +63,7 @@ def render_verdicts(
         if others := groups[max_verdicts:]:
             print_note(f"... and {_count_decisions([lead for lead, *_ in others])}", console)
         notes = " ".join(filter(None, (sizes, _explain([lead for lead, *_ in groups]))))
-        print_note(notes, console, max_lines=4 if has_details else 3)
+        print_note(notes, console, max_lines=7 if has_details else 5)
     if controls:
         console.print()
         console.print(Text("Controls, whose bias is known", "bold"))
@@ -242,12 +242,19 @@ def print_note(text: str, console: Console, max_lines: int = 3) -> None:
 
 
 def print_lines(text: Text, console: Console, max_lines: int, *, start: Text | None = None, indent: int = 0) -> None:
-    """Print the first lines of a text; an ellipsis marks what is left out."""
-    lines = text.wrap(console, max(20, console.width - indent))
+    """Print the first lines of a text, in whole sentences if one fits; an ellipsis marks what is left out."""
+    width = max(20, console.width - indent)
+    lines = text.wrap(console, width)
     if len(lines) > max_lines:
         last = lines[max_lines - 1]
         last.rstrip()
-        last.truncate(max(20, console.width - indent) - 4)
+        last.truncate(width - 4)
+        shown = "\n".join(line.plain for line in lines[:max_lines])
+        if ends := list(re.finditer(r"[.!?](?=\s)", shown)):
+            num_left_out = shown.count("\n", ends[-1].end())
+            lines = lines[: max_lines - num_left_out]
+            last = lines[-1]
+            last.truncate(ends[-1].end() - shown.rfind("\n", 0, ends[-1].start()) - 1)
         last.append(" ...")
     for number, line in enumerate(lines[:max_lines]):
         line.rstrip()

@@ -1,0 +1,30 @@
+"""CONTRIBUTING.md lists the folders of the repository and states limits that hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+GENERATED = {"__pycache__", "build", "dist", "reports", "runs", "site"}
+
+
+def test_the_layout_lists_every_folder() -> None:
+    listed = set(re.findall(r"^    ([\w./*]+)/ ", TEXT, re.MULTILINE))
+    folders = {
+        str(folder.relative_to(ROOT))
+        for parent in (ROOT, ROOT / "harness", ROOT / "tests")
+        for folder in parent.iterdir()
+        if folder.is_dir() and folder.name not in GENERATED and any(folder.glob("*.*"))
+    }
+    missing = {name for name in folders if not name.startswith(".")} - listed
+    assert missing <= {"harness", "tests", "plugins"}
+    assert all((ROOT / name).is_dir() for name in listed if "*" not in name)
+
+
+def test_files_have_at_most_the_stated_number_of_lines() -> None:
+    (limit,) = re.findall(r"at most (\d+) lines", TEXT)
+    for folder in ("harness", "plugins"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert len(path.read_text().splitlines()) <= int(limit), path
