@@ -161,11 +161,12 @@ class Executor(Protocol[O_contra]):
     ------
     Sequence of Event
         Outcomes of one or several trials, which the core stores at once. To store takes as long as a quick trial, and
-        outcomes that are not yielded are lost if the run is killed. Of a trial whose worker crashed for good, yield a
-        `TrialFailure`. A trial that is yielded again is ignored; one that never is, ends the run with an error. The
-        `Host` of each machine other than that of the main process precedes its outcomes, and a `Capacity` tells how
-        many machines and workers there are. An empty sequence, about once a second, lets the core report that the work
-        continues. Closing the generator must stop all work.
+        outcomes that are not yielded are lost if the run is killed. Of a trial whose worker crashed, yield a
+        `TrialFailure`, at once or after retries: the next run retries it in any case. Only the first outcome of a trial
+        counts; a trial without an outcome ends the run with an error. The `Host` of each machine other than that of the
+        main process precedes its outcomes, and a `Capacity` tells how many machines and workers there are. An empty
+        sequence, about once a second, lets the core report that the work continues. Closing the generator must stop all
+        work.
     """
 
     def __call__(
