@@ -13,11 +13,12 @@ import pluggy
 from peekbench.errors import PluginError
 from peekbench.plugins import hookspecs
 from peekbench.plugins.entries import Entry
+from peekbench.plugins.entry_names import join_name
 from peekbench.plugins.estimators import is_estimator
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import is_code, is_given
-from peekbench.plugins.validation import ENTRY_NAME, check_entries
+from peekbench.plugins.validation import ENTRY_NAME, check_entries, find_misreading
 
 EntryT = TypeVar("EntryT", bound=Entry)
 
@@ -66,7 +67,7 @@ def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugi
     except pluggy.PluginValidationError as error:
         hooks = ", ".join(kind.hook for kind in KINDS)
         raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
-    offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
+    offers = {kind.name: _collect(manager, module, kind, name, plugin) for kind in KINDS}
     if is_code(name):
         for entry_name, entry in _entries_of_functions(module):
             offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
@@ -82,7 +83,9 @@ def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
                 yield name, make_entry(thing, name)
 
 
-def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, plugin: str) -> dict[str, Entry]:
+def _collect(
+    manager: pluggy.PluginManager, module: object, kind: PluginKind, owner: str, plugin: str
+) -> dict[str, Entry]:
     """Call one hook of a plugin and return the checked entries by name."""
     caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
     implementations = caller.get_hookimpls()
@@ -98,11 +101,11 @@ def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, pl
         answers = [None]
     entries: dict[str, Entry] = {}
     for answer in answers:
-        _add_entries(answer, kind, plugin, entries)
+        _add_entries(answer, kind, owner, plugin, entries)
     return entries
 
 
-def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry]) -> None:
+def _add_entries(answer: object, kind: PluginKind, owner: str, plugin: str, entries: dict[str, Entry]) -> None:
     """Check what one hook returned and add it to `entries`."""
     expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
     if not isinstance(answer, list):
@@ -114,6 +117,10 @@ def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[st
         if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
             raise PluginError(
                 f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
+            )
+        if not is_code(owner) and (read := find_misreading(use := join_name(owner, name), type(entry))):
+            raise PluginError(
+                f"{plugin}: {kind.hook} returns an entry named {name!r}, but specs read {use} as {read}; rename it"
             )
         if name in entries:
             raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")

@@ -8,17 +8,46 @@ from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
 
+import yaml
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry
+from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry, TaskGroupEntry
 from peekbench.plugins.field_docs import DescribedSchema
+from peekbench.plugins.local_code import FILE
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import InputKind, TaskKind
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
+"""Ends of names under `tasks` that mean files."""
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def find_misreading(use: str, entry_type: type[Entry]) -> str:
+    """Return what a spec takes the name of an entry for instead; empty if it can name the entry.
+
+    Parameters
+    ----------
+    use
+        Name in specs.
+    entry_type
+        Class of the entry.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import MethodEntry
+    >>> find_misreading("weather.csv", DataSourceEntry), find_misreading("weather.csv", MethodEntry)
+    ('a file', '')
+    >>> find_misreading("1.5", MethodEntry)
+    'the float 1.5'
+    """
+    is_task = issubclass(entry_type, DataSourceEntry | TaskGroupEntry)
+    if use.lower().endswith((FILE, *DATA_SUFFIXES) if is_task else FILE):
+        return "a file"
+    value = yaml.safe_load(use)
+    return "" if value == use else f"the {type(value).__name__} {value}"
 
 
 def check_entries(entries: Mapping[str, Entry]) -> None:

@@ -25,6 +25,7 @@ from peekbench.plugins.entry_names import join_name, split_name
 from peekbench.plugins.local_code import bind, is_refused, names_code, split_code
 from peekbench.plugins.named_code import write_out
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.entry_field import EntryField
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
@@ -108,9 +109,6 @@ class NamedComponent(Component):
             return name
         use = info.data.get("use", "unnamed")
         return split_code(use)[1] if names_code(use) else use
-
-
-DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
 
 
 def _find_readers() -> Iterator[str]:
