@@ -11,7 +11,7 @@ class Leak(Options):
     """Options of `controls.leak`."""
 
     share: float = Field(default=0.25, ge=0, le=1)
-    """Share of the unlabeled texts whose labels the method knows."""
+    """Share of the unlabeled inputs whose labels the method knows."""
 
 
 @hookimpl
@@ -21,8 +21,9 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="null",
             method="peekbench_controls.null:null",
-            summary="negative control: ignores unlabeled texts, so boost and bias are exactly 0",
-            task_kinds=frozenset({"classification", "language_modeling"}),
+            summary="negative control: ignores unlabeled inputs, so boost and bias are exactly 0",
+            task_kinds=frozenset({"classification", "regression", "language_modeling"}),
+            input_kinds=frozenset({"texts", "features"}),
             base="null",
             control="negative",
         ),
@@ -30,9 +31,12 @@ def peekbench_methods() -> list[MethodEntry]:
             name="leak",
             options=Leak,
             method="peekbench_controls.leak:leak",
-            summary="positive control: knows labels of unlabeled texts, so bias is share x (1 - accuracy)",
+            summary="positive control: knows labels of unlabeled inputs, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
-            metrics={"planted_gain": "share of the unlabeled texts that are right only because their labels are known"},
+            input_kinds=frozenset({"texts", "features"}),
+            metrics={
+                "planted_gain": "share of the unlabeled inputs that are right only because their labels are known"
+            },
             base="null",
             control="positive",
         ),

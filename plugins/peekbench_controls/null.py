@@ -1,11 +1,12 @@
-"""The negative control: a simple classifier or language model of train; the unlabeled texts have no effect."""
+"""The negative control: a simple model of train; the unlabeled inputs have no effect."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from peekbench import Context, DataError, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import FloatArray, IntArray
@@ -14,14 +15,14 @@ NUM_SYMBOLS = 257  # bytes, and the end of a text
 
 
 def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
-    """Fit a classifier or, in language modeling, byte frequencies on train, and ignore the unlabeled texts.
+    """Fit a classifier, a regression or, in language modeling, byte frequencies on train; ignore the unlabeled inputs.
 
     Parameters
     ----------
     unlabeled
         Not used.
     train
-        Labeled texts; in language modeling, texts.
+        Labeled texts or features; in language modeling, texts.
     task
         Its kind determines the model.
     options, context
@@ -30,23 +31,25 @@ def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
     Returns
     -------
     Predictor
-        The classifier or language model.
+        The classifier, regression or language model.
 
     Raises
     ------
     DataError
         If the train texts have no words to classify by.
     """
+    if task.kind == "regression":
+        return Predictor(make_pipeline(StandardScaler(), Ridge()).fit(train.inputs, train.labels).predict)
     return model_bytes(train) if task.kind == "language_modeling" else classify(train)
 
 
 def classify(train: Labeled) -> Predictor:
-    """Fit tf-idf and logistic regression on train.
+    """Fit tf-idf or, for features, standardization, and logistic regression on train.
 
     Parameters
     ----------
     train
-        Labeled texts.
+        Labeled texts or features.
 
     Returns
     -------
@@ -58,6 +61,12 @@ def classify(train: Labeled) -> Predictor:
     DataError
         If the train texts have no words.
     """
+    if isinstance(train.inputs, np.ndarray):
+        return Predictor(
+            make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+            .fit(train.inputs, train.labels)
+            .predict_proba
+        )
     vectorizer = TfidfVectorizer(sublinear_tf=True)
     if not any(map(vectorizer.build_analyzer(), train.inputs)):
         raise DataError(

@@ -16,7 +16,7 @@ from peekbench.records.data import Dataset, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import METHOD_CHECKS, check_method, make_case, sample_unlabeled_texts
+from peekbench.testing import METHOD_CHECKS, check_method, make_case, sample_texts, sample_unlabeled_texts
 
 
 @pytest.mark.slow
@@ -47,19 +47,22 @@ def test_null_is_a_code_of_the_bytes_of_train(tmp_path: Path) -> None:
 @pytest.mark.parametrize("use", ["controls.null", "controls.leak"])
 def test_texts_without_words_are_an_error(use: str, tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
-    case = make_case(use, spec.entry, spec.options, tmp_path)
+    case = make_case(use, spec.entry, spec.options, tmp_path, sample_texts())
     wordless = replace(case, train=Labeled(tuple("a ! 好,坏" for _ in case.train.inputs), case.train.labels))
     for unlabeled in (None, case.unlabeled):
         with pytest.raises(DataError, match=r"the 60 train texts .* no word .*; draw more train texts"):
             wordless.predict(unlabeled)
 
 
-def run(methods: list[Any], tmp_path: Path, *, num_subsamples: int, noise: float = 0.7) -> dict[str, Any]:
+def run(
+    methods: list[Any], tmp_path: Path, *, num_subsamples: int, use: str = "toy.words", **options: Any
+) -> dict[str, Any]:
     """Return scores (num_subsamples, 3 arms) and planted gains of the arm test, by method."""
+    options = options or {"noise": 0.7}
     spec = make_spec(
         {
             "name": "controls",
-            "tasks": [{"use": "toy.words", "name": "words", "options": {"num_rows": 600, "noise": noise}}],
+            "tasks": [{"use": use, "name": "words", "options": {"num_rows": 600, **options}}],
             "methods": methods,
             "design": {"num_train": 30, "num_test": 200, "num_subsamples": num_subsamples},
             "analyses": ["toy.count"],
@@ -78,17 +81,24 @@ def run(methods: list[Any], tmp_path: Path, *, num_subsamples: int, noise: float
     return {name: (np.array(scores[name]), np.array(metrics[name])) for name in scores}
 
 
-def test_null_has_exactly_no_boost_and_no_bias(tmp_path: Path) -> None:
-    scores, _ = run(["controls.null"], tmp_path, num_subsamples=5)["controls.null"]
+@pytest.mark.parametrize(
+    ("use", "options"),
+    [("toy.words", {}), ("tabular.classification", {"noise": 100}), ("tabular.regression", {"noise": 200})],
+)
+def test_null_has_exactly_no_boost_and_no_bias(use: str, options: dict[str, float], tmp_path: Path) -> None:
+    scores, _ = run(["controls.null"], tmp_path, num_subsamples=5, use=use, **options)["controls.null"]
     assert (scores == scores[:, :1]).all()
-    assert 0.4 < scores.mean() < 0.95  # far from 0 and 1, so that a bias would be visible
+    assert np.ptp(scores) > 0  # not at a limit, so that a bias would be visible
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_leak_has_the_planted_bias(share: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("share", "use", "noise"),
+    [(0.1, "toy.words", 0.7), (0.5, "toy.words", 0.7), (1.0, "toy.words", 0.7), (0.5, "tabular.classification", 100)],
+)
+def test_leak_has_the_planted_bias(share: float, use: str, noise: float, tmp_path: Path) -> None:
     method = {"use": "controls.leak", "options": {"share": share}}
-    scores, planted = run([method], tmp_path, num_subsamples=20)["controls.leak"]
+    scores, planted = run([method], tmp_path, num_subsamples=20, use=use, noise=noise)["controls.leak"]
     base, extra, test = scores.T
     assert (base == extra).all()  # extra texts are not test texts, so knowing their labels has no effect
     assert test - extra == pytest.approx(planted)  # the metric is the planted bias of each trial
