@@ -93,6 +93,8 @@ def merge(
 ) -> None:
     """Put the results of shards into the store of a spec, also while jobs are running.
 
+    The exit status is 3 while trials are missing.
+
     Example: peekbench merge specs/quickstart.yaml /shared/quickstart
     """
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
@@ -117,12 +119,9 @@ def merge(
         empty = pluralize(summary.empty, "fragment has", "fragments have")
         echo(f"{empty} no complete line: the job has just started, or was killed at its start")
     if summary.missing:
-        _print_missing(summary, spec, folders[0], store)
-    else:
-        run = shlex.quote(str(store) if store else experiment.name)
-        echo(f"all {pluralize(summary.planned, 'trial')} are there; to write the report: peekbench report {run}")
-    if summary.failed:
-        fail(f"{pluralize(summary.failed, 'trial')} failed; the store has all tracebacks", FAILED)
+        fail(_describe_missing(summary, spec, folders[0], store), FAILED)
+    run = shlex.quote(str(store) if store else experiment.name)
+    echo(f"all {pluralize(summary.planned, 'trial')} are there; to write the report: peekbench report {run}")
 
 
 class _Reporter:
@@ -137,22 +136,23 @@ class _Reporter:
             echo(f"merged {done:,} of {pluralize(total, 'fragment')}")
 
 
-def _print_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> None:
+def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> str:
     missing = summary.missing
-    failed = f" ({summary.failed:,} of them failed)" if summary.failed else ""
+    failed = f" ({summary.failed:,} of them failed; the store has all tracebacks)" if summary.failed else ""
     total = sum(missing.values())
-    count = next(iter(missing)).count
     numbers = list_ranges([shard.number for shard in missing])
-    shards = "shards" if len(missing) > 1 else "shard"
-    verb = "is" if total == 1 else "are"
-    planned = pluralize(summary.planned, "trial")
-    echo(f"{total:,} of {planned} {verb} missing{failed}, in {shards} {numbers} of {count}")
-    echo("To compute them, run these shards again and merge again, or run the spec on one machine:")
-    for shard in list(missing)[:MAX_SHARDS]:
-        echo("  " + shlex.join(["peekbench", "worker", str(spec), "--shard", str(shard), "--out", str(folder)]))
-    if len(missing) > MAX_SHARDS:
-        echo(f"  and {len(missing) - MAX_SHARDS:,} more")
-    echo("  " + shlex.join(["peekbench", "run", str(spec), *(["--store", str(store)] if store else [])]))
+    commands = [["worker", str(spec), "--shard", str(shard), "--out", str(folder)] for shard in missing]
+    run = ["run", str(spec), *(["--store", str(store)] if store else [])]
+    return "\n".join(
+        [
+            f"{total:,} of {pluralize(summary.planned, 'trial')} {'is' if total == 1 else 'are'} missing{failed}, in "
+            f"{'shards' if len(missing) > 1 else 'shard'} {numbers} of {next(iter(missing)).count}",
+            "To compute them, run these shards again and merge again, or run the spec on one machine:",
+            *("  " + shlex.join(["peekbench", *command]) for command in commands[:MAX_SHARDS]),
+            *([f"  and {len(missing) - MAX_SHARDS:,} more"] if len(missing) > MAX_SHARDS else []),
+            "  " + shlex.join(["peekbench", *run]),
+        ]
+    )
 
 
 def list_ranges(numbers: list[int]) -> str:

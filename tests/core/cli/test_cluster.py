@@ -14,7 +14,7 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.cluster import _print_missing, list_ranges
+from peekbench.cli.cluster import _describe_missing, list_ranges
 from peekbench.execution.merging import MergeSummary
 from peekbench.execution.shards import shard_items
 from peekbench.records.trials import ArmResult, TrialFailure, TrialResult
@@ -42,10 +42,10 @@ def work(shard: str, *arguments: str) -> str:
     return done.stdout
 
 
-def merge(*folders: Path | str) -> str:
-    done = run_command("merge", str(SPEC), *map(str, folders or [OUT]))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def merge(*arguments: Path | str, status: int = 0) -> str:
+    done = run_command("merge", str(SPEC), *map(str, arguments or [OUT]))
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
 
 
 def refuse(*arguments: str) -> str:
@@ -108,6 +108,7 @@ def make_failure(outcome: Outcome) -> TrialFailure:
 @pytest.mark.usefixtures("finished")
 def test_merged_shards_are_bit_equal_to_a_run() -> None:
     assert "0 trials added" in merge(str(fragments()[0].path), "--store", "whole.sqlite")
+    assert "trials are missing, in shard 2 of 2" in merge(fragments()[0].path, "--store", "half.sqlite", status=3)
     output = merge()
     assert "merged 2 fragments into runs/small.sqlite: 18 trials added" in output
     assert "peekbench report small" in output
@@ -132,7 +133,7 @@ def test_a_restarted_job_computes_only_what_is_missing() -> None:
     kept = first.path.read_bytes().splitlines(keepends=True)[:4]
     first.path.write_bytes(b"".join(kept)[:-10])  # a header, two trials, and a part of a third
     missing = num_trials - 2
-    output = merge()
+    output = merge(status=3)
     assert f"{missing} of 18 trials are missing, in shard 1 of 2" in output
     assert f"peekbench worker {SPEC} --shard 1/2 --out {OUT}" in output
     assert f"shard 1/2: {missing} trials finished, 2 were in {OUT} already" in work("1/2")
@@ -163,7 +164,7 @@ def test_a_trial_with_other_numbers_is_refused_with_both_files() -> None:
         "the test rows": replace(result, test_rows=result.test_rows[::-1]),
         "the test labels": replace(result, test_labels=(result.test_labels + 1) % 3),
     }
-    merge(first.path)
+    merge(first.path, status=3)
     for what, changed in changes.items():
         path = rewrite(first, [changed])
         error = refuse("merge", str(SPEC), str(path))
@@ -189,9 +190,7 @@ def test_a_failure_gives_way_to_a_success(is_success_first: bool) -> None:
     failed = rewrite(first, [make_failure(outcome) for outcome in outcomes(first)])
     order = [first.path, failed] if is_success_first else [failed, first.path]
     for path in order:
-        done = run_command("merge", str(SPEC), str(path))
-        assert done.returncode == (3 if path == failed and not is_success_first else 0)
-        assert "18 trials are missing" in done.stdout
+        assert "18 trials are missing" in merge(path, status=3)
     merge()
     assert contents() == expected
     with Store.open("runs/small.sqlite") as store:
@@ -277,7 +276,7 @@ def test_an_extended_spec_merges_the_fragments_of_the_old_one(make_raw: Callable
     write_spec(make_raw, tasks=[*raw["tasks"], task], methods=["toy.constant", "toy.vote", bold])
     assert "toy.vote and bold no longer share their base arm" in refuse("merge", str(SPEC), str(OUT))
     write_spec(make_raw, design=design, methods=["toy.constant", "toy.vote", BOLD])
-    output = merge()
+    output = merge(status=3)
     assert "18 trials added" in output
     assert "6 of 24 trials are missing" in output
     work("1/3")
@@ -328,7 +327,10 @@ def test_failed_trials_are_counted_and_tried_again(make_raw: Callable[..., dict[
     assert "its other 14 trials were not tried" in done.stderr
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 3
-    assert "24 of 48 trials are missing (10 of them failed), in shard 1 of 1" in merged.stdout
+    assert (
+        "24 of 48 trials are missing (10 of them failed; the store has all tracebacks), in shard 1 of 1"
+        in merged.stderr
+    )
     with Store.open("runs/small.sqlite") as store:
         assert {failure.error.partition(" (")[0] for failure in store.failures()} == {"RuntimeError: down"}
     again = run_command("worker", str(SPEC), "--shard", "1/1", "--out", str(OUT), "--keep-going")
@@ -348,9 +350,9 @@ def test_shards_are_balanced(make_spec: Callable[..., ExperimentSpec]) -> None:
     assert all(len(set(numbers[start : start + 7])) == 7 for start in range(0, 196, 7))
 
 
-def test_one_missing_trial_is_in_singular(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_missing(MergeSummary(OUT, 1, 0, MergeCounts(), 80, {Shard(1, 2): 1}), SPEC, OUT, None)
-    assert capsys.readouterr().out.startswith("1 of 80 trials is missing, in shard 1 of 2\n")
+def test_one_missing_trial_is_in_singular() -> None:
+    message = _describe_missing(MergeSummary(OUT, 1, 0, MergeCounts(), 80, {Shard(1, 2): 1}), SPEC, OUT, None)
+    assert message.startswith("1 of 80 trials is missing, in shard 1 of 2\n")
 
 
 def test_numbers_of_shards_are_listed_as_ranges() -> None:
