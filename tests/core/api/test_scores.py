@@ -58,7 +58,7 @@ def test_frames_as_people_have_them(wide: pd.DataFrame, form: str) -> None:
     ("change", "message"),
     [
         (lambda wide: pd.concat([wide.assign(lr=1), wide.assign(lr=2)]), r"columns=\{'lr': 'method'\}, or ignore="),
-        (lambda wide: wide.drop(columns="task"), r"columns=\{'seed': 'task'\}"),
+        (lambda wide: wide.drop(columns="task"), r"columns=\{'COLUMN': 'task'\}"),
         (percentages, "percent=True"),
         (lambda wide: melt(wide).drop(index=3), "allow_incomplete=True"),
         (lambda wide: wide.to_numpy(), "a run, not a ndarray"),

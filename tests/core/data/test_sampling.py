@@ -210,7 +210,7 @@ def test_errors_about_too_few_rows_name_task_class_and_count(parts: dict[str, An
 
 
 def test_labels_that_are_numbers_of_a_scale_are_refused_with_another_remedy_than_more_texts() -> None:
-    dataset = Dataset([str(row) for row in range(300)], list(range(300)), [f"{row / 300}" for row in range(300)])
+    dataset = Dataset([str(row) for row in range(300)], list(range(300)), tuple(f"{row / 300}" for row in range(300)))
     with pytest.raises(DataError, match="task tiny: 300 classes in 300 rows; these labels are numbers of a scale"):
         check_sizes(dataset, design(num_train=10, num_test=10), "tiny")
 

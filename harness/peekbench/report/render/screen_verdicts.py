@@ -244,7 +244,7 @@ def print_note(text: str, console: Console, max_lines: int = 3) -> None:
 def print_lines(text: Text, console: Console, max_lines: int, *, start: Text | None = None, indent: int = 0) -> None:
     """Print the first lines of a text, in whole sentences if one fits; an ellipsis marks what is left out."""
     width = max(20, console.width - indent)
-    lines = text.wrap(console, width)
+    lines = list(text.wrap(console, width))
     if len(lines) > max_lines:
         last = lines[max_lines - 1]
         last.rstrip()
