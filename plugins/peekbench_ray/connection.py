@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -107,7 +108,8 @@ def _connect(settings: Settings) -> Iterator[None]:
             object_store_memory=OBJECT_STORE,
             include_dashboard=False,
             logging_level=logging.ERROR,
-            _temp_dir=settings.folder,
+            _node_ip_address="127.0.0.1",
+            _temp_dir=str(Path(settings.folder, "r")),  # Ray lets all users write to it, but not to its parent
         )
         yield
     finally:

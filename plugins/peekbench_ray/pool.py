@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from operator import length_hint
@@ -38,7 +39,9 @@ CONNECT_TIMEOUT = 30.0  # seconds; Ray itself tries for minutes
 START_TIMEOUT = 120.0  # seconds in which an own cluster starts
 SHUTDOWN_TIMEOUT = 12.0  # seconds in which the connection stops all workers and its own cluster
 DEMAND_INTERVAL = 0.5  # seconds between messages on how many items wait
-MAX_FOLDER = 30  # characters; sockets, whose names may have 107, are created in folders in it
+MAX_FOLDER = 18
+"""Characters of the folder for temporary files. Ray creates sockets in folders below it, and the path of a socket may
+have 107."""
 QUICK = 0.5  # seconds; a worker whose batches are quicker gets the next one before it has done the one before
 
 
@@ -97,7 +100,7 @@ class RayPool:
         self._connection, end = Pipe()
         try:
             with end:
-                self._process = _start_process(end.fileno())
+                self._process = _start_process(end.fileno(), None if self._address else _own_environment())
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -227,7 +230,21 @@ def _make_folder() -> str:
     return tempfile.mkdtemp(prefix="peekbench-ray-", dir="/tmp" if len(parent) > MAX_FOLDER else parent)  # noqa: S108
 
 
-def _start_process(descriptor: int) -> subprocess.Popen[bytes]:
+def _own_environment() -> Mapping[str, str]:
+    """Return the environment of a cluster of this machine alone, which only the processes of the run can use.
+
+    Ray reads these variables when it is imported. Without the first one, it replaces the address 127.0.0.1 by another
+    one of this machine, and all its processes listen on all interfaces.
+    """
+    return {
+        **os.environ,
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    }
+
+
+def _start_process(descriptor: int, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     path = [str(folder) for folder in sys.path]
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing
     code = f"import sys; path = {path!r}; sys.path[:] = path; from peekbench_ray.connection import serve; "
@@ -235,6 +252,7 @@ def _start_process(descriptor: int) -> subprocess.Popen[bytes]:
         [sys.executable, *flags, "-c", f"{code}serve({descriptor}, path)"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # where Ray reports the deaths of workers in many lines; we report them in one
+        env=environment,
         pass_fds=[descriptor],
         process_group=0,  # so that Ctrl-C reaches only the main process
     )

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +33,7 @@ from peekbench.testing import check_executor
 from peekbench_ray.address import find_address
 from peekbench_ray.options import Ray
 from peekbench_ray.placement import Node, place, worker_environment
-from peekbench_ray.pool import RayPool
+from peekbench_ray.pool import MAX_FOLDER, RayPool
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SLOW = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}}
@@ -179,31 +179,71 @@ def test_a_node_that_differs_is_refused(
 
 @needs_ray
 @pytest.mark.slow
-def test_a_cluster_of_its_own_ends_with_the_run(make_raw: Any, tmp_path: Path) -> None:
+def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) -> None:
     slow = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.1}}
     raw = make_raw(methods=[slow], executor={"use": "ray", "options": {"workers": 1}}, analyses=["toy.count"])
     raw["design"]["num_subsamples"] = 2000
     Path("own.yaml").write_text(yaml.safe_dump(raw))
+    parent = Path(tempfile.mkdtemp(prefix="pbray", dir="/tmp"))
+    assert len(str(parent)) == MAX_FOLDER
     process = subprocess.Popen(
         [sys.executable, "-m", "peekbench", "run", "own.yaml"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "RAY_AUTH_MODE": "disabled"},
+        env={**os.environ, "TMPDIR": str(parent), "RAY_AUTH_MODE": "disabled"},
         start_new_session=True,
     )
-    wait_for(lambda: hosts(Path("runs/small.sqlite")) or process.poll() is not None, "the first trials")
-    children = psutil.Process(process.pid).children(recursive=True)
-    (raylet,) = [child.cmdline() for child in children if child.name() == "raylet"]
-    (folder,) = [Path(word.partition("=")[2]) for word in raylet if word.startswith("--temp_dir=")]
-    assert folder.exists()
-    os.killpg(process.pid, signal.SIGINT)  # like a terminal, to all processes of the run
-    out, err = process.communicate(timeout=TIMEOUT)
+    try:
+        wait_for(lambda: hosts(Path("runs/small.sqlite")) or process.poll() is not None, "the first trials")
+        children = psutil.Process(process.pid).children(recursive=True)
+        (raylet,) = [child.cmdline() for child in children if child.name() == "raylet"]
+        arguments = dict(word.removeprefix("--").split("=", 1) for word in raylet if "=" in word)
+        (folder,) = parent.iterdir()
+        assert Path(arguments["temp_dir"]).parent == folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        listening = [
+            (child.name(), socket_.laddr.ip.removeprefix("::ffff:"))
+            for child in children
+            for socket_ in child.net_connections("inet")
+            if socket_.status == psutil.CONN_LISTEN
+        ]
+        assert {"raylet", "gcs_server"} <= {name for name, _ in listening}
+        assert {ip for _, ip in listening} <= {"127.0.0.1", "::1"}, listening
+        check_foreign_driver(arguments["gcs-address"], children)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)  # like a terminal, to all processes of the run
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 128 + signal.SIGINT, (out, err)
     assert "To resume the run" in err
     assert "Traceback" not in out + err
     assert psutil.wait_procs(children, timeout=TIMEOUT)[1] == []
-    assert not folder.exists()
+    parent.rmdir()  # which fails if a file is left
+
+
+def check_foreign_driver(address: str, processes: Sequence[psutil.Process]) -> None:
+    """Assert that a driver connects to a cluster with the token in the environment of its processes, and only then."""
+    (token,) = {process.environ()["RAY_AUTH_TOKEN"] for process in processes if process.name() == "raylet"}
+    assert not any(token in word for process in processes if process.is_running() for word in process.cmdline())
+    code = (
+        f"import ray; ray.init({address!r}, logging_level='ERROR'); print(ray.get(ray.remote(lambda: 'in').remote()))"
+    )
+    right = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    drivers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**os.environ, **right, **change},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for change in ({}, {"RAY_AUTH_TOKEN": "0" * len(token)}, {"RAY_AUTH_MODE": "disabled"})
+    ]
+    (out, _), *others = [driver.communicate(timeout=TIMEOUT) for driver in drivers]
+    assert out == "in\n"
+    for out, err in others:
+        assert out == ""
+        assert "token is missing or incorrect" in err
 
 
 @needs_ray
