@@ -25,6 +25,9 @@ INTRODUCTIONS = {
     "renderer": "Renderers of figures, one of which a spec can name as `renderer` under `report`.",
 }
 
+KINDS_OF_OTHERS = ("report format",)
+"""Kinds of which peekbench itself registers no entry."""
+
 
 class UndocumentedError(Exception):
     """Something that users can set or use and that has no description."""
@@ -43,7 +46,7 @@ def entries_of(kind: PluginKind) -> dict[str, Entry]:
         if point.dist is not None and point.dist.name == registry.DISTRIBUTION:
             offers = registry.load(plugin).offers[kind.name]
             found |= {join_name(plugin, name): entry for name, entry in offers.items()}
-    if not found:
+    if not found and kind.name not in KINDS_OF_OTHERS:
         raise PluginError(f"no {kind.name} is installed; build the site in the environment of `tox run -e docs`")
     return dict(sorted(found.items()))
 
@@ -56,7 +59,7 @@ def write_options() -> dict[str, str]:
     UndocumentedError
         If an option or a kind has no description.
     """
-    return {f"{kind.heading}.md": _page(kind) for kind in KINDS}
+    return {f"{kind.heading}.md": _page(kind) for kind in KINDS if kind.name not in KINDS_OF_OTHERS}
 
 
 def _page(kind: PluginKind) -> str:

@@ -12,7 +12,6 @@ from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Table, Verdict
 from peekbench.records.figures import Figure
-from peekbench.records.report_formats import ReportFormat
 from peekbench.report.document import Report
 from peekbench.report.render.alt_text import alt_text
 from peekbench.report.render.files import write_report
@@ -246,7 +245,7 @@ class ReportView:
         """Figures: `report.figures[0].plot()` draws the first one."""
         return tuple(FigureView(figure, self.document.renderer) for figure in self.document.figures)
 
-    def save(self, folder: str | Path, formats: Sequence[ReportFormat] | None = None) -> list[Path]:
+    def save(self, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
         """Write the files of the report, such as `report.html`, into a folder, and return their paths.
 
         Parameters
@@ -254,8 +253,8 @@ class ReportView:
         folder
             Folder of the files; it is created. Files of an earlier report are replaced.
         formats
-            'html', 'text', 'markdown', 'json', 'cards', 'svg' and 'png'; by default those that the spec names, or
-            else `report.html`, `report.txt` and `report.json`.
+            'html', 'text', 'markdown', 'json', 'cards', 'svg', 'png' and formats of plugins; by default those that the
+            spec names, or else `report.html`, `report.txt` and `report.json`.
 
         Raises
         ------

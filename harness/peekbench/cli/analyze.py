@@ -173,6 +173,12 @@ def report(
             "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
         ),
     ] = None,
+    formats: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--format", metavar="FORMAT", help="Format to write instead of those of the spec, such as html; repeatable."
+        ),
+    ] = None,
     pictures: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
@@ -188,7 +194,15 @@ def report(
     """
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     path = run_path(run_)
-    report_run(path, reports, printer, allow_incomplete=allow_incomplete, analyses=analyses or (), pictures=pictures)
+    report_run(
+        path,
+        reports,
+        printer,
+        allow_incomplete=allow_incomplete,
+        analyses=analyses or (),
+        formats=formats or (),
+        pictures=pictures,
+    )
 
 
 ScoresArgument = Annotated[

@@ -37,7 +37,7 @@ def check(
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Check a method, a data source, an analysis, an audit, an executor or an observer against its contract.
+    """Check an entry of a plugin, such as a method or a data source, against its contract.
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """

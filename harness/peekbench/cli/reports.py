@@ -146,14 +146,20 @@ def report_run(
     *,
     allow_incomplete: bool,
     analyses: Sequence[str] = (),
+    formats: Sequence[str] = (),
     pictures: Path | None = None,
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> tuple[Report, list[Path]]:
-    """Write the files of a run's report, print it, and return both."""
+    """Write the files of a run's report, in other formats if some are given, print it, and return both."""
+    from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
+    for name in formats:
+        check_format(name)
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
+    if formats:
+        report = replace(report, formats=tuple(formats))
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     options += plugin_arguments()

@@ -30,6 +30,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
     RendererEntry,
+    ReportFormatEntry,
     TaskGroupEntry,
 )
 from peekbench.plugins.gpus import Gpu, list_gpus
@@ -64,6 +65,7 @@ __all__ = [
     "Outcome",
     "Reference",
     "RendererEntry",
+    "ReportFormatEntry",
     "TaskGroupEntry",
     "Work",
     "hookimpl",

@@ -24,6 +24,7 @@ from peekbench.plugins.protocols import (
     Plot,
     Prefetch,
     Renderer,
+    RenderReport,
     ResourcesOf,
 )
 from peekbench.plugins.references import CallableField
@@ -274,6 +275,27 @@ class RendererEntry:
     """Function that draws one figure on axes of matplotlib, for `FigureView.plot`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportFormatEntry:
+    """A format of report files that a spec can name under `report.formats`.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import ReportFormatEntry
+    >>> ReportFormatEntry(name="latex", render="my_package.latex:render", suffix=".tex", summary="LaTeX tables").suffix
+    '.tex'
+    """
+
+    name: str
+    """Name in specs, after the plugin's name and a dot."""
+    render: CallableField[RenderReport] = CallableField()
+    """Function that renders a report, or a reference to it."""
+    suffix: str
+    """Suffix of the file, such as '.tex'."""
+    summary: str
+    """One line for lists."""
+
+
 Entry: TypeAlias = (
     DataSourceEntry
     | TaskGroupEntry
@@ -283,6 +305,7 @@ Entry: TypeAlias = (
     | ExecutorEntry
     | ObserverEntry
     | RendererEntry
+    | ReportFormatEntry
 )
 
 
@@ -301,5 +324,5 @@ class EntryWithOptions(Protocol):
 
 
 def has_options(entry: Entry) -> TypeGuard[EntryWithOptions]:
-    """Return whether the type of an entry has the field `options`, which groups and renderers lack."""
+    """Return whether the type of an entry has the field `options`, which groups, renderers and report formats lack."""
     return any(field_.name == "options" for field_ in fields(entry))

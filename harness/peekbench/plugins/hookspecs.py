@@ -22,6 +22,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
     RendererEntry,
+    ReportFormatEntry,
     TaskGroupEntry,
 )
 
@@ -77,3 +78,8 @@ def peekbench_observers() -> list[ObserverEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_renderers() -> list[RendererEntry]:  # type: ignore[empty-body]
     """Return the plugin's renderers of figures."""
+
+
+@hookspec
+def peekbench_report_formats() -> list[ReportFormatEntry]:  # type: ignore[empty-body]
+    """Return the plugin's formats of report files."""

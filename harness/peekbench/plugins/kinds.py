@@ -18,6 +18,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
     RendererEntry,
+    ReportFormatEntry,
     TaskGroupEntry,
 )
 
@@ -46,6 +47,7 @@ KINDS = (
     PluginKind("executor", "executors", "executors", "peekbench_executors", (ExecutorEntry,)),
     PluginKind("observer", "observers", "observers", "peekbench_observers", (ObserverEntry,)),
     PluginKind("renderer", "renderers", "renderers", "peekbench_renderers", (RendererEntry,)),
+    PluginKind("report format", "report formats", "formats", "peekbench_report_formats", (ReportFormatEntry,)),
 )
 
 

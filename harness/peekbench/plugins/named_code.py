@@ -91,6 +91,6 @@ def _write_out_part(part: Any, folder: Path) -> Any:
     if not isinstance(part, Mapping):
         return part
     return {
-        key: write_out(value, folder) if key in ("use", "renderer") and isinstance(value, str) else value
+        key: _write_out_part(value, folder) if key in ("use", "renderer", "formats") else value
         for key, value in part.items()
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from peekbench.records.analysis import Analysis
     from peekbench.records.data import Dataset, Folders, Inputs, Labeled, Task, TokenCounts
     from peekbench.records.figures import Figure
+    from peekbench.records.report import Report
     from peekbench.records.trials import Context, PlannedDesign, Predictor
 
 
@@ -353,6 +354,30 @@ class Renderer(Protocol):
 
     def __call__(self, figure: Figure, form: Form) -> bytes:
         """Draw the figure."""
+        ...
+
+
+class RenderReport(Protocol):
+    """Function that renders a report in the format of one file.
+
+    Parameters
+    ----------
+    report
+        Report to render. Hidden characters in its texts are escapes, and very long texts are shortened.
+
+    Returns
+    -------
+    str or bytes
+        Content of the file: the same for the same report. Text is written in UTF-8.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library that the format needs is not installed.
+    """
+
+    def __call__(self, report: Report) -> str | bytes:
+        """Render the report."""
         ...
 
 

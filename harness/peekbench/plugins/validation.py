@@ -12,16 +12,18 @@ import yaml
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry, TaskGroupEntry
+from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry, ReportFormatEntry, TaskGroupEntry
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.local_code import FILE
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import InputKind, TaskKind
+from peekbench.records.report_formats import OWN_FORMATS
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
+FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -46,6 +48,8 @@ def find_misreading(use: str, entry_type: type[Entry]) -> str:
     is_task = issubclass(entry_type, DataSourceEntry | TaskGroupEntry)
     if use.lower().endswith((FILE, *DATA_SUFFIXES) if is_task else FILE):
         return "a file"
+    if entry_type is ReportFormatEntry and use in OWN_FORMATS:
+        return "a format of peekbench itself"
     value = yaml.safe_load(use)
     return "" if value == use else f"the {type(value).__name__} {value}"
 
@@ -116,6 +120,11 @@ def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
         yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
 
 
+def _suffix_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    if not (isinstance(entry.suffix, str) and FILE_SUFFIX.fullmatch(entry.suffix)):
+        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex'"
+
+
 def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
     sources = frozenset(name for name, entry in entries.items() if isinstance(entry, DataSourceEntry))
     if not (isinstance(group.members, tuple) and group.members and sources.issuperset(group.members)):
@@ -129,6 +138,7 @@ FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] 
     "unlabeled_options": _unlabeled_options_errors,
     "packages": _packages_errors,
     "role": _role_errors,
+    "suffix": _suffix_errors,
     "members": _members_errors,
 }
 """Check of each field that is not a callable, for entries of any type that has this field.

@@ -263,10 +263,11 @@ def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = (*COMPONENTS, "repor
     for key in keys:
         parts = raw.get(key)
         for part in parts if isinstance(parts, list | tuple) else (parts,):
-            name = "renderer" if key == "report" else "use"
-            use = part.get(name) if isinstance(part, Mapping) else getattr(part, name, part)
-            if isinstance(use, str):
-                yield use
+            for name in ("renderer", "formats") if key == "report" else ("use",):
+                use = part.get(name) if isinstance(part, Mapping) else getattr(part, name, part)
+                yield from (
+                    each for each in (use if isinstance(use, list | tuple) else (use,)) if isinstance(each, str)
+                )
 
 
 def component_types(base: type[Component] = Component) -> list[type[Component]]:

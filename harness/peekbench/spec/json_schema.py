@@ -10,12 +10,13 @@ from pydantic.json_schema import models_json_schema
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import TaskGroupEntry, has_options
+from peekbench.plugins.entries import ReportFormatEntry, TaskGroupEntry, has_options
 from peekbench.plugins.entry_names import join_name
 from peekbench.plugins.field_docs import DescribedSchema
-from peekbench.plugins.kinds import PluginKind
+from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
+from peekbench.records.report_formats import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.components import component_types
 from peekbench.spec.experiment import ExperimentSpec
@@ -80,6 +81,8 @@ def make_schema() -> dict[str, Any]:
                 *(_of_code(own) if component.entry.kind.name in KINDS_OF_CODE else ()),
             ]
         }
+    formats = [*OWN_FORMATS, *_list_names(kind_of(ReportFormatEntry), working)]
+    definitions["ReportSpec"]["properties"]["formats"]["items"] = {"enum": formats, "type": "string"}
     definitions.pop("Options", None)
     definitions |= {"Arm": ARM, "ExperimentSpec": schema, "AnalysisOnlySpec": analysis_only}
     for definition in definitions.values():
@@ -116,6 +119,13 @@ def broken_plugins() -> dict[str, str]:
         except PluginError as error:
             broken[plugin] = str(error)
     return broken
+
+
+def _list_names(kind: PluginKind, working: Mapping[str, str]) -> list[str]:
+    names = (
+        (plugin, name) for plugin, code in working.items() for name in sorted(registry.load(code).offers[kind.name])
+    )
+    return [join_name(plugin, name) for plugin, name in names]
 
 
 def _list_choices(kind: PluginKind, working: Mapping[str, str], definitions: dict[str, Any]) -> list[_Choice]:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationInfo, field_validator, model_serializer
+from pydantic import AfterValidator, ValidationInfo, field_validator, model_serializer
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
-from peekbench.records.report_formats import DEFAULT_FORMATS, ReportFormat
+from peekbench.plugins.report_formats import check_format
+from peekbench.records.report_formats import DEFAULT_FORMATS
 from peekbench.spec.base import STORED, SpecModel
+
+
+def _check_format(use: str, info: ValidationInfo) -> str:
+    if info.context != STORED:
+        try:
+            check_format(use)
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+    return use
 
 
 class ReportSpec(SpecModel):
     """Files of a report."""
 
-    formats: tuple[ReportFormat, ...] = DEFAULT_FORMATS
+    formats: tuple[Annotated[str, AfterValidator(_check_format)], ...] = DEFAULT_FORMATS
     """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
-    figures. Cards and figures have folders of their own."""
+    figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
     allow_incomplete: bool = False
     """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
     renderer: str = ""

@@ -16,6 +16,9 @@ from .observers import check_observer as check_observer
 from .observers import sample_events as sample_events
 from .outcomes import CheckOutcome as CheckOutcome
 from .pytest_checks import parametrize_with_checks as parametrize_with_checks
+from .report_formats import FORMAT_CHECKS as FORMAT_CHECKS
+from .report_formats import check_report_format as check_report_format
+from .report_formats import sample_report as sample_report
 from .sample_results import SamplePredictions as SamplePredictions
 from .sample_results import sample_results as sample_results
 from .samples import sample_features as sample_features

@@ -19,6 +19,7 @@ from peekbench.testing.executors import EXECUTOR_CHECKS, check_executor
 from peekbench.testing.methods import METHOD_CHECKS, iterate_method_checks
 from peekbench.testing.observers import OBSERVER_CHECKS, iterate_observer_checks
 from peekbench.testing.outcomes import CheckOutcome
+from peekbench.testing.report_formats import FORMAT_CHECKS, iterate_format_checks
 
 CHECKS: Mapping[str, Callable[..., Iterable[CheckOutcome]]] = {
     "method": iterate_method_checks,
@@ -27,6 +28,7 @@ CHECKS: Mapping[str, Callable[..., Iterable[CheckOutcome]]] = {
     "audit": iterate_audit_checks,
     "executor": check_executor,
     "observer": iterate_observer_checks,
+    "report format": iterate_format_checks,
 }
 """Functions of a name and options that do the checks of an entry, by the kind of the entry."""
 CHECK_NAMES: Mapping[str, Iterable[str]] = {
@@ -36,6 +38,7 @@ CHECK_NAMES: Mapping[str, Iterable[str]] = {
     "audit": AUDIT_CHECKS,
     "executor": EXECUTOR_CHECKS,
     "observer": OBSERVER_CHECKS,
+    "report format": FORMAT_CHECKS,
 }
 """Names of the checks, by the kind of the entry."""
 CHECKED_ON_TASKS = ("method", "audit")

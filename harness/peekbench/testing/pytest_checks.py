@@ -71,7 +71,8 @@ def parametrize_with_checks(
     Parameters
     ----------
     use
-        Name of a method, a data source, an executor, an analysis, an audit or an observer in specs, `plugin.thing`.
+        Name of a method, a data source, an executor, an analysis, an audit, an observer or a report format in specs,
+        `plugin.thing`.
     options
         Options as in a spec.
 

@@ -97,7 +97,7 @@ def test_entries_are_found_by_their_kind() -> None:
     kinds = {"toy.vote": "method", "toy.words": "data source", "toy.count": "analysis", "toy.sizes": "audit"}
     assert {use: find_kinds(use) for use in kinds} == {use: [kind] for use, kind in kinds.items()}
     assert find_kinds("local") == ["executor"]
-    assert {*CHECKS} == {*CHECK_NAMES} == {*kinds.values(), "executor", "observer"}
+    assert {*CHECKS} == {*CHECK_NAMES} == {*kinds.values(), "executor", "observer", "report format"}
 
 
 @pytest.mark.slow

@@ -16,8 +16,10 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
+from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
-from peekbench.records.report_formats import ReportFormat
+from peekbench.plugins.report_formats import find_format, to_bytes
+from peekbench.records.report_formats import OWN_FORMATS, ReportFormat
 from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import render_html
@@ -62,7 +64,7 @@ SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:/
 """
 
 
-def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFormat] | None = None) -> list[Path]:
+def write_report(report: Report, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
     """Write a report into a folder, in the formats that it asks for, with the files that analyses attach.
 
     Parameters
@@ -73,7 +75,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
         Folder of the files; it is created.
     formats
         Formats to write instead of `report.formats`: 'html', 'text', 'markdown', 'json', 'cards' (one Markdown file
-        per method), 'svg' and 'png' (one picture per figure).
+        per method), 'svg' and 'png' (one picture per figure), and formats of plugins, as `plugin.thing`.
 
     Returns
     -------
@@ -83,7 +85,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     Raises
     ------
     PeekbenchError
-        If the folder cannot be written, or no renderer of figures is installed for 'svg' or 'png'.
+        If the folder cannot be written, no renderer of figures is installed for 'svg' or 'png', or a format of a
+        plugin is missing or fails; in the last case, all other files are written.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
     renderer = LazyRenderer(report.renderer)
-    render: dict[ReportFormat, Callable[[Report], str]] = {
+    render: dict[str, Callable[[Report], str]] = {
         "html": partial(render_html, renderer=renderer),
         "text": _plain_text,
         "markdown": partial(render_markdown, pictures=pictures),
@@ -114,7 +117,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[ReportFor
     for form in PICTURES:
         if form in formats:
             written += _write_figures(report, folder / FOLDER, form, renderer)
-    return written + [_attach(folder, name, write) for name, write in report.attachments.items()]
+    written += [_attach(folder, name, write) for name, write in report.attachments.items()]
+    return written + _write_formats_of_plugins(report, folder, [name for name in formats if name not in OWN_FORMATS])
 
 
 def folder_name(name: str) -> str:
@@ -197,6 +201,25 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
 def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer) -> list[Path]:
     pictures = [(f"{name}.{form}", renderer(figure, form)) for name, figure in name_figures(make_printable(report))]
     return [_write_bytes(folder / name, picture) for name, picture in pictures]
+
+
+def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:
+    """Write one file per format; if some formats fail, write the others, then raise an error."""
+    written, errors = [], []
+    for use in uses:
+        try:
+            entry = find_format(use)
+            with one_line_errors(f"report format {use}", use):
+                content = entry.render(make_printable(report))
+            path = folder / f"report-{folder_name(use)}{entry.suffix}"
+            if path.name in report.attachments:
+                raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
+            written.append(_write_bytes(path, to_bytes(content, use)))
+        except PeekbenchError as error:
+            errors.append(error)
+    if errors:
+        raise PeekbenchError("\n".join(f"{error}; all other files were written" for error in errors)) from errors[0]
+    return written
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:

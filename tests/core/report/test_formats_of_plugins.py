@@ -1,0 +1,104 @@
+"""Formats of report files that plugins add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from peekbench.cli.app import app
+from peekbench.errors import PeekbenchError, PluginError
+from peekbench.plugins.entries import ReportFormatEntry
+from peekbench.plugins.report_formats import check_format
+from peekbench.plugins.validation import check_entries, find_misreading
+from peekbench.report import Report, write_report
+from peekbench.report.render.json_report import render_json
+from peekbench.results.sequential import run
+from peekbench.testing import check_report_format, sample_report
+from peekbench.testing.outcomes import CheckOutcome
+
+
+def failed(outcomes: list[CheckOutcome]) -> list[str]:
+    return [outcome.message for outcome in outcomes if not outcome.passed and outcome.was_run]
+
+
+def test_a_plugin_writes_a_table_for_latex(tmp_path: Path) -> None:
+    written = write_report(sample_report(), tmp_path, ["json", "toy.latex"])
+    assert [path.name for path in written] == ["report.json", "report-toy.latex.tex"]
+    assert r"news & 0.001 & 6 \\" in written[1].read_text(encoding="utf-8")
+
+
+def test_hidden_characters_are_escaped_for_formats(tmp_path: Path) -> None:
+    seen: list[Report] = []
+    entry = ReportFormatEntry(name="x", render=lambda report: seen.append(report) or b"", suffix=".x", summary="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("peekbench.report.render.files.find_format", lambda use: entry)
+        write_report(Report("a", "\x1b[31mred"), tmp_path, ["my.x"])
+    assert "\x1b" not in seen[0].headline
+
+
+def test_a_format_that_fails_loses_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "report-toy.blot.txt").write_text("earlier")
+    formats = ["toy.blot", "toy.gone", "toy.number", "toy.latex", "json", "html"]
+    with pytest.raises(PeekbenchError) as raised:
+        write_report(sample_report(), tmp_path, formats)
+    blot, gone, number = str(raised.value).splitlines()
+    assert "report format toy.blot: RuntimeError: no ink" in blot
+    assert "no report format 'toy.gone'" in gone
+    assert "toy.number returned int; return str or bytes" in number
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.json", "report.html", "report-toy.latex.tex", "report-toy.blot.txt"
+    }  # fmt: skip
+    assert (tmp_path / "report-toy.blot.txt").read_text() == "earlier"
+    assert (tmp_path / "report.json").read_text() == render_json(sample_report())
+
+
+def test_a_format_does_not_replace_an_attachment(tmp_path: Path) -> None:
+    report = Report("a", "b", attachments={"report-toy.latex.tex": lambda path: path.write_text("mine") and None})
+    with pytest.raises(PeekbenchError, match=r"attaches a file of the same name, report-toy\.latex\.tex"):
+        write_report(report, tmp_path, ["toy.latex"])
+    assert (tmp_path / "report-toy.latex.tex").read_text() == "mine"
+
+
+def test_unknown_formats_are_refused_with_all_names() -> None:
+    with pytest.raises(PluginError, match=r"'pdf' is not one of html, .*svg, png, toy\.latex, toy\.blot"):
+        check_format("pdf")
+    with pytest.raises(PluginError, match=r"no report format 'toy.latx'; did you mean toy.latex\?"):
+        check_format("toy.latx")
+    with pytest.raises(PluginError, match="one of the methods"):
+        check_format("toy.vote")
+    assert check_format("html") == "html"
+
+
+def test_names_and_suffixes_are_checked() -> None:
+    assert find_misreading("html", ReportFormatEntry) == "a format of peekbench itself"
+    for suffix in ("tex", "/../x.tex", ".", ""):
+        entry = ReportFormatEntry(name="x", render=lambda report: "", suffix=suffix, summary="")
+        with pytest.raises(PluginError, match="suffix is .*such as '.tex'"):
+            check_entries({"x": entry})
+
+
+@pytest.mark.slow
+def test_specs_and_commands_name_formats(make_spec: Callable[..., Any]) -> None:
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 3}
+    spec = make_spec(design=design, analyses=["toy.count"], report={"formats": ["json", "toy.latex"]})
+    run(spec)
+    folder = Path("reports/small")
+    assert CliRunner().invoke(app, ["report", "small"]).exit_code == 0
+    assert {path.name for path in folder.iterdir()} == {"report.json", "report-toy.latex.tex"}
+    assert CliRunner().invoke(app, ["report", "small", "--format", "toy.latex", "--format", "text"]).exit_code == 0
+    assert (folder / "report.txt").exists()
+    refused = CliRunner().invoke(app, ["report", "small", "--format", "toy.latx"])
+    assert "did you mean toy.latex?" in str(refused.exception)
+
+
+@pytest.mark.slow
+def test_contract_checks() -> None:
+    assert failed(check_report_format("toy.latex")) == []
+    assert "no ink" in failed(check_report_format("toy.blot"))[0]
+    assert "return str or bytes" in failed(check_report_format("toy.number"))[0]
+    with pytest.raises(PeekbenchError, match="no options"):
+        check_report_format("toy.latex", {"a": 1})
