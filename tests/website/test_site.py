@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import peekbench
 from peekbench.cli.app import app
 from peekbench.plugins.kinds import KINDS
 
@@ -20,7 +21,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The modules of the site."""
     monkeypatch.syspath_prepend(str(ROOT))
     names = ("staging", "checks", "crossrefs", "reference", "llms")
-    return SimpleNamespace(**{name: importlib.import_module(f"website.{name}") for name in names})
+    modules = {name: importlib.import_module(f"website.{name}") for name in names}
+    return SimpleNamespace(**modules, records=importlib.import_module("website.reference.records"))
 
 
 def test_page_without_a_place_in_the_navigation_is_found(site: SimpleNamespace, tmp_path: Path) -> None:
@@ -53,6 +55,25 @@ def test_reference_has_every_command_option_hook_and_name(site: SimpleNamespace,
     assert "::: peekbench.measure\n" in pages["peekbench.md"]
     assert "[`Dataset`](peekbench.md#peekbench.Dataset)" in pages["peekbench.records.md"]
     assert "[MethodSpec](#methodspec)" in pages["spec.md"]
+    assert "| `error` | `str` | required | Type and message of the error. |" in pages["records.md"]
+
+
+def test_every_public_record_is_listed_with_all_its_fields(site: SimpleNamespace) -> None:
+    (page,) = site.records.write_records().values()
+    sections = {title: text for title, _, text in (part.partition("\n") for part in page.split("\n## ")[1:])}
+    assert {"TrialFailure", "Verdict", "Column", "Forest", "Trial", "Report"} <= sections.keys()
+    for module in (peekbench, peekbench.records, peekbench.figures):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if hasattr(value, "__match_args__") and isinstance(value, type) and not name.endswith("Entry"):
+                for field in value.__match_args__:  # which dataclasses and named tuples have
+                    assert f"| `{field}` |" in sections[name], f"{name}.{field}"
+
+
+def test_a_field_without_a_description_is_an_error(site: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site.records, "field_docs", lambda record: {})
+    with pytest.raises(site.records.UndocumentedError, match="has no docstring"):
+        site.records.write_records()
 
 
 def test_links_of_pages_are_rewritten(site: SimpleNamespace) -> None:

@@ -8,6 +8,7 @@ from website.reference.api import write_api
 from website.reference.commands import write_commands
 from website.reference.hooks import write_hooks
 from website.reference.options import write_options
+from website.reference.records import write_records
 from website.reference.schemas import write_schemas
 
 
@@ -19,7 +20,14 @@ def write_reference(folder: Path) -> None:
     folder
         Folder of the staged pages, in which `reference` is created.
     """
-    pages = {**write_commands(), **write_options(), **write_hooks(), **write_schemas(), **write_api()}
+    pages = {
+        **write_commands(),
+        **write_options(),
+        **write_hooks(),
+        **write_records(),
+        **write_schemas(),
+        **write_api(),
+    }
     for name, text in pages.items():
         path = folder / "reference" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,13 +28,13 @@ class DescribedSchema(GenerateJsonSchema):
         return described
 
 
-def field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings of the fields of a model, by field.
+def field_docs(model: type) -> dict[str, str]:
+    """Return the docstrings of the fields of a model or a record, by field.
 
     Parameters
     ----------
     model
-        Model whose source code can be read; fields of a model without source code have no descriptions.
+        Class whose source code can be read; fields of a class without source code have no descriptions.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def field_docs(model: type[BaseModel]) -> dict[str, str]:
     """
     docs: dict[str, str] = {}
     for cls in reversed(model.__mro__):
-        if issubclass(cls, BaseModel) and cls is not BaseModel:
+        if cls is not BaseModel:
             docs |= _docs_of_class(cls)
     return docs
 
 
-def _docs_of_class(cls: type[BaseModel]) -> dict[str, str]:
+def _docs_of_class(cls: type) -> dict[str, str]:
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     except (OSError, TypeError, ValueError, SyntaxError):  # the class has no source code of its own

@@ -31,6 +31,7 @@ class Gpu:
     uuid: str
     """Identifier, which environment variables name."""
     name: str
+    """Name of the model."""
     memory: int
     """Total memory in bytes."""
     used: int = 0

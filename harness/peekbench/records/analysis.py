@@ -71,6 +71,7 @@ class Column:
     """
 
     name: str
+    """Heading of the column."""
     unit: Unit = "text"
     """How the values are shown, see `peekbench.records.Unit`."""
 
@@ -87,7 +88,9 @@ class Table:
     """
 
     title: str
+    """Heading of the table."""
     columns: tuple[Column, ...]
+    """Columns, from left to right."""
     rows: tuple[tuple[Cell, ...], ...]
     """Cells in full precision, in the order of the columns; None for missing values."""
     note: str = ""
@@ -119,6 +122,7 @@ class Verdict:
     sentence: str
     """The conclusion in plain words, with the interval."""
     estimate: float | None = None
+    """Size of the effect; None if the analysis does not estimate it."""
     low: float | None = None
     """Lower end of the interval."""
     high: float | None = None
@@ -166,9 +170,13 @@ class Analysis:
     """
 
     name: str
+    """Name of the analysis."""
     tables: tuple[Table, ...] = ()
+    """Tables, in the order in which reports show them."""
     figures: tuple[Figure, ...] = ()
+    """Figures, in the order in which reports show them."""
     verdicts: tuple[Verdict, ...] = ()
+    """Conclusions, one per method and effect."""
     warnings: tuple[str, ...] = ()
     """Facts that weaken the conclusions, such as missing trials or failed diagnostics."""
     attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)

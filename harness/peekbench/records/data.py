@@ -143,6 +143,7 @@ class Task:
     name: str
     """Name of the task in the spec and in tables."""
     kind: TaskKind
+    """Kind of the task: 'classification', 'regression' or 'language_modeling'."""
     class_names: tuple[str, ...]
     """Names of the labels 0, 1, ...; empty for other kinds of tasks."""
     instruction: str
@@ -177,6 +178,7 @@ class Dataset:
     class_names: tuple[str, ...] = ()
     """Names of the labels 0, 1, ...; empty for other kinds of tasks."""
     kind: TaskKind = "classification"
+    """Kind of the task: 'classification', 'regression' or 'language_modeling'."""
     instruction: str = ""
     """One or two sentences for prompts that say what a text is and what to answer."""
     fingerprint: str = ""
@@ -215,11 +217,15 @@ class TaskFacts:
     """
 
     num_classes: int | None = None
+    """Number of classes."""
     num_rows: int | None = None
+    """Number of rows of the data."""
     characters: tuple[int, int] | None = None
     """25th and 75th percentile of the texts' lengths."""
     license: str = ""
+    """License of the data."""
     class_names: tuple[str, ...] = ()
+    """Names of the labels 0, 1, ..."""
     instruction: str = ""
     """Sentences for prompts, as `Dataset.instruction`."""
     details: Mapping[str, Any] = field(default_factory=dict)

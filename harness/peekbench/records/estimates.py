@@ -39,25 +39,34 @@ class ScoreEstimate:
     """
 
     method: str
+    """Label of the method."""
     model: str = ""
+    """Language model of the method; empty if it has none."""
     num_train: int | None = None
+    """Number of labeled texts for training; None if unknown."""
     num_test: int | None = None
+    """Number of test texts; None if unknown."""
     control: str = ""
     """As in the results table: 'negative', 'positive' or empty."""
     task: str = ""
     """Empty for the average over tasks, which all have equal weight."""
     quantity: Quantity
+    """The score of an arm, or an effect."""
     metric: str
     """Name of the score in words, such as 'accuracy'. More is always better."""
     estimate: float
+    """Value of the quantity."""
     low: float | None = None
     """Lower end of the interval, which is for new subsamples of the same data; None if the data do not determine it."""
     high: float | None = None
+    """Upper end of the interval."""
     standard_error: float | None = None
+    """Standard error of the estimate; None if the data do not determine it."""
     level: float = 0.95
     """Nominal coverage of [low, high]. The interval of an average bias is that of its verdict, which can be adjusted
     for the number of configurations and for planned looks."""
     num_tasks: int = 1
+    """Number of tasks behind the estimate."""
     num_trials: int
     """Number of subsamples, of all tasks together."""
     decision: Decision | str = ""

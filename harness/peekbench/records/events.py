@@ -60,7 +60,9 @@ class ArmScores:
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
     fit_seconds: float
+    """Seconds of the fit."""
     predict_seconds: float
+    """Seconds of the predictions for the test inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class TrialFinished:
     """
 
     trial: Trial
+    """The trial that finished or failed."""
     number: int
     """Number of the trial in the order in which trials finish, from 1. The trials that were already stored when the run
     started count first."""
@@ -104,6 +107,7 @@ class RunFinished:
     """
 
     status: RunStatus
+    """How the run ended."""
     planned: int
     """Trials of the spec."""
     stored: int

@@ -32,6 +32,7 @@ class Axis:
     """'difference' is drawn in signed percentage points, 'fraction' in percent, 'change' with a sign, other units
     unchanged."""
     is_log: bool = False
+    """Whether the axis has a logarithmic scale."""
     region: float = 0.0
     """Half-width of the region of practical equivalence to shade around zero, in the unit of the values."""
 
@@ -47,9 +48,13 @@ class Interval:
     """
 
     label: str
+    """Text beside the line."""
     estimate: float
+    """Position of the mark."""
     low: float
+    """Lower end of the interval."""
     high: float
+    """Upper end of the interval."""
     is_average: bool = False
     """Whether it summarizes the other intervals of its group."""
     raw: float | None = None
@@ -68,9 +73,11 @@ class Forest:
     """
 
     title: str
+    """Heading of the figure."""
     groups: tuple[tuple[str, tuple[Interval, ...]], ...]
     """(heading, intervals) of each method."""
     note: str = ""
+    """One paragraph that readers need to interpret the figure."""
     unit: Unit = "difference"
     """'difference' if the estimates are differences of fractions, drawn in percentage points; otherwise 'change'."""
     label: str = ""
@@ -78,6 +85,7 @@ class Forest:
     region: float = 0.0
     """Half-width of the region of practical equivalence, as in `Axis`."""
     kind: Literal["forest"] = "forest"
+    """Type of the figure in `report.json`."""
 
     @property
     def axis(self) -> Axis:
@@ -97,7 +105,9 @@ class Sample:
     """
 
     label: str
+    """Text beside the distribution."""
     values: tuple[float, ...]
+    """Values, in any order."""
     mark: float | None = None
     """A value for comparison, such as the true value of a simulation or the observed value."""
 
@@ -114,11 +124,15 @@ class Violins:
     """
 
     title: str
+    """Heading of the figure."""
     axis: Axis
+    """Axis of the values, shared by all columns."""
     columns: tuple[tuple[str, tuple[Sample, ...]], ...]
     """(heading, samples) of each column. The rows are the labels of all columns, in order of first occurrence."""
     note: str = ""
+    """One paragraph that readers need to interpret the figure."""
     kind: Literal["violins"] = "violins"
+    """Type of the figure in `report.json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +146,19 @@ class Densities:
     """
 
     title: str
+    """Heading of the figure."""
     axis: Axis
+    """Axis of the values."""
     groups: tuple[tuple[str, tuple[Sample, ...]], ...]
     """(heading, samples) of each group."""
     level: float
     """Probability of the central interval."""
     note: str = ""
+    """One paragraph that readers need to interpret the figure."""
     mark: str = ""
     """Meaning of the samples' marks, such as 'observed'."""
     kind: Literal["densities"] = "densities"
+    """Type of the figure in `report.json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +172,11 @@ class Curve:
     """
 
     label: str
+    """Text in the legend."""
     x: tuple[float, ...]
+    """Horizontal positions of the points."""
     y: tuple[float, ...]
+    """Vertical positions of the points."""
     low: tuple[float, ...] = ()
     """Lower edge of the band."""
     high: tuple[float, ...] = ()
@@ -176,17 +197,22 @@ class Curves:
     """
 
     title: str
+    """Heading of the figure."""
     x: Axis
+    """Horizontal axis."""
     y: Axis
+    """Vertical axis."""
     panels: tuple[tuple[str, tuple[Curve, ...]], ...]
     """(heading, curves) of each panel."""
     note: str = ""
+    """One paragraph that readers need to interpret the figure."""
     is_diagonal_drawn: bool = False
     """Whether to draw the line y = x, which the curves should approach."""
     is_centered: bool = False
     """Whether each panel's y axis is centered on its own values, with the same length in all panels. Use this if the
     width of bands matters more than their position."""
     kind: Literal["curves"] = "curves"
+    """Type of the figure in `report.json`."""
 
 
 Figure: TypeAlias = Forest | Violins | Densities | Curves

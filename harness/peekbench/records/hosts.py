@@ -65,4 +65,6 @@ class Capacity:
     """
 
     hosts: int
+    """Number of machines."""
     workers: int
+    """Number of workers on all machines."""

@@ -24,6 +24,7 @@ class MethodFacts:
     """
 
     name: str
+    """Label of the method."""
     use: str = ""
     """Plugin and name of the method, such as 'classic.lsa'."""
     options: str = ""
@@ -45,13 +46,19 @@ class Report:
     """
 
     name: str
+    """Name of the run, or of the analyzed file."""
     headline: str
     """One line that says what was analyzed."""
     verdicts: tuple[Verdict, ...] = ()
+    """Conclusions about all methods, controls included."""
     warnings: tuple[str, ...] = ()
+    """Facts that weaken the conclusions."""
     figures: tuple[Figure, ...] = ()
+    """Figures of all analyses."""
     tables: tuple[Table, ...] = ()
+    """Tables of all analyses."""
     failures: tuple[TrialFailure, ...] = ()
+    """Trials that raised an error."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Versions, machine and command behind the numbers, in words."""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -59,6 +66,7 @@ class Report:
     attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     """Files that analyses add to the report: file name to a function that writes the file."""
     methods: tuple[MethodFacts, ...] = ()
+    """Descriptions of the methods."""
     command: str = ""
     """Shell command that makes the report again."""
     formats: tuple[str, ...] = DEFAULT_FORMATS

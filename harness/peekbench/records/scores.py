@@ -85,10 +85,13 @@ class Score:
     meaning: str
     """One line for the documentation."""
     unit: Unit
+    """How reports show values."""
     functions: Mapping[TaskKind, ScoreFunction]
     """Kinds of tasks for which the score is defined, with the function that computes it, or None if it cannot."""
     type: Literal["integer", "number"] = "number"
+    """Type of the values."""
     minimum: float | None = 0.0
+    """Smallest value; None if there is no bound."""
     maximum: float | None = 1.0
     """Range of the score; None if it has no bound."""
     is_required: bool = False

@@ -45,6 +45,7 @@ class Context:
     """CPU threads this fit may use. BLAS and OpenMP always run single-threaded, so results do not depend on the number
     of workers."""
     folders: Folders
+    """Folder of the spec, and folder for files that fits share."""
     gpu_fraction: float = 1.0
     """Share of a GPU's memory that this fit may use, because other fits use the same GPU."""
 
@@ -86,8 +87,11 @@ class Subsample:
     """
 
     train: IntArray
+    """Rows of the labeled texts for training."""
     extra: IntArray
+    """Rows of the unlabeled texts of the arm extra."""
     test: IntArray
+    """Rows of the test texts."""
 
 
 class Draw(NamedTuple):
@@ -100,9 +104,13 @@ class Draw(NamedTuple):
     """
 
     task: str
+    """Name of the task in the spec."""
     num_train: int
+    """Number of labeled texts for training."""
     num_test: int
+    """Number of test texts and of extra texts."""
     subsample: int
+    """Number of the subsample, from 0."""
 
 
 class Trial(NamedTuple):
@@ -115,7 +123,9 @@ class Trial(NamedTuple):
     """
 
     draw: Draw
+    """Task, sizes and subsample."""
     method: str
+    """Name of the method in the spec."""
 
     def __str__(self) -> str:
         """Return the trial in words, for messages."""
@@ -138,6 +148,7 @@ class WorkItem:
     """
 
     trials: tuple[Trial, ...]
+    """Trials to run, in this order."""
     has_base: bool
     """Whether the store already has the base arm."""
 
@@ -153,8 +164,11 @@ class DesignPoint:
     """
 
     num_train: int
+    """Number of labeled texts for training."""
     num_test: int
+    """Number of test texts and of extra texts."""
     num_subsamples: int
+    """Number of subsamples of each task."""
     tasks: tuple[str, ...]
     """Classification tasks only."""
 
@@ -199,7 +213,9 @@ class ArmResult:
     scores: Mapping[str, float | int | None]
     """Scores by name, see `peekbench.results.SCORES`; None if a score is undefined for the kind of task."""
     fit_seconds: float
+    """Seconds of the fit."""
     predict_seconds: float
+    """Seconds of the predictions for the test inputs."""
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
     predictions: FloatArray
@@ -227,6 +243,7 @@ class TrialResult:
     """
 
     trial: Trial
+    """The trial that finished."""
     test_labels: IntArray | FloatArray
     """Labels of the test rows, shape (n_test,)."""
     test_rows: IntArray
@@ -255,8 +272,10 @@ class TrialFailure:
     """
 
     trial: Trial
+    """The trial that failed."""
     error: str
     """Type and message of the error."""
     traceback: str
+    """Traceback of the error."""
     host: str = ""
     """Name of the machine that tried the trial; empty if its machine or worker was lost."""

@@ -24,14 +24,19 @@ class ResultsColumn:
     """
 
     name: str
+    """Name in the results table."""
     type: Literal["text", "integer", "number"]
+    """Type of the values."""
     meaning: str
+    """One line for the documentation."""
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""
     is_of_arm: bool = True
     """Whether the value belongs to one arm. Otherwise it belongs to the whole trial."""
     minimum: float | None = None
+    """Smallest value; None if there is no bound."""
     maximum: float | None = None
+    """Largest value; None if there is no bound."""
     synonyms: tuple[str, ...] = ()
     """Other names of the column in users' tables. Each is safe: no other column of a table of scores has this name.
 

@@ -136,11 +136,13 @@ class Configurations:
     fixed: str
     """Sizes that all configurations share, for titles: 'num_train 50, num_test 200'."""
     arms: tuple[str, ...]
+    """Arms of the results table."""
     effects: tuple[str, ...]
     """Effects that the arms allow: 'boost', 'bias', and differences of doses."""
     is_accuracy: bool
     """Whether the scores are accuracies. Otherwise they are R^2 or another score of the user."""
     configurations: tuple[Configuration, ...]
+    """One record per method, model and sizes."""
 
     def without_controls(self) -> Configurations:
         """Return these configurations without controls."""
