@@ -30,7 +30,18 @@ def find_format(use: str) -> ReportFormatEntry:
 
 
 def check_format(use: str) -> str:
-    """Return the name of a format of peekbench or of a plugin; see `find_format` for errors."""
+    """Return the name of a report format that exists.
+
+    Parameters
+    ----------
+    use
+        Name of a format of peekbench, or of one of a plugin.
+
+    Raises
+    ------
+    PluginError
+        If there is no such format; see `find_format`.
+    """
     if use not in OWN_FORMATS:
         find_format(use)
     return use
@@ -38,6 +49,13 @@ def check_format(use: str) -> str:
 
 def to_bytes(content: object, use: str) -> bytes:
     """Return the content of a file that a report format rendered.
+
+    Parameters
+    ----------
+    content
+        What the format returned.
+    use
+        Name of the format, for messages.
 
     Raises
     ------

@@ -43,6 +43,11 @@ class FormatCase:
 def sample_report() -> Report:
     """Make a report with all parts: texts that need escapes, missing values, a figure and a failed trial.
 
+    Returns
+    -------
+    Report
+        The same report at every call.
+
     Examples
     --------
     >>> len(sample_report().tables)

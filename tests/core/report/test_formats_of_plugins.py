@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,16 @@ from peekbench.report.render.json_report import render_json
 from peekbench.results.sequential import run
 from peekbench.testing import check_report_format, sample_report
 from peekbench.testing.outcomes import CheckOutcome
+
+FILE = """
+from peekbench import hookimpl
+from peekbench.plugins import ReportFormatEntry
+
+
+@hookimpl
+def peekbench_report_formats():
+    return [ReportFormatEntry(name="short", render=lambda report: report.name, suffix=".txt", summary="the name")]
+"""
 
 
 def failed(outcomes: list[CheckOutcome]) -> list[str]:
@@ -93,6 +105,25 @@ def test_specs_and_commands_name_formats(make_spec: Callable[..., Any]) -> None:
     assert (folder / "report.txt").exists()
     refused = CliRunner().invoke(app, ["report", "small", "--format", "toy.latx"])
     assert "did you mean toy.latex?" in str(refused.exception)
+
+
+@pytest.mark.slow
+def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
+    Path("mine.py").write_text(FILE)
+    spec = make_spec(
+        design={"num_train": 12, "num_test": 30, "num_subsamples": 3},
+        analyses=["toy.count"],
+        report={"formats": ["json", "mine.py:short"]},
+    )
+    run(spec)
+    code = "from peekbench.cli import main; main()"
+    command = [sys.executable, "-c", code, "report", "small"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "mine.py is code that only a store names, which is not imported" in done.stderr
+    assert [path.name for path in Path("reports/small").iterdir()] == ["report.json"]
+    subprocess.run([*command, "--plugin", "mine.py", "--format", "mine.short"], capture_output=True, check=True)
+    assert Path("reports/small/report-mine.short.txt").read_text() == "small"
 
 
 @pytest.mark.slow
