@@ -46,7 +46,9 @@ def compute_scores(
     return {score.name: score.functions[task.kind](data) if task.kind in score.functions else None for score in SCORES}
 
 
-def check_predictions(predictions: object, num_inputs: int, task: Task) -> None:
+def check_predictions(
+    predictions: object, num_inputs: int, task: Task, *, sum_tolerance: float = SUM_TOLERANCE
+) -> None:
     """Refuse predictions that cannot be scored.
 
     Parameters
@@ -58,6 +60,8 @@ def check_predictions(predictions: object, num_inputs: int, task: Task) -> None:
         Number of inputs that the predictor received.
     task
         Its kind and classes determine the expected shape.
+    sum_tolerance
+        Largest difference between 1 and the sum of the probabilities of an input.
 
     Raises
     ------
@@ -66,7 +70,8 @@ def check_predictions(predictions: object, num_inputs: int, task: Task) -> None:
         probabilities or, in language modeling, not their logarithms.
     """
     if task.kind == "classification":
-        _check_probabilities(_check_numbers(predictions, (num_inputs, task.num_classes), "predictions"))
+        array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
+        _check_probabilities(array, sum_tolerance)
         return
     array = _check_numbers(predictions, (num_inputs,), "predictions")
     if task.kind == "language_modeling":
@@ -133,17 +138,17 @@ def _check_logarithms(array: FloatArray, name: str) -> None:
         )
 
 
-def _check_probabilities(array: FloatArray) -> None:
+def _check_probabilities(array: FloatArray, sum_tolerance: float) -> None:
     if array.min() < 0:
         row = int(np.flatnonzero(array.min(axis=1) < 0)[0])
         raise ContractError(
             f"predictions contain a negative probability in row {row}; return probabilities, not scores"
         )
     deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
-    if deviations.max() > SUM_TOLERANCE:
+    if deviations.max() > sum_tolerance:
         row = int(deviations.argmax())
         raise ContractError(
-            f"predictions in row {row} sum to {float(array[row].sum()):.4g}, not to 1; "
+            f"predictions in row {row} sum to {float(array[row].sum(dtype=np.float64)):.6g}, not to 1; "
             "return probabilities over the task's classes only"
         )
 

@@ -15,7 +15,7 @@ from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PluginError
 from peekbench.execution.arms import read_only, take
-from peekbench.execution.scoring import check_predictions
+from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
@@ -38,6 +38,8 @@ from peekbench.testing.samples import sample_features, sample_numbers, sample_te
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
+EXACT_SUM_TOLERANCE = 1e-5
+"""Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
 
 T = TypeVar("T")
 
@@ -206,7 +208,8 @@ class Case:
             If the predictions have a wrong type, shape or value.
         """
         predictions = predictor.predict(inputs)
-        check_predictions(predictions, len(inputs), self.task)
+        tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
+        check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)
 
 
@@ -276,27 +279,29 @@ def make_case(
             f"cannot check a method on {pluralize(len(dataset.labels), 'row')}, {num_train} of them for training; "
             f"give at least {num_train + 2 * MIN_TEST}"
         )
-    design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
-    sampler = Sampler(dataset, design, seed=0, task="sample")
-    first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
     if source is None:
         source = SourceRef(SAMPLE, {"rows": data.fingerprint(dataset)}, folder)
         data.remember(source, dataset)
+    task = Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source)
+    drawn = draw_rows(dataset, num_train, num_test)
+    return Case(use=use, entry=entry, options=options, task=task, folders=Folders(spec=folder, cache=folder), **drawn)
+
+
+def draw_rows(dataset: Dataset, num_train: int, num_test: int) -> dict[str, Any]:
+    """Draw the inputs of a case, by the names of its fields."""
+    design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
+    sampler = Sampler(dataset, design, seed=0, task="sample")
+    first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
     draw_inputs = partial(take, dataset.inputs)
     rest = np.setdiff1d(np.arange(len(dataset.labels)), np.concatenate([first.train, first.test]))
-    return Case(
-        use=use,
-        entry=entry,
-        options=options,
-        task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
-        train=Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
-        unlabeled=draw_inputs(first.extra),
-        test=draw_inputs(first.test),
-        other=draw_inputs(second.extra),
-        other_train=Labeled(draw_inputs(second.train), read_only(sampler.labels[second.train])),
-        rows=Rows(dataset, np.union1d(first.train, second.train), np.concatenate([first.test, rest])),
-        folders=Folders(spec=folder, cache=folder),
-    )
+    return {
+        "train": Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
+        "unlabeled": draw_inputs(first.extra),
+        "test": draw_inputs(first.test),
+        "other": draw_inputs(second.extra),
+        "other_train": Labeled(draw_inputs(second.train), read_only(sampler.labels[second.train])),
+        "rows": Rows(dataset, np.union1d(first.train, second.train), np.concatenate([first.test, rest])),
+    }
 
 
 def _sample_rows(entry: MethodEntry) -> Dataset:

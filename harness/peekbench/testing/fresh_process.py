@@ -25,6 +25,7 @@ from peekbench.errors import ContractError
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
 from peekbench.plugins.local_code import find_pickled_files, load_module
+from peekbench.testing.footprint import Footprint
 from peekbench.testing.import_watch import ImportWatch
 from peekbench.testing.process_state import (
     describe_changes,
@@ -68,6 +69,10 @@ class Answer:
     """Changes of the process's state, in words."""
     left_behind: tuple[str, ...] = ()
     """Threads and processes that still ran after the call, in words."""
+    files: tuple[str, ...] = ()
+    """Files and folders that it wrote in the working folder and that still exist."""
+    hosts: tuple[str, ...] = ()
+    """Other machines that it looked up or connected to."""
 
 
 def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: Any) -> Answer:
@@ -134,6 +139,8 @@ def _answer(surroundings: Surroundings, files: Iterable[str], content: bytes) ->
             else:
                 state.pop(name, None)
 
+    footprint = Footprint()
+    sys.addaudithook(footprint)
     watch = ImportWatch(surroundings.own_packages, take_state, allow_changes)
     with _shifted_clock(surroundings.clock_shift):
         sys.meta_path.insert(0, watch)
@@ -149,7 +156,7 @@ def _answer(surroundings: Surroundings, files: Iterable[str], content: bytes) ->
         changes = describe_changes(state, take_state())
         sys.meta_path.remove(watch)
         left_behind = find_left_behind(running)
-    return Answer(value, error, tuple(changes), tuple(left_behind))
+    return Answer(value, error, tuple(changes), tuple(left_behind), footprint.files(), footprint.hosts())
 
 
 @contextmanager

@@ -23,8 +23,10 @@ from peekbench.testing.fit_checks import (
     check_refit,
     check_same_seed,
 )
+from peekbench.testing.larger_task import check_larger_task
 from peekbench.testing.outcomes import CheckOutcome, run_checks
 from peekbench.testing.prediction_checks import (
+    check_empty_text,
     check_large_batches,
     check_log_likelihoods,
     check_metrics_are_numbers,
@@ -35,12 +37,14 @@ from peekbench.testing.preparation import prepare_entry
 from peekbench.testing.process_checks import (
     check_cache_keys,
     check_hidden_labels,
+    check_memory,
+    check_network,
     check_process_independence,
     check_process_state,
 )
 from peekbench.testing.random_state import check_random_state
 
-METHOD_CHECKS: Mapping[str, Callable[[Case], None]] = {
+METHOD_CHECKS: Mapping[str, Callable[[Case], str | None]] = {
     "fits and predicts without unlabeled inputs": check_base_arm,
     "fits and predicts with unlabeled inputs": check_extra_arm,
     "metrics are finite numbers": check_metrics_are_numbers,
@@ -50,6 +54,8 @@ METHOD_CHECKS: Mapping[str, Callable[[Case], None]] = {
     "predictions are independent of other inputs": check_subset_invariance,
     "predictions are independent of large batches": check_large_batches,
     "predictions are independent of the order": check_order_invariance,
+    "predictions of a larger task are independent": check_larger_task,
+    "predictions of an empty text are valid": check_empty_text,
     "log-likelihoods are independent of other texts": check_log_likelihoods,
     "global random state is unused and unchanged": check_random_state,
     "inputs and labels are unchanged": check_inputs_untouched,
@@ -59,6 +65,8 @@ METHOD_CHECKS: Mapping[str, Callable[[Case], None]] = {
     "caches are independent of the seed": check_cache_keys,
     "labels outside the train set are unused": check_hidden_labels,
     "the state of the process is unchanged": check_process_state,
+    "fits release their memory": check_memory,
+    "fits need no network": check_network,
     "importing the plugin is fast": check_light_import,
 }
 """Checks by their names, in the order in which they are done.

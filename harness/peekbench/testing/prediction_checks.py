@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
@@ -22,18 +22,22 @@ from peekbench.testing.case import Case, in_both_arms
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.
 TOLERANCE = 1e-4
 LARGE_BATCH = 500  # inputs, the largest usual test set
+NUM_SINGLE = 3  # inputs that are predicted one by one
+DEPENDS_ON_BATCH = (
+    "predictions depend on the inputs that are predicted together, so predict adapts to its batch; "
+    "adapt to `unlabeled` in the fit, and predict each input independently"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the predictor of one fit returns for the test inputs, in batches of different content."""
+    """What the predictor of one fit returns for the test inputs, and for an empty text."""
 
     predictions: FloatArray
-    halves: Attempt
-    single: Attempt
-    backwards: Attempt
-    large: Attempt
+    empty: Attempt
+    """Predictions of an empty text alone, and in a batch; None if the inputs are no texts."""
     texts: Attempt
+    """Log-likelihoods of the test inputs, and the predictions afterwards; None if the predictor gives none."""
     metrics: Mapping[str, Any]
     time: float
     """End of the fit, by `time.monotonic`."""
@@ -49,35 +53,29 @@ def _observe(case: Case, unlabeled: Inputs | None) -> Observation:
     end_of_fit = time.monotonic()
     return Observation(
         case.apply(predictor, case.test),
-        halves=Attempt(partial(_predict_halves, case, predictor)),
-        single=Attempt(partial(case.apply, predictor, case.test[:1])),
-        backwards=Attempt(lambda: case.apply(predictor, case.test[::-1])[::-1]),
-        large=Attempt(partial(_predict_large_batch, case, predictor)),
-        texts=Attempt(partial(_score_texts, case, predictor)),
+        texts=Attempt(partial(_score_texts, case, predictor, (case.test,))),
+        empty=Attempt(partial(_predict_empty, case, predictor)),
         metrics=predictor.metrics,
         time=end_of_fit,
     )
 
 
-def _predict_halves(case: Case, predictor: Predictor) -> FloatArray:
-    half = len(case.test) // 2
-    return np.concatenate([case.apply(predictor, part) for part in (case.test[:half], case.test[half:])])
-
-
-def _predict_large_batch(case: Case, predictor: Predictor) -> FloatArray:
-    """Predict the test inputs in a batch that continues with other inputs, repeated if there are too few."""
-    rows = np.fromiter(islice(cycle(case.rows.unseen.tolist()), LARGE_BATCH), dtype=np.int64)
-    return case.apply(predictor, take(case.rows.dataset.inputs, rows))[: len(case.test)]
-
-
-def _score_texts(case: Case, predictor: Predictor) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Return log-likelihoods of the test inputs at once and in halves, and the predictions afterwards."""
-    half = len(case.test) // 2
-    batches = [score_texts(predictor, texts, case.task) for texts in (case.test, case.test[:half], case.test[half:])]
-    values = [batch.values for batch in batches if batch is not None]
-    if not values:
+def _predict_empty(case: Case, predictor: Predictor) -> tuple[FloatArray, FloatArray] | None:
+    if isinstance(case.test, np.ndarray):
         return None
-    return values[0], np.concatenate(values[1:]), case.apply(predictor, case.test)
+    return case.apply(predictor, ("",)), case.apply(predictor, ("", *case.test))
+
+
+def _score_texts(case: Case, predictor: Predictor, batches: Sequence[Inputs]) -> tuple[FloatArray, FloatArray] | None:
+    """Return log-likelihoods of batches, and the predictions afterwards."""
+    scored = [score_texts(predictor, batch, case.task) for batch in batches]
+    values = [texts.values for texts in scored if texts is not None]
+    return (np.concatenate(values), case.apply(predictor, case.test)) if values else None
+
+
+def _halves(inputs: Inputs) -> tuple[Inputs, Inputs]:
+    half = len(inputs) // 2
+    return inputs[:half], inputs[half:]
 
 
 def are_equal(first: FloatArray, second: FloatArray, tolerance: float = 0.0) -> bool:
@@ -86,35 +84,72 @@ def are_equal(first: FloatArray, second: FloatArray, tolerance: float = 0.0) -> 
     return first.shape == second.shape and np.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
 
 
+def predict_batches(case: Case, unlabeled: Inputs | None, *batches: Inputs) -> FloatArray:
+    """Fit again, and predict batches one after the other.
+
+    Each form of batches needs a fit of its own: if a method postpones its fit to the first `predict`, only the first
+    batch has an effect.
+    """
+    predictor = case.fit(unlabeled)
+    return np.concatenate([case.apply(predictor, batch) for batch in batches])
+
+
+def predict_halves(case: Case, unlabeled: Inputs | None) -> FloatArray:
+    """Fit again, and predict the test inputs in two batches."""
+    return predict_batches(case, unlabeled, *_halves(case.test))
+
+
+def _require_same(case: Case, unlabeled: Inputs | None, found: FloatArray, problem: str) -> None:
+    """Refuse predictions of the first test inputs that are other ones in another batch."""
+    expected = observe(case, unlabeled).predictions
+    if are_equal(expected[: len(found)], found, TOLERANCE):
+        return
+    if are_equal(expected, case.predict(unlabeled), TOLERANCE):  # otherwise, other checks report that fits differ
+        raise ContractError(problem)
+
+
 @in_both_arms
 def check_subset_invariance(case: Case, unlabeled: Inputs | None) -> None:
     """Check that the prediction for an input does not depend on the inputs predicted with it."""
-    seen = observe(case, unlabeled)
-    together, halves, single = seen.predictions, seen.halves.result(), seen.single.result()
-    if not (are_equal(together, halves, TOLERANCE) and are_equal(together[:1], single, TOLERANCE)):
-        raise ContractError(
-            "predictions depend on the inputs that are predicted together, so predict adapts to its batch; "
-            "adapt to `unlabeled` in the fit, and predict each input independently"
-        )
+    singles = [case.test[row : row + 1] for row in range(NUM_SINGLE)]
+    for found in (predict_halves(case, unlabeled), predict_batches(case, unlabeled, *singles)):
+        _require_same(case, unlabeled, found, DEPENDS_ON_BATCH)
 
 
 @in_both_arms
 def check_large_batches(case: Case, unlabeled: Inputs | None) -> None:
     """Check that the prediction for an input does not depend on the size of a large batch."""
-    seen = observe(case, unlabeled)
-    if not are_equal(seen.predictions, seen.large.result(), TOLERANCE):
-        raise ContractError(
-            f"predictions of {len(case.test)} inputs are different in a batch of {LARGE_BATCH}, so predict adapts to "
-            "large batches; adapt to `unlabeled` in the fit, and predict each input independently"
-        )
+    # The test inputs are the first ones. Others follow, which are repeated if there are too few.
+    rows = np.fromiter(islice(cycle(case.rows.unseen.tolist()), LARGE_BATCH), dtype=np.int64)
+    found = predict_batches(case, unlabeled, take(case.rows.dataset.inputs, rows))
+    problem = (
+        f"predictions of {len(case.test)} inputs are different in a batch of {LARGE_BATCH}, so predict adapts to "
+        "large batches; adapt to `unlabeled` in the fit, and predict each input independently"
+    )
+    _require_same(case, unlabeled, found[: len(case.test)], problem)
 
 
 @in_both_arms
 def check_order_invariance(case: Case, unlabeled: Inputs | None) -> None:
     """Check that the prediction for an input does not depend on its position."""
-    seen = observe(case, unlabeled)
-    if not are_equal(seen.predictions, seen.backwards.result(), TOLERANCE):
-        raise ContractError("predictions depend on the order of the inputs; predict each input independently")
+    found = predict_batches(case, unlabeled, case.test[::-1])[::-1]
+    problem = "predictions depend on the order of the inputs; predict each input independently"
+    _require_same(case, unlabeled, found, problem)
+
+
+@in_both_arms
+def check_empty_text(case: Case, unlabeled: Inputs | None) -> None:
+    """Check that an empty text has a valid prediction, on which and from which other texts are independent."""
+    try:
+        predicted = observe(case, unlabeled).empty.result()
+    except ContractError as error:
+        raise ContractError(f"an empty text: {error}") from error
+    if predicted is None:
+        return
+    alone, together = predicted
+    expected = np.concatenate([alone, observe(case, unlabeled).predictions])
+    if not are_equal(expected, together, TOLERANCE):
+        raise ContractError(f"with an empty text in the batch, {DEPENDS_ON_BATCH}")
 
 
 @in_both_arms
@@ -123,15 +158,16 @@ def check_log_likelihoods(case: Case, unlabeled: Inputs | None) -> None:
     seen = observe(case, unlabeled)
     if (scored := seen.texts.result()) is None:
         return
-    together, halves, predictions = scored
-    if not are_equal(together, halves, TOLERANCE):
-        raise ContractError(
-            "log-likelihoods depend on the texts that are scored together; adapt to `unlabeled` in the fit, and score "
-            "each text independently"
-        )
+    together, predictions = scored
     if not are_equal(seen.predictions, predictions, TOLERANCE):
         raise ContractError(
             "predictions are different after `log_likelihoods` was called; restore the state that `predict` needs"
+        )
+    halves = _score_texts(case, case.fit(unlabeled), _halves(case.test))
+    if halves is None or not are_equal(together, halves[0], TOLERANCE):
+        raise ContractError(
+            "log-likelihoods depend on the texts that are scored together; adapt to `unlabeled` in the fit, and score "
+            "each text independently"
         )
 
 

@@ -8,8 +8,9 @@ that differ in one respect find the cause.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
@@ -27,10 +28,13 @@ from peekbench.testing.fresh_process import Answer, Surroundings, call
 from peekbench.testing.outcomes import preserved_state
 from peekbench.testing.packages import own_packages
 from peekbench.testing.prediction_checks import are_equal, observe
+from peekbench.testing.process_state import used_memory
 from peekbench.testing.repeated_call import require_unchanged_state
 
 Cause: TypeAlias = Literal["process", "cache", "labels"]
 """What predictions depend on: the process, earlier fits with the same seed, or labels outside the train set."""
+MAX_GROWTH = 50e6
+"""Bytes by which a fit may increase the memory of its process; allocators cause smaller increases."""
 Predictions: TypeAlias = Mapping[str, FloatArray | str]
 """Predictions by fit, or the exception that the fit raised, in words."""
 
@@ -73,6 +77,28 @@ def check_process_state(case: Case) -> None:
     require_unchanged_state(answer)
 
 
+def check_memory(case: Case) -> None:
+    """Check that the memory of the process does not grow with every fit."""
+    answer, _ = _compare(case)
+    growth = answer.value.growth
+    if growth > MAX_GROWTH:
+        raise ContractError(
+            f"it keeps about {growth / 1e6:.0f} MB per fit, and a worker does thousands of fits; keep neither data nor "
+            "models in the module or in caches without a limit"
+        )
+
+
+def check_network(case: Case) -> str | None:
+    """Return a warning if fits connect to other machines, which a method that calls a service must do."""
+    answer, _ = _compare(case)
+    if not answer.hosts:
+        return None
+    return (
+        f"warning: it connects to {', '.join(answer.hosts)}; download files in `prefetch`, and store the answers of a "
+        "service in context.folders.cache, so that a run can be repeated"
+    )
+
+
 def _raise_if_found(case: Case, cause: Cause) -> None:
     _, problems = _compare(case)
     if cause in problems:
@@ -98,7 +124,7 @@ def _find_problems(case: Case) -> tuple[Answer, dict[Cause, str]]:
     # Times in whole seconds then differ, also those that are not shifted, such as of `datetime`.
     time.sleep(max(0.0, observe(case, case.unlabeled).time + 1 - time.monotonic()))
     answer = _fit_elsewhere(case, fits, conditions)
-    found: Predictions = answer.value
+    found = answer.value.predictions
     is_determined = all(is_deterministic(case, unlabeled) for unlabeled in (None, case.unlabeled))
     if _find_difference(expected, found) is None or not is_determined:  # another check reports the latter
         return answer, {}
@@ -137,7 +163,7 @@ def _find_cause(
         ),
     )
     for cause, problem, other in changes:
-        if where := _find_difference(found, _fit_elsewhere(case, fits, other).value):
+        if where := _find_difference(found, _fit_elsewhere(case, fits, other).value.predictions):
             return {cause: f"{where} {problem}"}
     where = _find_difference(expected, found)
     return {"process": f"{where} differ in a new process; use no state of the process"}
@@ -185,7 +211,16 @@ def _find_difference(expected: Predictions, found: Predictions) -> str | None:
     return None
 
 
-def fit_all(case: Case, fits: Mapping[str, Fit], has_other_labels: bool) -> Predictions:
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a series of fits gave."""
+
+    predictions: Predictions
+    growth: float
+    """Bytes that every fit adds to the memory of the process; the first one, which imports libraries, is left out."""
+
+
+def fit_all(case: Case, fits: Mapping[str, Fit], has_other_labels: bool) -> Fitted:
     """Do fits one after the other, and return their predictions; the new process calls this.
 
     Parameters
@@ -201,6 +236,7 @@ def fit_all(case: Case, fits: Mapping[str, Fit], has_other_labels: bool) -> Pred
         remember(case.task.source, _change_labels(case.rows.dataset, case.rows.labeled))
     case = replace(case, test=_protect(case.test))
     predictions: dict[str, FloatArray | str] = {}
+    memory = []
     for name, fit in fits.items():
         try:
             train = Labeled(_protect(fit.train.inputs), read_only(fit.train.labels))
@@ -208,7 +244,15 @@ def fit_all(case: Case, fits: Mapping[str, Fit], has_other_labels: bool) -> Pred
             predictions[name] = case.predict(unlabeled, train=train)
         except Exception as error:
             predictions[name] = f"{type(error).__name__}: {error}"
-    return predictions
+        gc.collect()
+        memory.append(used_memory())
+    return Fitted(predictions, _growth(memory, [fit.unlabeled is None for fit in fits.values()]))
+
+
+def _growth(memory: Sequence[int], is_base: Sequence[bool]) -> float:
+    """Return the smallest growth by a fit of an arm, after the first fit of all; the larger one of the two arms."""
+    growth = list(zip(np.diff(memory), is_base[1:], strict=True))
+    return max(float(min(size for size, arm in growth if arm is wanted)) for wanted in (True, False))
 
 
 def _protect(inputs: Inputs) -> Inputs:

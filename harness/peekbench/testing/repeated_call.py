@@ -16,6 +16,7 @@ from peekbench.testing.fresh_process import Answer, Surroundings, call
 from peekbench.testing.packages import own_packages
 from peekbench.testing.random_state import GENERATORS, SEEDS, call_with_seed
 
+MAX_FILES = 3  # names in a message
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
@@ -99,6 +100,12 @@ def require_unchanged_state(answer: Answer) -> None:
         )
     if answer.left_behind:
         raise ContractError(f"it leaves running: {', '.join(answer.left_behind)}; end them before it returns")
+    if answer.files:
+        others = f" and {len(answer.files) - MAX_FILES} more" if len(answer.files) > MAX_FILES else ""
+        raise ContractError(
+            f"it leaves in the working folder: {', '.join(answer.files[:MAX_FILES])}{others}; write files to a "
+            "temporary folder or, if they serve later calls, to the cache"
+        )
 
 
 def by_name(use: str, entry: EntryT) -> EntryT | None:
