@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from pathlib import Path
 from traceback import format_exception
@@ -34,6 +35,9 @@ def check(
         Optional[str],  # noqa: UP045
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds after which a check is ended and fails.")
+    ] = 300,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
     plugin: PluginOption = None,
 ) -> None:
@@ -45,6 +49,7 @@ def check(
     from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.watch import Watch, watching  # noqa: PLC0415 - for a fast --help
 
     use = write_out(use)
     bind([use], Path.cwd())
@@ -55,12 +60,15 @@ def check(
         if len(kinds) > 1:
             echo(f"{kind} {use}:")
         outcomes = []
+        progress = Progress()
         try:
-            for outcome in iterate_checks(kind, use, values, source):
-                outcomes.append(outcome)
-                note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
-                if outcome.was_run:  # the others are counted
-                    echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
+            with watching(Watch(progress.announce, time_limit)):
+                for outcome in iterate_checks(kind, use, values, source):
+                    progress.clear()
+                    outcomes.append(outcome)
+                    note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
+                    if outcome.was_run:  # the others are counted
+                        echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
         except PluginError as error:
             if traceback and error.__cause__ is not None:
                 echo("".join(format_exception(error.__cause__)), err=True)
@@ -68,6 +76,27 @@ def check(
         num_failed += _print_failures(outcomes, with_traceback=traceback)
     if num_failed:
         raise typer.Exit(FAILED)
+
+
+class Progress:
+    """A line on the standard error about the check that is running; on a terminal, the next output replaces it."""
+
+    def __init__(self) -> None:
+        self._width = 0
+        self._is_terminal = sys.stderr.isatty()
+
+    def announce(self, name: str, position: int, num_checks: int) -> None:
+        """Show which check is running."""
+        line = f"running check {position} of {num_checks}: {name}"
+        self.clear()
+        echo(line, err=True, end="\r" if self._is_terminal else "\n")
+        self._width = len(line)
+
+    def clear(self) -> None:
+        """Remove the line from a terminal."""
+        if self._is_terminal and self._width:
+            echo(" " * self._width, err=True, end="\r")
+        self._width = 0
 
 
 def _find_source(task: str | None, options: str | None) -> SourceRef | None:

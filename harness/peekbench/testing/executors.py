@@ -28,6 +28,7 @@ from peekbench.spec.components import ExecutorSpec, make_component
 from peekbench.spec.experiment import DEFAULT_EXECUTOR
 from peekbench.testing.outcomes import CheckOutcome, not_run
 from peekbench.testing.sample_work import BROKEN, Origin, SampleWork, make_items
+from peekbench.testing.watch import TimeLimitError, watched
 
 TIME_LIMIT = 1.0  # seconds of a trial of the checks
 MAX_DELAY = 5.0  # seconds that a trial may take longer than its time limit
@@ -195,25 +196,29 @@ def check_entry(entry: ExecutorEntry, options: Options) -> list[CheckOutcome]:
         case = ExecutorCase(entry, options, folder)
         first, *others = EXECUTOR_CHECKS
         try:
-            case.plain  # noqa: B018 - the run that most checks look at
-        except Exception as error:
+            with watched(first, 1, len(EXECUTOR_CHECKS)):
+                case.plain  # noqa: B018 - the run that most checks look at
+        except (Exception, TimeLimitError) as error:
             failed = CheckOutcome(first, False, f"it raised {describe_exception(error)}", traceback=_format(error))
             return [failed, *(not_run(name, first) for name in others)]
-        return [_outcome(name, check, case) for name, check in EXECUTOR_CHECKS.items()]
+        return [
+            _outcome(name, check, case, position) for position, (name, check) in enumerate(EXECUTOR_CHECKS.items(), 1)
+        ]
 
 
-def _format(error: Exception) -> str:
+def _format(error: BaseException) -> str:
     return "".join(format_exception(error))
 
 
-def _outcome(name: str, check: Callable[[ExecutorCase], None], case: ExecutorCase) -> CheckOutcome:
+def _outcome(name: str, check: Callable[[ExecutorCase], None], case: ExecutorCase, position: int) -> CheckOutcome:
     try:
-        check(case)
+        with watched(name, position, len(EXECUTOR_CHECKS)):
+            check(case)
     except _NotApplicableError as reason:
         return CheckOutcome(name, True, f"skipped: {reason}")
     except ContractError as error:
         return CheckOutcome(name, False, str(error), traceback=_format(error))
-    except Exception as error:  # an error of the plugin is a failed check, and the other checks go on
+    except (Exception, TimeLimitError) as error:  # an error of the plugin is a failed check, and the other checks go on
         return CheckOutcome(name, False, f"it raised {describe_exception(error)}", traceback=_format(error))
     return CheckOutcome(name, True)
 

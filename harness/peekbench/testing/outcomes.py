@@ -16,7 +16,8 @@ import numpy as np
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
-from peekbench.plugins.exceptions import describe_exception
+from peekbench.plugins.exceptions import describe_exception, find_place
+from peekbench.testing.watch import TimeLimitError, watched
 
 SubjectT = TypeVar("SubjectT")
 
@@ -44,6 +45,8 @@ class CheckOutcome:
     """Traceback of the exception that failed the check; empty if the check passed."""
     was_run: bool = True
     """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
+    is_timeout: bool = False
+    """Whether the check was ended at a time limit."""
 
 
 def run_checks(
@@ -74,8 +77,10 @@ def run_checks(
             yield not_run(name, failed)
             continue
         with one_thread_pools(), preserve_global_generators(), preserved_state():
-            outcome = _run(name, check, subject)
-        if number < num_required and not outcome.passed:
+            outcome = _run(name, check, subject, (number + 1, len(checks)))
+        if outcome.is_timeout:
+            failed, num_required = name, 0
+        elif number < num_required and not outcome.passed:
             failed = failed or name
         yield outcome
 
@@ -105,17 +110,23 @@ def preserved_state() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _run(name: str, check: Callable[[SubjectT], str | None], subject: SubjectT) -> CheckOutcome:
+def _run(
+    name: str, check: Callable[[SubjectT], str | None], subject: SubjectT, position: tuple[int, int]
+) -> CheckOutcome:
     try:
-        warning = check(subject)
+        with watched(name, *position):
+            warning = check(subject)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
         cause = error.__cause__ if isinstance(error, ContractError) and error.__cause__ else error
         text = "".join(traceback.format_exception(error))
-        return CheckOutcome(name, False, _describe(error), _describe(cause), text)
+        is_timeout = isinstance(error, TimeLimitError)
+        return CheckOutcome(name, False, _describe(error), _describe(cause), text, is_timeout=is_timeout)
     return CheckOutcome(name, True, warning or "")
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, TimeLimitError):
+        return f"{error} ({find_place(error) or 'in a library, or in another process'})"
     return str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"

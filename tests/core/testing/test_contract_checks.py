@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,21 +17,29 @@ import pytest
 from faulty_methods import (
     MEMORY,
     Knob,
+    adapts_to_a_large_unlabeled_set,
     adapts_to_large_batches,
     adapts_to_the_batch,
+    adapts_with_two_classes,
     caches_by_seed,
     caches_train_on_disk,
     centroids,
     changes_state,
     changes_state_once,
+    connects,
+    divides_by_the_number_of_words,
     features,
+    global_numpy_if_large,
     hashes_words,
+    keeps_memory,
     knob_always,
     leaves_a_process,
     leaves_a_thread,
+    leaves_files,
     looks_at_the_neighbor,
     looks_up_labels,
     needs_unlabeled,
+    postpones_its_fit,
     predicts_differently_after_scoring,
     returns_a_text_metric,
     returns_an_array_metric,
@@ -42,16 +51,20 @@ from faulty_methods import (
     scores_texts_together,
     seeds_global_numpy,
     shares_a_model,
+    sleeps,
     softmax,
     sorts_its_inputs,
     starts_where_it_left_off,
+    sums_almost_to_one,
     unseeded,
+    unseeded_if_large,
     uses_global_numpy,
     uses_global_random,
     uses_the_hour,
     uses_the_process_id,
     valid_method,
 )
+from limits import TIMEOUT
 from pydantic import Field
 
 from peekbench import (
@@ -62,7 +75,7 @@ from peekbench import (
     Predictor,
 )
 from peekbench.cache import atomic_write
-from peekbench.errors import ContractError
+from peekbench.errors import ContractError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.collecting import Plugin
 from peekbench.testing import (
@@ -76,6 +89,7 @@ from peekbench.testing import (
 from peekbench.testing.cache_view import view_cache
 from peekbench.testing.outcomes import run_checks
 from peekbench.testing.process_state import find_changes, take_state
+from peekbench.testing.watch import Watch, watching
 
 
 def make(method: Callable[..., Predictor], **entry: Any) -> MethodEntry:
@@ -91,8 +105,10 @@ GLOBAL, UNTOUCHED = "global random state is unused and unchanged", "inputs and l
 OPTIONS, SHARED = "unlabeled_options have no effect on the base arm", "methods with the same base agree"
 PROCESS, CACHE = "predictions are independent of the process", "caches are independent of the seed"
 LABELS, STATE = "labels outside the train set are unused", "the state of the process is unchanged"
+LARGER, EMPTY = "predictions of a larger task are independent", "predictions of an empty text are valid"
+MEMORY_KEPT, NETWORK = "fits release their memory", "fits need no network"
 IMPORT = "importing the plugin is fast"
-ELSEWHERE = (PROCESS, CACHE, LABELS, STATE)  # they start processes
+ELSEWHERE = (PROCESS, CACHE, LABELS, STATE, MEMORY_KEPT, NETWORK)  # they start processes
 HERE = tuple(name for name in METHOD_CHECKS if name not in (*ELSEWHERE, IMPORT))
 
 
@@ -106,7 +122,7 @@ def failed(entry: MethodEntry, folder: Path, names: Sequence[str] = HERE) -> dic
 def test_every_check_is_tested() -> None:
     assert set(METHOD_CHECKS) == {*HERE, *ELSEWHERE, IMPORT}
     assert set(HERE) == {
-        BASE, EXTRA, METRICS, SEED, REFIT, EARLIER, BATCH, LARGE, ORDER, TEXTS, GLOBAL, UNTOUCHED, OPTIONS, SHARED
+        BASE, EXTRA, METRICS, SEED, REFIT, EARLIER, BATCH, LARGE, ORDER, LARGER, EMPTY, TEXTS, GLOBAL, UNTOUCHED, OPTIONS, SHARED
     }  # fmt: skip
 
 
@@ -118,10 +134,17 @@ def test_correct_method_passes(tmp_path: Path) -> None:
     ("method", "checks"),
     [
         (needs_unlabeled, set(HERE) - {EXTRA}),
-        (unseeded, {SEED, REFIT}),
-        (starts_where_it_left_off, {SEED, REFIT}),
+        (unseeded, {SEED, REFIT, LARGER}),
+        (starts_where_it_left_off, {SEED, REFIT, LARGER}),
         (shares_a_model, {EARLIER}),
-        (adapts_to_the_batch, {BATCH, LARGE}),
+        (adapts_to_the_batch, {BATCH, LARGE, LARGER, EMPTY}),
+        (postpones_its_fit, {BATCH, LARGE, LARGER}),
+        (adapts_to_a_large_unlabeled_set, {LARGER}),
+        (adapts_with_two_classes, {LARGER}),
+        (unseeded_if_large, {LARGER}),
+        (global_numpy_if_large, {LARGER}),
+        (divides_by_the_number_of_words, {EMPTY}),
+        (sums_almost_to_one, set(HERE)),
         (adapts_to_large_batches, {LARGE}),
         (looks_at_the_neighbor, {BATCH, ORDER}),
         (scores_texts, set()),
@@ -158,6 +181,9 @@ def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str]
         (changes_state_once, STATE, "socket.getdefaulttimeout() (was None, is 10.0)"),
         (leaves_a_thread, STATE, "5 times thread 'prefetcher'"),
         (leaves_a_process, STATE, "5 times process "),
+        (leaves_files, STATE, "file00.txt, file01.txt, file02.txt and 17 more"),
+        (keeps_memory, MEMORY_KEPT, "about 100 MB per fit"),
+        (connects, "", ""),
         (sorts_its_inputs, "", ""),
         (unseeded, "", ""),
     ],
@@ -167,6 +193,50 @@ def test_each_error_that_another_process_reveals(method: Any, check: str, words:
     messages = failed(make(method), tmp_path, ELSEWHERE)
     assert list(messages) == ([check] if check else [])
     assert words in messages.get(check, "")
+
+
+@pytest.mark.slow
+def test_connections_to_other_machines_are_a_warning(tmp_path: Path) -> None:
+    warning = METHOD_CHECKS[NETWORK](make_case("toy.vote", make(connects), Knob(), tmp_path))
+    assert warning is not None
+    assert "connects to peekbench.invalid;" in warning
+
+
+def test_methods_that_refuse_the_larger_task_are_not_checked_on_it(tmp_path: Path) -> None:
+    """The options of a method may name the classes of another task."""
+
+    def has_three_classes(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
+        if task.num_classes != 3:
+            raise SpecError("options.words: no word for the class third")
+        return valid_method(unlabeled, train, task, options=options, context=context)
+
+    warning = METHOD_CHECKS[LARGER](make_case("toy.vote", make(has_three_classes), Knob(), tmp_path))
+    assert warning is not None
+    assert "refuses a synthetic task with 2 classes, 96 train and 128 unlabeled inputs: options.words" in warning
+
+
+def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
+    announced: list[str] = []
+    with watching(Watch(lambda name, position, num_checks: announced.append(name), time_limit=0.5)):
+        outcomes = list(
+            run_checks(METHOD_CHECKS, make_case("toy.vote", make(sleeps), Knob(), tmp_path), num_required=2)
+        )
+    assert announced == [BASE]
+    assert "did not end within 0.5 s" in outcomes[0].message
+    assert "faulty_methods.py, line " in outcomes[0].message
+    assert [outcome.was_run for outcome in outcomes] == [True] + [False] * (len(METHOD_CHECKS) - 1)
+
+
+@pytest.mark.slow
+def test_code_that_no_signal_interrupts_ends_the_process() -> None:
+    code = (
+        "import signal; from peekbench.testing import watch; watch.GRACE = 0.5\n"
+        "with watch.watching(watch.Watch(lambda *_: None, 0.2)), watch.watched('some', 1, 1):\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.sigwait([signal.SIGUSR1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    assert done.returncode == 1
+    assert 'File "<string>", line 3' in done.stderr
 
 
 def test_all_changes_of_the_state_are_named_and_undone(tmp_path: Path) -> None:
