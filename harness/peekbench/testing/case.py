@@ -323,15 +323,19 @@ def _num_train(dataset: Dataset) -> int:
     return num_classes * max(1, min(max(2, MAX_TRAIN // num_classes), smallest // 2))
 
 
-def in_both_arms(check: Callable[[Case, Inputs | None], None]) -> Callable[[Case], None]:
-    """Make a check of both arms from a check of one arm; its errors name the arm."""
+def in_both_arms(check: Callable[[Case, Inputs | None], str | None]) -> Callable[[Case], str | None]:
+    """Make a check of both arms from a check of one arm; its errors and its warning name the arm."""
 
     @wraps(check)
-    def check_both(case: Case) -> None:
+    def check_both(case: Case) -> str | None:
+        found = ""
         for arm, unlabeled in (("with", case.unlabeled), ("without", None)):
             try:
-                check(case, unlabeled)
+                warning = check(case, unlabeled)
             except ContractError as error:
                 raise ContractError(f"{arm} unlabeled inputs: {error}") from error
+            if warning and not found:
+                found = f"{arm} unlabeled inputs: {warning}"
+        return found or None
 
     return check_both

@@ -42,7 +42,7 @@ def check_larger_task(case: Case) -> str | None:
     except ContractError as error:
         raise ContractError(f"with {size}, {error}") from error
     except (DataError, SpecError) as error:
-        return f"it refuses a synthetic task with {size}: {error}"
+        return f"warning: it refuses a synthetic task with {size}: {error}"
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from peekbench.errors import ContractError
+from peekbench.errors import ContractError, DataError, SpecError
 from peekbench.execution.arms import take
 from peekbench.execution.scoring import check_metrics, score_texts
 from peekbench.records.data import FloatArray, Inputs
@@ -53,8 +53,8 @@ def _observe(case: Case, unlabeled: Inputs | None) -> Observation:
     end_of_fit = time.monotonic()
     return Observation(
         case.apply(predictor, case.test),
-        texts=Attempt(partial(_score_texts, case, predictor, (case.test,))),
         empty=Attempt(partial(_predict_empty, case, predictor)),
+        texts=Attempt(partial(_score_texts, case, predictor, (case.test,))),
         metrics=predictor.metrics,
         time=end_of_fit,
     )
@@ -138,18 +138,27 @@ def check_order_invariance(case: Case, unlabeled: Inputs | None) -> None:
 
 
 @in_both_arms
-def check_empty_text(case: Case, unlabeled: Inputs | None) -> None:
-    """Check that an empty text has a valid prediction, on which and from which other texts are independent."""
+def check_empty_text(case: Case, unlabeled: Inputs | None) -> str | None:
+    """Check that an empty text has a valid prediction, which neither depends on other texts nor changes theirs.
+
+    Returns
+    -------
+    str or None
+        A warning if the method refuses an empty text with an error for users.
+    """
     try:
         predicted = observe(case, unlabeled).empty.result()
     except ContractError as error:
-        raise ContractError(f"an empty text: {error}") from error
+        raise ContractError(f"for an empty text, {error}") from error
+    except (DataError, SpecError) as error:
+        return f"warning: it refuses an empty text: {error}"
     if predicted is None:
-        return
+        return None
     alone, together = predicted
     expected = np.concatenate([alone, observe(case, unlabeled).predictions])
     if not are_equal(expected, together, TOLERANCE):
         raise ContractError(f"with an empty text in the batch, {DEPENDS_ON_BATCH}")
+    return None
 
 
 @in_both_arms

@@ -22,8 +22,12 @@ def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
 def test_methods_are_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("PEEKBENCH_CACHE", str(cache))
-    printed = peek("check", "toy.short").stdout.splitlines()
-    assert printed == [f"passed  {name}" for name in METHOD_CHECKS]
+    done = peek("check", "toy.short")
+    assert done.stdout.splitlines() == [f"passed  {name}" for name in METHOD_CHECKS]
+    progress = [
+        f"running check {number} of {len(METHOD_CHECKS)}: {name}" for number, name in enumerate(METHOD_CHECKS, 1)
+    ]
+    assert done.stderr.splitlines() == progress
     assert (cache / "toy-model").exists(), "prefetch wrote it"
 
 
@@ -47,6 +51,21 @@ def test_methods_are_checked_on_tasks() -> None:
                 "{path: rows.csv}", "--traceback", status=3)  # fmt: skip
     assert done.stdout.count("NaN or infinity in 45 of 45 rows") == 2, "the message and its traceback"
     assert "Traceback" in done.stdout
+
+
+def test_a_check_that_hangs_is_ended() -> None:
+    Path("mine.py").write_text("import time\n\n\ndef fit(unlabeled, train):\n    time.sleep(1000)\n")
+    done = peek("check", "mine.py:fit", "--time-limit", "0.5", status=3)
+    assert f"running check 1 of {len(METHOD_CHECKS)}: {next(iter(METHOD_CHECKS))}" in done.stderr
+    assert "did not end within 0.5 s" in done.stdout
+    assert "--time-limit SECONDS (mine.py, line 5, in fit)" in done.stdout
+
+
+@pytest.mark.slow
+def test_executors_are_watched() -> None:
+    done = peek("check", "local", "--options", "{in_process: true}", "--time-limit", "0.1", status=3)
+    assert "running check 1 of " in done.stderr
+    assert "did not end within 0.1 s" in done.stdout
 
 
 @pytest.mark.slow
