@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
-GRACE = 30.0
+SHUTDOWN_TIMEOUT = 30.0
 """Seconds that code which is not Python has to end after the time limit."""
 
 
@@ -65,8 +65,8 @@ def watched(name: str, position: int, num_checks: int) -> Iterator[None]:
     Raises
     ------
     TimeLimitError
-        If Python code takes too long. If other code does, the process ends after `GRACE` seconds more, and prints where
-        it was.
+        If Python code takes too long. If other code does, the process ends after `SHUTDOWN_TIMEOUT` seconds more, and
+        prints where it was.
     """
     watch = _watch.get()
     if watch is None:
@@ -83,7 +83,9 @@ def watched(name: str, position: int, num_checks: int) -> Iterator[None]:
     previous = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, watch.time_limit)
     with suppress(AttributeError, OSError, ValueError):  # no standard error
-        faulthandler.dump_traceback_later(watch.time_limit + GRACE, exit=True, file=sys.__stderr__ or sys.stderr)
+        faulthandler.dump_traceback_later(
+            watch.time_limit + SHUTDOWN_TIMEOUT, exit=True, file=sys.__stderr__ or sys.stderr
+        )
     try:
         yield
     finally:

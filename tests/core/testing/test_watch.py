@@ -31,7 +31,7 @@ def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_code_that_no_signal_interrupts_ends_the_process() -> None:
     code = (
-        "import signal; from peekbench.testing import watch; watch.GRACE = 0.5\n"
+        "import signal; from peekbench.testing import watch; watch.SHUTDOWN_TIMEOUT = 0.5\n"
         "with watch.watching(watch.Watch(lambda *_: None, 0.2)), watch.watched('some', 1, 1):\n"
         "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.sigwait([signal.SIGUSR1])"
     )
