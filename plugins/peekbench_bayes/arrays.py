@@ -34,8 +34,8 @@ class PairedArms:
     effect: Effect
     models: tuple[str, ...]
     tasks: tuple[str, ...]
-    num_test: int | None
-    """Test texts per subsample; None if unknown, different between tasks, or if scores are not accuracies."""
+    num_scored: int | None
+    """Scored answers per subsample and arm; None if unknown or different, or if scores are not accuracies."""
     control: FloatArray
     """Scores of the control arm."""
     treatment: FloatArray
@@ -97,14 +97,15 @@ def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> 
     is_accuracy = bool(results["num_correct"].notna().all())
     for values, rows in results.groupby(list(KEYS), sort=False, dropna=False):
         key = dict(zip(KEYS, map(plain_cell, values), strict=True))
-        num_test = key["num_test"] if is_accuracy and isinstance(key["num_test"], int) else None
+        answers = rows["num_scored"].unique()
+        num_scored = int(answers[0]) if is_accuracy and len(answers) == 1 else None
         label = label_configuration({name: key[name] for name in varying})
         models, tasks = tuple(map(str, rows["model"].unique())), tuple(map(str, rows["task"].unique()))
         scores = {arm: _to_array(rows[rows["arm"] == arm], rows, models, tasks) for arm in rows["arm"].unique()}
         for effect in effects:
             control, treatment = (scores[arm] for arm in ARMS[effect])
             cells = tuple(key[name] for name in varying)
-            yield PairedArms(label, cells, effect, models, tasks, num_test, control, treatment, is_accuracy)
+            yield PairedArms(label, cells, effect, models, tasks, num_scored, control, treatment, is_accuracy)
 
 
 def _to_array(

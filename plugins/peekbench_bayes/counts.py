@@ -166,10 +166,11 @@ def make_count_rows(arms: PairedArms, preset: Preset, priors: CountPriors) -> Co
     DataError
         If the scores are not accuracies of a known number of texts.
     """
-    if arms.num_test is None:
+    if arms.num_scored is None:
         raise DataError(
             f"preset {preset} models counts of right answers, but the scores are not accuracies, or num_test is "
-            "missing or differs between tasks; use the preset calibrated, or add num_test if it is missing"
+            "missing, or the number of scored answers differs between tasks or arms; use the preset calibrated, or add "
+            "num_test if it is missing"
         )
     scores = np.stack([arms.control, arms.treatment], axis=-1)  # (n_models, n_tasks, n_subsamples, 2)
     by_row = np.moveaxis(scores, 0, 2).reshape(*scores.shape[1:3], -1)
@@ -182,8 +183,8 @@ def make_count_rows(arms: PairedArms, preset: Preset, priors: CountPriors) -> Co
     intercept = np.ones((2 * models, 1))
     slopes = [1 - arm, arm] if preset == "random_slopes" else []
     return CountRows(
-        right=np.where(is_present, np.rint(by_row * arms.num_test), 0.0),
-        trials=np.where(is_present, float(arms.num_test), 0.0),
+        right=np.where(is_present, np.rint(by_row * arms.num_scored), 0.0),
+        trials=np.where(is_present, float(arms.num_scored), 0.0),
         features=np.concatenate([intercept, predictors, intercept, *slopes], axis=1),
         global_sd=np.array([priors.intercept_sd, *[priors.model_sd] * (models - 1), priors.effect_sd]),
         task_groups=(0, 1, 1) if slopes else (0,),

@@ -69,7 +69,7 @@ def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[T
         comparison
         for key, group in table.rows.groupby(list(GROUP), sort=False)
         for parts in combinations([part for part in group.groupby("num_test") if part[0] != UNKNOWN], 2)
-        if (comparison := _compare_sizes(as_mapping(key, GROUP), parts)).tasks
+        if (comparison := _compare_sizes(table, as_mapping(key, GROUP), parts)).tasks
     ]
     adjusted = adjust(comparisons)
     findings = []
@@ -90,9 +90,9 @@ def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[T
     return findings, [base_table] if base_table.rows else []
 
 
-def _compare_sizes(values: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFrame]]) -> Comparison:
+def _compare_sizes(table: WideTable, values: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFrame]]) -> Comparison:
     (first, first_rows), (second, second_rows) = parts
-    moments = [_moments(rows, size) for size, rows in ((first, first_rows), (second, second_rows))]
+    moments = [_moments(rows, table.num_scored.loc[rows.index, "base"].min()) for rows in (first_rows, second_rows)]
     tasks = [task for task in moments[0] if task in moments[1]]
     if not tasks:
         return Comparison(values, first, second, (), np.empty(0), np.empty(0))
@@ -110,14 +110,14 @@ def _compare_sizes(values: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFra
     return Comparison(values, first, second, tuple(tasks), differences, np.where(variance > 0, p, 1.0))
 
 
-def _moments(rows: pd.DataFrame, num_test: int) -> dict[str, tuple[float, float, int]]:
+def _moments(rows: pd.DataFrame, num_scored: float) -> dict[str, tuple[float, float, int]]:
     """Return mean, squared standard error and degrees of freedom of each task with at least two subsamples.
 
     Each subsample draws other texts, so the variance is at least that of drawing them.
     """
     base = rows.groupby("task", sort=False)["base"].agg(["mean", "var", "count"])
     return {
-        str(task): (mean, max(variance, mean * (1 - mean) / num_test) / count, count - 1)
+        str(task): (mean, max(variance, mean * (1 - mean) / num_scored) / count, count - 1)
         for task, mean, variance, count in base.itertuples()
         if count > 1
     }

@@ -39,6 +39,8 @@ class WideTable:
 
     rows: pd.DataFrame
     """Columns `BLOCK`, subsample, majority, control, and one per arm; missing sizes are `UNKNOWN`."""
+    num_scored: pd.DataFrame
+    """Scored answers, with the same index as `rows` and one column per arm; NaN if unknown."""
     arms: tuple[str, ...]
     is_accuracy: bool
     varying: tuple[str, ...]
@@ -77,8 +79,9 @@ def make_wide(results: pd.DataFrame) -> WideTable:
     wide["control"] = wide["method"].map(results.drop_duplicates("method").set_index("method")["control"])
     return WideTable(
         wide,
+        pair_arms(results, "num_scored").reset_index(drop=True).astype("float64"),
         tuple(results["arm"].unique()),
-        bool(results["num_correct"].notna().all() and results["num_test"].notna().all()),
+        bool(results["num_correct"].notna().all() and results["num_scored"].notna().all()),
         tuple(name for name in BLOCK if wide[name].nunique() > 1),
     )
 

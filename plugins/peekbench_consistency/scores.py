@@ -94,7 +94,7 @@ def find_unexpected_counts(table: WideTable, level: float) -> list[Finding]:
     for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
         values = as_mapping(key, CONFIGURATION)
         scores = group[list(table.arms)].to_numpy(dtype="float64")
-        exact = scores * float(values["num_test"])
+        exact = scores * table.num_scored.loc[group.index, list(table.arms)].to_numpy()
         is_fractional = np.abs(exact - np.rint(exact)) > ROUNDING
         is_affected = pd.Series(is_fractional.any(axis=1), index=group.index)
         if is_affected.any():

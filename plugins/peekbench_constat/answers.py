@@ -62,11 +62,11 @@ def read_scores(results: pd.DataFrame, task: str, num_resamples: int, rng: np.ra
             "'num_test'"
         )
     _check_sizes(task, rows)
-    wide = rows.pivot(index="subsample", columns="label", values=["num_correct", "num_test"])
+    wide = rows.pivot(index="subsample", columns="label", values=["num_correct", "num_scored"])
     correct, sizes = (
-        wide[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in ("num_correct", "num_test")
+        wide[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in ("num_correct", "num_scored")
     )
-    names = tuple(map(str, wide["num_test"].columns))
+    names = tuple(map(str, wide["num_scored"].columns))
     counts = (~np.isnan(sizes)).sum(axis=0)
     if counts.max() == 1:
         correct, sizes = np.nansum(correct, axis=0), np.nansum(sizes, axis=0)

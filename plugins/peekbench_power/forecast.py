@@ -82,13 +82,18 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     )
 
 
+def _typical(design: PlannedDesign) -> Iterator[Noise]:
+    """Yield typical noise. Crossover scoring divides the variance by at least the number of sets."""
+    return (noise.inflated(1 / design.num_scored_sets) for noise in TYPICAL)
+
+
 def _warn_of_equivalence(design: PlannedDesign, options: Power) -> Iterator[str]:
     """Warn of design points that can hardly lead to the verdict 'equivalent', even if there is no bias."""
     criterion = criterion_of(options)
     for point in design.points:
         sizes = (len(point.tasks), point.num_subsamples, point.num_test)
         needed = {}
-        for noise in TYPICAL:
+        for noise in _typical(design):
             if equivalence_probability(noise, *sizes, criterion) < MIN_PROBABILITY:
                 plan = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
                 needed[noise.label] = "more than a million" if plan is None else f"{plan.subsamples:,}"
@@ -108,7 +113,7 @@ def _look_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
-        for noise in TYPICAL:
+        for noise in _typical(design):
             error = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
             detectable = minimum_detectable(*error, criterion)
             if detectable is None:
@@ -138,7 +143,7 @@ def _detection_table(design: PlannedDesign, options: Power, note: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         num_tasks = len(point.tasks)
-        for noise in TYPICAL:
+        for noise in _typical(design):
             plan = plan_subsamples(noise, num_tasks, point.num_test, options.target_bias, criterion)
             detected = (
                 minimum_detectable(*error(num_tasks, point.num_subsamples, point.num_test), criterion)
@@ -167,7 +172,7 @@ def _power_table(design: PlannedDesign, options: Power) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
-        for noise in TYPICAL:
+        for noise in _typical(design):
             error, degrees = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
             powers = (compute_power(bias, error, degrees, options.alpha) for bias in options.biases)
             equivalent = equivalence_power(error, degrees, options.region, options.alpha)
@@ -201,7 +206,7 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     for method in design.methods:
         for point in design.points:
             seconds = design.seconds.get((method, point.num_train, point.num_test))
-            for noise in TYPICAL:
+            for noise in _typical(design):
                 plan = plan_subsamples(noise, len(point.tasks), point.num_test, options.target_bias, criterion)
                 if plan is not None and seconds is not None:
                     cells = (noise.label, plan.subsamples, plan.trials, plan.trials * seconds)

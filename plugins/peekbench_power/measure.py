@@ -25,15 +25,17 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of `KEYS`; `bias`; `mean`, the mean score of extra and test; `seconds` of all arms; `fixed_seconds`,
-        the part that does not depend on the number of test texts. If a method has several models, their average over
-        each subsample is added as another model.
+        The columns of `KEYS`; `bias`; `mean`, the mean score of extra and test; `answers`, the number of scored answers
+        of test; `seconds` of all arms; `fixed_seconds`, the part that does not depend on the number of test texts. If a
+        method has several models, their average over each subsample is added as another model.
     """
-    scores, fits, predictions = (pair_arms(results, name) for name in ("score", "fit_seconds", "predict_seconds"))
+    names = ("score", "num_scored", "fit_seconds", "predict_seconds")
+    scores, answers, fits, predictions = (pair_arms(results, name) for name in names)
     trials = pd.DataFrame(
         {
             "bias": scores["test"] - scores["extra"],
             "mean": (scores["test"] + scores["extra"]) / 2,
+            "answers": answers["test"],
             "seconds": (fits + predictions).sum(axis=1, min_count=1),
             "fixed_seconds": fits["base"] * fits.shape[1] if "base" in fits else float("nan"),
         }
@@ -43,7 +45,9 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
     if several.empty:
         return trials
     subsamples = several.groupby(["method", *SIZES, "task", "subsample"])
-    average = subsamples[["bias", "mean"]].mean().join(subsamples[["seconds", "fixed_seconds"]].sum(min_count=1))
+    average = (
+        subsamples[["bias", "mean", "answers"]].mean().join(subsamples[["seconds", "fixed_seconds"]].sum(min_count=1))
+    )
     return trials.merge(average.reset_index().assign(model=ALL_MODELS), how="outer").sort_values(
         ["method", "num_train"], kind="stable"
     )
@@ -87,6 +91,7 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
     if by_task.empty:
         return None
     variance, count = by_task["variance"].to_numpy(), by_task["count"].to_numpy()
+    sets = trials["answers"].astype("float64").mean() / (num_test or 1)
     num_tasks = len(by_task)
     squared_errors = variance / count
     degrees = welch_satterthwaite(squared_errors, count - 1)
@@ -102,7 +107,7 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
         degrees=float(degrees) if np.isfinite(degrees) else float((count - 1).sum()),
         squared_error_other=float(max(between, squared_errors.mean()) / num_tasks) if num_tasks > 1 else np.nan,
         evenness=float(variance.sum() ** 2 / (num_tasks * sum_of_squares)) if sum_of_squares > 0 else 1.0,
-        binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean()) if is_accuracy else 0.0,
+        binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean() / sets) if is_accuracy else 0.0,
     )
 
 

@@ -35,7 +35,8 @@ class Measurement:
     evenness: float
     """(Sum of task variances)^2 / (tasks x sum of their squares): 1 if all tasks are equally noisy."""
     binomial: float
-    """Mean of 2 p (1 - p) over tasks, for accuracies: n times the variance of the difference of independent arms."""
+    """Mean of 2 p (1 - p) over tasks, divided by the number of scored sets, for accuracies: n times the variance of the
+    difference of independent arms."""
 
 
 @dataclass(frozen=True, slots=True)

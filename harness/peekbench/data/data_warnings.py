@@ -76,7 +76,9 @@ def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, A
         As for `warn_of_design`.
     """
     return {
-        name: max(designs[name].repeats(size) * size for size in designs[name].num_test) / _num_test_rows(task)
+        name: max(designs[name].repeats(size) * size for size in designs[name].num_test)
+        * (designs[name].crossover or 1)
+        / _num_test_rows(task)
         for name, task in facts.items()
     }
 

@@ -114,13 +114,14 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
         If there are too few rows. The message names the task, the class or the split, and the number of rows.
     """
     num_train, num_test = max(design.num_train), max(design.num_test)
+    needed, sets = design.num_sets * num_test, f"{design.num_sets} x num_test {num_test}"
     if dataset.kind == "classification":
         num_train = _check_classes(dataset, design, task)
     if not dataset.splits:
-        if len(dataset.labels) < num_train + 2 * num_test:
+        if len(dataset.labels) < num_train + needed:
             raise DataError(
-                f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + 2 x num_test "
-                f"{num_test} = {num_train + 2 * num_test} are needed; lower num_test or num_train"
+                f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + {sets} = "
+                f"{num_train + needed} are needed; lower num_test or num_train"
             )
         return
     sizes = Counter(dataset.splits)
@@ -129,10 +130,10 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
             f"task {task}: {pluralize(sizes['train'], 'row')} in its train split, but num_train is {num_train}; lower "
             "num_train, or do not use official splits"
         )
-    if sizes["test"] < 2 * num_test:
+    if sizes["test"] < needed:
         raise DataError(
-            f"task {task}: {pluralize(sizes['test'], 'row')} in its test split, but 2 x num_test {num_test} = "
-            f"{2 * num_test} are needed for test and extra rows; lower num_test, or do not use official splits"
+            f"task {task}: {pluralize(sizes['test'], 'row')} in its test split, but {sets} = {needed} are needed for "
+            "test and extra rows; lower num_test, or do not use official splits"
         )
 
 

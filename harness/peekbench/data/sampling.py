@@ -3,8 +3,9 @@
 Each subsample number has one seeded permutation of the task's rows. Train rows come from its front: of balanced train
 sets class by class, of natural ones in order, except that the first row of each class comes first. Test and extra rows
 come alternately from its back, behind every row that the largest train set of the design needs. So a smaller train,
-extra or test set is the beginning of a larger one, the three sets are disjoint, and extra and test rows are
-exchangeable. Therefore the score of the arm `extra` is unbiased.
+extra or test set is the beginning of a larger one, all sets are disjoint, and extra and test rows are exchangeable.
+Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows come from the
+back in turn for each of them.
 
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 """
@@ -69,7 +70,7 @@ class Sampler:
         self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
         self._is_balanced = design.train == "balanced" and self._num_classes > 0
-        self._seed, self._task = seed, task
+        self._seed, self._task, self._num_sets = seed, task, design.num_sets
         self._max_train, self._max_test = max(design.num_train), max(design.num_test)
         self._order = lru_cache(maxsize=4)(self._make_order)
 
@@ -80,14 +81,15 @@ class Sampler:
         -------
         Subsample
             Train rows of shape (floor(num_train / n_classes) * n_classes,) if they are balanced, otherwise
-            (num_train,); extra and test rows of shape (num_test,).
+            (num_train,); the rows of each set of shape (num_test,).
         """
         front, back = self._order(draw.subsample)
         if self._is_balanced:
             train = front[:, : rows_per_class(draw.num_train, self._num_classes)].T.ravel()
         else:
             train = front[0, : draw.num_train]
-        return Subsample(train, extra=back[1 : 2 * draw.num_test : 2], test=back[0 : 2 * draw.num_test : 2])
+        number = self._num_sets
+        return Subsample(train, tuple(back[first : number * draw.num_test : number] for first in range(number)))
 
     def _make_order(self, subsample: int) -> tuple[IntArray, IntArray]:
         """Return candidates for train and for test and extra.
@@ -106,7 +108,7 @@ class Sampler:
             train_order, test_order = order[~is_test], order[is_test]
         front = self._balanced_front(train_order) if self._is_balanced else self._natural_front(train_order)[None]
         # The front may overlap the back, but takes at most its own size from there.
-        backwards = test_order[: -(2 * self._max_test + front.size) - 1 : -1]
+        backwards = test_order[: -(self._num_sets * self._max_test + front.size) - 1 : -1]
         is_free = np.ones(len(order), dtype=bool)
         is_free[front] = False
         return front, backwards[is_free[backwards]]

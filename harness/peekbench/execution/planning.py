@@ -92,10 +92,10 @@ def planned_design(
     )
     methods = tuple(method.name for method in spec.methods if not method.entry.control)
     stop = spec.design.stop
-    if stop is None:
-        return PlannedDesign(methods, tuple(points), seconds, Looks(True))
-    looks = Looks(True, stop.method, spec.design.look_fractions(), spec.design.largest)
-    return PlannedDesign(methods, tuple(points), seconds, looks, stop.at)
+    planned = (stop.method, spec.design.look_fractions(), spec.design.largest) if stop else ()
+    looks = Looks(True, *planned)
+    sets = spec.design.crossover or 1
+    return PlannedDesign(methods, tuple(points), seconds, looks, sets, stop.at if stop else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,9 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
     has_base = arms_without_base < len(spec.arms)
     if num_bases is None:
         num_bases = len({method.base_key() for method in spec.methods})
-    fits_per_draw = arms_without_base * len(spec.methods) + num_bases * has_base
+    crossover = spec.design.crossover
+    fits_per_draw = (crossover or arms_without_base) * len(spec.methods) + num_bases * has_base
+    predicted_sets = (crossover or 1) * fits_per_draw
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
@@ -138,6 +140,7 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
-            size += repeats * (fits_per_draw * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
-            size += repeats * num_test * 4 * is_regression  # targets take twice the bytes of class indices
+            size += repeats * (predicted_sets * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
+            # Row numbers and labels of further sets; targets take twice the bytes of class indices.
+            size += repeats * num_test * (((crossover or 1) - 1) * 8 + (crossover or 1) * 4 * is_regression)
     return Size(trials, fits, size)

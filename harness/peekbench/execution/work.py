@@ -6,7 +6,7 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from math import isfinite
@@ -23,7 +23,7 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import read_only, take, unlabeled_rows
+from peekbench.execution.arms import Fit, read_only, run_arms, take
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -41,8 +41,9 @@ from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.data import Dataset, FloatArray, Labeled, Task
+from peekbench.records.data import Dataset, FloatArray, IntArray, Labeled, Task
 from peekbench.records.hosts import Host, Resources
+from peekbench.records.scores import TextLikelihoods
 from peekbench.records.trials import (
     MAX_ERROR,
     MAX_TRACEBACK,
@@ -55,7 +56,6 @@ from peekbench.records.trials import (
     TrialResult,
     WorkItem,
 )
-from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -207,30 +207,36 @@ class SpecWork:
     def _run_trials(self, item: WorkItem, loaded: LoadedTask) -> Iterator[Outcome]:
         draw = item.trials[0].draw
         subsample = loaded.sampler.draw(draw)
-        test_labels = loaded.sampler.labels[subsample.test]
+        crossover = bool(self._spec.design.crossover)
+        test_rows = np.concatenate(subsample.sets) if crossover else subsample.test
         seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
         context = Context(seed, available_threads(), self._folders, gpu_fraction())
-        base: ArmResult | None = None
+        bases: dict[str, ArmResult] = {}
         needs_base = not item.has_base
         process = getpid()
         for trial in item.trials:
             method = self._spec.method(trial.method)
-            arms = []
+            arms = [arm for arm in self._spec.arms if arm.kind != "base" or needs_base]
+            results: dict[str, ArmResult] = {}
             outcome: Outcome
             try:
-                for arm in self._spec.arms:
-                    if arm.kind != "base":
-                        arms.append(self._run_arm(method, arm, context, loaded, subsample))
-                    elif needs_base:
-                        base = base or self._run_arm(method, arm, context, loaded, subsample)
-                        arms.append(base)
+                run = partial(self._run_fit, method, context, loaded, subsample)
+                missing = [arm for arm in arms if arm.name not in bases]
+                for result in run_arms(missing, subsample, run, crossover=crossover):
+                    (bases if result.arm == "base" else results)[result.arm] = result
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
                 note = f"in the trial of {trial}; `use: {method.use}`"
                 outcome = _make_failure(trial, error, note, self._host)
             else:
-                outcome = TrialResult(trial, test_labels, subsample.test, tuple(arms), self._host)
+                outcome = TrialResult(
+                    trial,
+                    loaded.sampler.labels[test_rows],
+                    test_rows,
+                    tuple((bases | results)[arm.name] for arm in arms),
+                    self._host,
+                )
                 needs_base = False
             finally:
                 if getpid() != process:  # a copy of this process, which a method forked and did not end
@@ -257,45 +263,50 @@ class SpecWork:
             self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
         return self._fits[key]
 
-    def _run_arm(
-        self, method: MethodSpec, arm: Arm, context: Context, loaded: LoadedTask, subsample: Subsample
-    ) -> ArmResult:
+    def _run_fit(
+        self,
+        method: MethodSpec,
+        context: Context,
+        loaded: LoadedTask,
+        subsample: Subsample,
+        unlabeled_rows: IntArray | None,
+        sets: Sequence[int],
+    ) -> Fit:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
         fit = self._fit(method, task.name)
-        rows = unlabeled_rows(arm, subsample)
-        unlabeled = None if rows is None else take(inputs, rows)
+        unlabeled = None if unlabeled_rows is None else take(inputs, unlabeled_rows)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
-        test_inputs = take(inputs, subsample.test)
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)
         np.random.seed(context.seed)
         state = ProcessState()
+        predictions: dict[int, FloatArray] = {}
+        texts: dict[int, TextLikelihoods | None] = {}
+        seconds = {}
         try:
             start = time.perf_counter()
             predictor = fit(unlabeled, train, task, context=context)
-            end_of_fit = time.perf_counter()
+            fit_seconds = time.perf_counter() - start
             if not isinstance(predictor, Predictor):
                 raise ContractError(
                     f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
                     "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
-            predictions = predictor.predict(test_inputs)
-            texts = score_texts(predictor, test_inputs, task)
-            end = time.perf_counter()
+            for number in sets:
+                test_inputs = take(inputs, subsample.sets[number])
+                start = time.perf_counter()
+                predicted = predictor.predict(test_inputs)
+                texts[number] = score_texts(predictor, test_inputs, task)
+                seconds[number] = time.perf_counter() - start
+                predictions[number] = _to_stored_type(predicted, len(test_inputs), task)
         finally:
             state.restore()
-        check_predictions(predictions, len(subsample.test), task)
-        stored = _to_stored_type(predictions, task)
-        if stored is not predictions:  # the conversion may have changed numbers
-            check_predictions(stored, len(subsample.test), task)
-        return ArmResult(
-            arm.name,
-            compute_scores(stored, labels[subsample.test], task, texts),
-            end_of_fit - start,
-            end - end_of_fit,
-            {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()},
-            stored,
-        )
+        scores = {
+            number: compute_scores(predictions[number], labels[subsample.sets[number]], task, texts[number])
+            for number in sets
+        }
+        metrics = {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()}
+        return Fit(fit_seconds, metrics, predictions, scores, seconds)
 
 
 def _find_needs(method: MethodSpec, options: Options) -> Resources:
@@ -315,12 +326,16 @@ def _find_needs(method: MethodSpec, options: Options) -> Resources:
     return needs
 
 
-def _to_stored_type(predictions: FloatArray, task: Task) -> FloatArray:
-    """Convert predictions to float32, or to float64 if they are no probabilities and may have any size."""
-    if task.kind != "classification":
-        return np.asarray(predictions, dtype=np.float64)
+def _to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> FloatArray:
+    """Check predictions, and convert them to float32, or to float64 if they are no probabilities and may have any size.
+
+    The predictor may keep and change the array that it returned, for example at the next call.
+    """
+    check_predictions(predictions, num_inputs, task)
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
-        return np.asarray(predictions, dtype=np.float32)
+        stored: FloatArray = np.array(predictions, dtype=np.float32 if task.kind == "classification" else np.float64)
+    check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
+    return stored
 
 
 def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> TrialFailure:

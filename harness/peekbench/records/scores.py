@@ -7,7 +7,7 @@ Schema of a results row follow from it. Analyses read it as `peekbench.results.S
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -194,16 +194,46 @@ def log_likelihood_per_byte(data: ScoringInput) -> float:
     return -bits_per_byte(data)
 
 
+def average_scores(scores: Sequence[Mapping[str, float | int | None]], num_sets: int) -> dict[str, float | int | None]:
+    """Average the scores of fits on sets of equal size, and add up counts.
+
+    Parameters
+    ----------
+    scores
+        Scores of each set, as often as fits predicted it: set by set, and fit by fit.
+    num_sets
+        Number of sets.
+    """
+    averages: dict[str, float | int | None] = {}
+    for score in SCORES:
+        values = [each[score.name] for each in scores]
+        present = [value for value in values if value is not None]
+        if len(present) < len(values):
+            averages[score.name] = None
+        elif score.unit == "count":
+            averages[score.name] = sum(present)
+        else:  # equal predictions of all fits have exactly the average of one
+            of_fits = [_mean(present[first : first + num_sets]) for first in range(0, len(present), num_sets)]
+            averages[score.name] = _mean(of_fits)
+    return averages
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean, which is exact for equal values."""
+    first = values[0]
+    return first + math.fsum(value - first for value in values) / len(values)
+
+
 SCORES: tuple[Score, ...] = (
     Score(
         "num_correct",
         "correct answers",
-        "correct answers among num_test; missing for regression",
+        "correct answers among num_scored; missing for regression",
         "count",
         {"classification": count_correct},
         type="integer",
         maximum=None,
-        if_missing="round(score x num_test)",
+        if_missing="round(score x num_scored)",
     ),
     Score(
         "score",
@@ -213,7 +243,7 @@ SCORES: tuple[Score, ...] = (
         {"classification": accuracy, "regression": r_squared, "language_modeling": log_likelihood_per_byte},
         minimum=None,
         is_required=True,
-        if_missing="num_correct / num_test, or the negative of bits_per_byte",
+        if_missing="num_correct / num_scored, or the negative of bits_per_byte",
     ),
     Score(
         "log_loss",

@@ -76,22 +76,31 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True)
 class Subsample:
-    """Row numbers of one draw. The three sets are disjoint, each in the order drawn.
+    """Row numbers of one draw. All sets are disjoint, each in the order drawn.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = Subsample(train=np.array([4, 0]), extra=np.array([2]), test=np.array([1]))
-    >>> len(rows.extra) == len(rows.test)
-    True
+    >>> rows = Subsample(train=np.array([4, 0]), sets=(np.array([1]), np.array([2])))
+    >>> rows.test, rows.extra
+    (array([1]), array([2]))
     """
 
     train: IntArray
     """Rows of the labeled texts for training."""
-    extra: IntArray
-    """Rows of the unlabeled texts of the arm extra."""
-    test: IntArray
-    """Rows of the test texts."""
+    sets: tuple[IntArray, ...]
+    """At least two exchangeable sets of the same size. With crossover scoring, each is the test set of one fit and an
+    extra set of the others; otherwise, the first one is the test set and the second one the extra set."""
+
+    @property
+    def test(self) -> IntArray:
+        """The first set."""
+        return self.sets[0]
+
+    @property
+    def extra(self) -> IntArray:
+        """The second set."""
+        return self.sets[1]
 
 
 class Draw(NamedTuple):
@@ -192,6 +201,8 @@ class PlannedDesign:
     """Seconds of a trial by (method, num_train, num_test), if it was timed."""
     looks: Looks = field(default_factory=Looks)
     """All planned looks, at shares of `num_subsamples`."""
+    num_scored_sets: int = 1
+    """Sets that each trial scores, see `design.crossover`."""
     stops_at: tuple[Settled, ...] = ()
     """Verdicts at which the run stops early."""
 
@@ -219,8 +230,9 @@ class ArmResult:
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
     predictions: FloatArray
-    """float32 of shape (n_test, n_classes) for classification, float64 of shape (n_test,) for other kinds of tasks; the
-    scores are computed from exactly these numbers."""
+    """float32 of shape (n_scored, n_classes) for classification, float64 of shape (n_scored,) for other kinds of tasks;
+    the scores are computed from exactly these numbers. They are in the order of the test rows, which are repeated if
+    several fits predicted them."""
 
     @property
     def score(self) -> float:
@@ -245,9 +257,9 @@ class TrialResult:
     trial: Trial
     """The trial that finished."""
     test_labels: IntArray | FloatArray
-    """Labels of the test rows, shape (n_test,)."""
+    """Labels of the test rows, shape (n_sets * n_test,)."""
     test_rows: IntArray
-    """Numbers of the test rows in the data of the task, shape (n_test,)."""
+    """Numbers of the test rows in the data of the task, set by set, shape (n_sets * n_test,)."""
     arms: tuple[ArmResult, ...]
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
     host: str = ""

@@ -88,6 +88,10 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         "arm", "text", "base, extra, test, or a dose such as mix-0.25", "required, or one column for each arm",
         synonyms=("condition", "setting", "variant", "treatment", "group", "split", "variable"),
     ),
+    ResultsColumn(
+        "num_scored", "integer", "answers from which scores are computed: num_test, or with crossover scoring those to "
+        "several sets by several fits", "num_test", minimum=1,
+    ),
     *(
         ResultsColumn(
             score.name, score.type, score.meaning, score.if_missing, minimum=score.minimum, maximum=score.maximum,

@@ -112,11 +112,11 @@ class Configuration:
     key: tuple[Cell, ...]
     """Method, model, num_train and num_test; None for missing values. It identifies the configuration across tables."""
     num_test: int | None = None
-    """Test texts of each subsample, if known."""
+    """Texts of each test set, if known."""
     control: Control = ""
     """Whether the method is a control."""
     step: float | None = None
-    """Distance between neighboring scores, if known: 1 / num_test for accuracies."""
+    """Distance between neighboring scores, if known: 1 / num_scored for accuracies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,9 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     )  # iterating all rows takes seconds
     controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
     is_accuracy = bool(results["num_correct"].notna().all())
+    answers = results.groupby(list(CONFIGURATION), dropna=False)["num_scored"].max()
+    keys = answers.index.to_frame().itertuples(index=False)
+    num_scored = {tuple(map(plain_cell, key)): plain_cell(number) for key, number in zip(keys, answers, strict=True)}
     return Configurations(
         columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),
         fixed=", ".join(f"{name} {size}" for name, size in shared.items() if size is not None),
@@ -196,7 +199,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         effects=effects,
         is_accuracy=is_accuracy,
         configurations=tuple(
-            _configuration(key, rows, varying, (*arms, *effects), controls, is_accuracy=is_accuracy)
+            _configuration(key, rows, varying, (*arms, *effects), controls, num_scored if is_accuracy else {})
             for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False)
         ),
     )
@@ -208,11 +211,11 @@ def _configuration(
     varying: Sequence[str],
     names: Sequence[str],
     controls: Mapping[Cell, Control],
-    *,
-    is_accuracy: bool,
+    num_scored: Mapping[tuple[Cell, ...], Cell],
 ) -> Configuration:
     cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
     num_test = cells["num_test"] if isinstance(cells["num_test"], int) else None
+    answers = num_scored.get(tuple(cells.values()))
     by_task = rows.groupby("task", sort=False)
     return Configuration(
         label_configuration({name: cells[name] for name in varying}),
@@ -222,7 +225,7 @@ def _configuration(
         tuple(cells.values()),
         num_test,
         controls[cells["method"]],
-        1 / num_test if is_accuracy and num_test else None,
+        1 / answers if isinstance(answers, int) else None,
     )
 
 

@@ -109,7 +109,7 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
         answers = sizes.where(given.notna())
     results["num_test"] = answers
     fill_scores(results, roles, reader)
-    results["num_test"], results[ANSWERS] = sizes, answers.fillna(1)
+    results["num_test"], results["num_scored"], results[ANSWERS] = sizes, pd.NA, answers.fillna(1)
 
 
 def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
@@ -131,7 +131,8 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     """
     checks = ScoreChecks(results, roles, reader)
     given = results["num_correct"]
-    size = results["num_test"].astype("float64")
+    results["num_scored"] = results["num_scored"].fillna(results["num_test"])
+    size = results["num_scored"].astype("float64")
     scores = results["score"].fillna(given.astype("float64") / size)
     if scores.isna().all():  # an accuracy that is missing beside others is an error
         scores = -results["bits_per_byte"]
@@ -144,7 +145,7 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     if not is_whole.all():
-        column = roles.source("num_test") or "num_test"
+        column = roles.source("num_scored") or roles.source("num_test") or "num_test"
         problem = (
             f"is not a whole number of correct answers out of {column}; correct {column}, or use "
             f"{ignore_option(column)} if the score is not an accuracy"

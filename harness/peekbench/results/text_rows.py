@@ -115,7 +115,7 @@ def add_up(
     _check_sizes(arms, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
-        results = sort_rows(rows.assign(subsample=texts, num_test=rows[ANSWERS]))
+        results = sort_rows(rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]))
         assert results is not None  # no text is duplicated
         return results, None
     _check_equal(rows, arms, groups, origin)
@@ -128,8 +128,8 @@ def add_up(
     is_count = rows["num_correct"].notna().all()
     if is_count:
         means["score"] = sums["num_correct"] / sizes
-    results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes)[list(COLUMN_NAMES)]
-    results = results.astype({"num_test": "Int64", "num_correct": "Int64"})
+    results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes, num_scored=sizes)
+    results = results[list(COLUMN_NAMES)].astype(dict.fromkeys(("num_test", "num_scored", "num_correct"), "Int64"))
     if needs_pairs and _is_size_of_task(results):
         results["num_test"] = pd.NA
     results = results.astype({"num_test": "Int64"})

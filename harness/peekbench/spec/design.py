@@ -14,6 +14,7 @@ from peekbench.spec.stopping import Stop
 
 TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
+MAX_SETS = 20
 _ONE_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 _BY_NUM_TEST: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
 
@@ -37,6 +38,9 @@ class Design(SpecModel):
     train: TrainShares = "balanced"
     """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
     texts, but at least one of each class. Regression tasks are always drawn at random."""
+    crossover: Literal[False] | Annotated[int, Field(ge=2, le=MAX_SETS, strict=True)] = False
+    """Crossover scoring: number of exchangeable sets, each of which is the test set of one fit and an extra set of the
+    others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None
     """Planned looks at the results, at which the run may stop early; by default there are none."""
 
@@ -93,6 +97,11 @@ class Design(SpecModel):
     def repeats(self, num_test: int) -> int:
         """Return the number of subsamples at a test size."""
         return self.num_subsamples[num_test] if isinstance(self.num_subsamples, dict) else self.num_subsamples
+
+    @property
+    def num_sets(self) -> int:
+        """Number of exchangeable sets that are drawn beside the train set."""
+        return self.crossover or 2
 
     @property
     def largest(self) -> int:

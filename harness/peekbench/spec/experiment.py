@@ -182,6 +182,16 @@ class ExperimentSpec(SpecModel):
                     )
         return self
 
+    @model_validator(mode="after")
+    def _check_crossover(self) -> ExperimentSpec:
+        doses = [arm.name for arm in self.arms if arm.kind == "mix"]
+        if doses and self.design.crossover:
+            raise ValueError(
+                f"design.crossover: crossover scoring is for the arms base, extra and test, and this spec has "
+                f"{doses[0]}; use `crossover: false`, or remove the doses"
+            )
+        return self
+
     def task(self, name: str) -> TaskSpec:
         """Return the task of a name."""
         return next(task for task in self.tasks if task.name == name)

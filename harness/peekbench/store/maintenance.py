@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from peekbench.errors import PeekbenchError, StoreError
-from peekbench.records.scores import SCORES, ScoringInput
+from peekbench.records.scores import SCORES, ScoringInput, average_scores
 from peekbench.store.checksums import (
     describe_draw,
     find_damage,
@@ -129,11 +129,22 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
     for task, num_train, num_test, subsample, owner, arm, labels, numbers, *stored in store._connection.execute(query):
         num_classes = len(tasks[task]["class_names"])
         kind = tasks[task]["kind"]
-        shape, types = ((num_test, num_classes), ("<f4", "<i4")) if num_classes else ((num_test,), ("<f8", "<f8"))
+        shape, types = ((-1, num_classes), ("<f4", "<i4")) if num_classes else ((-1,), ("<f8", "<f8"))
         predictions = np.frombuffer(numbers, types[0]).reshape(shape).astype(np.float64)
-        data = ScoringInput(predictions, np.frombuffer(labels, types[1]), num_classes)
+        truth = np.resize(np.frombuffer(labels, types[1]), len(predictions))
+        sets = [
+            ScoringInput(predictions[first : first + num_test], truth[first : first + num_test], num_classes)
+            for first in range(0, len(predictions), num_test)
+        ]
+        averages = average_scores(
+            [
+                {score.name: score.functions[kind](data) if kind in score.functions else None for score in SCORES}
+                for data in sets
+            ],
+            len(labels) // truth.itemsize // num_test,
+        )
         for score, value in zip(SCORES, stored, strict=True):
-            computed = score.functions[kind](data) if kind in score.functions else None
+            computed = averages[score.name]
             if score.name == "bits_per_byte" and kind == "classification":
                 continue  # the store keeps predictions of classes, but no log-likelihoods of texts
             if not _is_equal(value, computed):

@@ -22,7 +22,7 @@ from peekbench.store.checksums import hash_bytes
 from peekbench.store.identity import run_identifier
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
 
-_ARM_RESULTS = (*SCORE_COLUMNS, "fit_seconds", "predict_seconds")
+_ARM_RESULTS = ("num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds")
 RESULT_COLUMNS = (
     "task", "method", "control", "model", "num_train", "num_test", "subsample", "arm", *_ARM_RESULTS,
 )  # fmt: skip
@@ -265,7 +265,7 @@ class Reader(Database):
                 "SELECT task, num_train, num_test, subsample, test_labels FROM draws WHERE test_labels IS NOT NULL"
             ).fetchall()
         return {
-            row[:4]: float(np.bincount(np.frombuffer(row[4], dtype="<i4")).max() / row[2])
+            row[:4]: float(np.bincount(labels := np.frombuffer(row[4], dtype="<i4")).max() / len(labels))
             for row in rows
             if row[0] in classification_tasks
         }
@@ -307,31 +307,30 @@ class Reader(Database):
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         labels, numbers = (
-            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), num_test)
-            for column in (2, 3)
+            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1) for column in (2, 3)
         )
         num_classes = len(self.tasks()[task]["class_names"])
-        shape = (len(draws), num_test, num_classes)
+        shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
         probabilities = (np.frombuffer(b"".join(row[4] for row in by_arm[arm]), "<f4").reshape(shape) for arm in arms)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
             scores={
-                arm: (each.argmax(axis=2) == labels).astype(np.float64)
+                arm: (each.argmax(axis=3) == labels[:, None]).mean(axis=1)
                 for arm, each in zip(arms, probabilities, strict=True)
             },
             labels=labels.astype(np.int64),
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
-        """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_test,) each."""
+        """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_rows,) each."""
         with translate_errors(self.path):
             labels, rows = self._connection.execute(
                 "SELECT test_labels, test_rows FROM draws "
                 "WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?",
                 (draw.task, draw.num_train, draw.num_test, draw.subsample),
             ).fetchone()
-        dtype = "<f8" if len(labels) == 8 * draw.num_test else "<i4"
+        dtype = "<f8" if len(labels) == 2 * len(rows) else "<i4"
         return np.frombuffer(labels, dtype), np.frombuffer(rows, "<i4").astype(np.int64)
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
@@ -340,7 +339,8 @@ class Reader(Database):
         Returns
         -------
         dict
-            Arrays of float32 and shape (n_test, n_classes), or float64 and shape (n_test,) for other kinds of tasks.
+            Arrays of float32 and shape (n_scored, n_classes), or float64 and shape (n_scored,) for other kinds of
+            tasks.
 
         Raises
         ------
@@ -362,5 +362,5 @@ class Reader(Database):
                 state = "missing" if blob is None else "changed"
                 raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {state}")
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
-        shape, dtype = ((draw.num_test, num_classes), "<f4") if num_classes else ((draw.num_test,), "<f8")
+        shape, dtype = ((-1, num_classes), "<f4") if num_classes else ((-1,), "<f8")
         return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob, _ in rows}

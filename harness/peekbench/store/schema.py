@@ -23,11 +23,12 @@ from peekbench.store.checksums import NONE, shorten
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 10
+VERSION = 11
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
-    "draw", "owner", "arm", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics", "predictions_checksum",
+    "draw", "owner", "arm", "num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics",
+    "predictions_checksum",
 )  # fmt: skip
 SQL_TYPES = {"integer": "INTEGER", "number": "REAL"}
 
@@ -67,7 +68,7 @@ CREATE TABLE trials (
 -- The owner is the name of a method, or for a base arm the base key, which several methods may share.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
-    {", ".join(map(_column_definition, SCORES))},
+    num_scored INTEGER NOT NULL, {", ".join(map(_column_definition, SCORES))},
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, predictions_checksum BLOB NOT NULL,
     {CHECKSUM}, UNIQUE (draw, owner, arm)
 );

@@ -434,6 +434,7 @@ class Store(Reader):
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
         blob = predictions_to_store(arm.predictions).tobytes()
-        row = (draw, owner, arm.arm, *scores, arm.fit_seconds, arm.predict_seconds, metrics, hash_bytes(blob))
+        times = arm.fit_seconds, arm.predict_seconds
+        row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_bytes(blob))
         cursor = self._connection.execute(INSERT_ARM, row)
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))

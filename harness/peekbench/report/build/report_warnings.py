@@ -79,9 +79,10 @@ def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, A
     base = results[(results["arm"] == "base") & results["task"].isin(list(chance))]
     if base.empty:
         return
-    scores = base.groupby(BLOCK, sort=False, dropna=False)["score"].agg(["mean", "std", "count"]).reset_index()
+    blocks = base.groupby(BLOCK, sort=False, dropna=False)
+    scores = blocks["score"].agg(["mean", "std", "count"]).assign(answers=blocks["num_scored"].min()).reset_index()
     scores["chance"] = scores["task"].map(chance)
-    binomial = scores["mean"] * (1 - scores["mean"]) / scores["num_test"].astype(float)
+    binomial = scores["mean"] * (1 - scores["mean"]) / scores["answers"].astype(float)
     variance = np.maximum(scores["std"].fillna(0.0) ** 2, binomial) / scores["count"]
     scores["excess"] = scores["mean"] - scores["chance"]
     poor = scores[scores["excess"] <= STANDARD_ERRORS * np.sqrt(variance)].sort_values("excess")
