@@ -87,7 +87,9 @@ PUBLISHED = {
 @pytest.mark.parametrize(("num_test", "preset"), [(500, "paper"), (500, "random_slopes"), (200, "paper")])
 def test_published_accuracies_reproduce_the_published_effect(published: Path, num_test: int, preset: Any) -> None:
     arms = next(
-        arms for arms in split_results(load_results(published / "few_shot"), ("bias",))[1] if arms.num_test == num_test
+        arms
+        for arms in split_results(load_results(published / "few_shot"), ("bias",))[1]
+        if arms.num_scored == num_test
     )
     truncated = replace(
         arms,

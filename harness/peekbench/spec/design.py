@@ -49,6 +49,15 @@ class Design(SpecModel):
     def _sort_sizes(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return sort_sizes(sizes)
 
+    @field_validator("crossover", mode="before")
+    @classmethod
+    def _check_crossover(cls, value: Any) -> Any:
+        if value is not False and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MAX_SETS):
+            raise ValueError(
+                f"{reprlib.repr(value)} is not a number of sets; use 2 to {MAX_SETS}, or false to score one set"
+            )
+        return value
+
     @field_validator("num_subsamples", mode="before")
     @classmethod
     def _validate_one_form(cls, repeats: Any, info: ValidationInfo) -> Any:

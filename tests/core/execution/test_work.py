@@ -74,7 +74,7 @@ def test_methods_that_share_a_base_arm_share_a_work_item(make_spec: MakeSpec) ->
 
 @pytest.mark.parametrize(("share", "peeked"), [(0.0, 0), (0.25, 5), (0.33, 7), (1.0, 20)])
 def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> None:
-    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    rows = Subsample(np.arange(5), (np.arange(200, 220), np.arange(100, 120)))
     drawn = unlabeled_rows(Arm(kind="mix", mix=share), rows)
     assert drawn is not None
     assert len(drawn) == 20
@@ -83,7 +83,7 @@ def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> No
 
 
 def test_arms_extra_and_test_see_only_their_rows() -> None:
-    rows = Subsample(np.arange(5), np.arange(100, 120), np.arange(200, 220))
+    rows = Subsample(np.arange(5), (np.arange(200, 220), np.arange(100, 120)))
     for arm, expected in ((EXTRA, rows.extra), (TEST, rows.test)):
         seen = unlabeled_rows(arm, rows)
         assert seen is not None
@@ -176,14 +176,14 @@ def test_after_a_failure_the_base_arm_is_returned_with_the_next_trial(
     worker = SpecWork(spec)
     item = items(spec)[0]
     assert len(item.trials) == 2
-    run_arm = worker._run_arm
+    run_fit = worker._run_fit
 
-    def failing(method: Any, arm: Any, *rest: Any) -> Any:
-        if method.name == "broken" and arm.kind == "test":
+    def failing(method: Any, context: Any, loaded: Any, subsample: Subsample, rows: Any, sets: Any) -> Any:
+        if method.name == "broken" and rows is subsample.test:
             raise RuntimeError("late")
-        return run_arm(method, arm, *rest)
+        return run_fit(method, context, loaded, subsample, rows, sets)
 
-    monkeypatch.setattr(worker, "_run_arm", failing)
+    monkeypatch.setattr(worker, "_run_fit", failing)
     first, second = worker(item)
     assert isinstance(first, TrialFailure)
     assert isinstance(second, TrialResult)

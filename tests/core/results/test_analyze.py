@@ -49,7 +49,7 @@ def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simula
 def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
     table = simulate(0.02, tasks=2, subsamples=5)
     other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no", "score": "acc"})
-    (expected,) = analyze(table.assign(num_test=None, num_correct=None, num_train=None), ["summary"])
+    (expected,) = analyze(table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), ["summary"])
     (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], columns={"draw no": "subsample"})
     assert summary.verdicts == expected.verdicts
     with pytest.raises(ResultsError, match="the data frame: the meaning of this column is unknown"):
