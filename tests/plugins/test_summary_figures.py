@@ -28,7 +28,7 @@ def forest_of(analysis: Analysis) -> Forest:
 
 
 def test_scores_without_num_test_have_a_forest_too(simulate: Simulate, tmp_path: Path) -> None:
-    simulate(0.03).drop(columns=["num_test", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
+    simulate(0.03).drop(columns=["num_test", "num_scored", "num_correct"]).to_csv(tmp_path / "scores.csv", index=False)
     without_size, with_size = (
         forest_of(summarize(results)) for results in (load_results(tmp_path / "scores.csv"), simulate(0.03))
     )
