@@ -49,9 +49,9 @@ def swap_arms(arms: PairedArms, num_repeats: int, rng: np.random.Generator) -> t
 
 def plant_bias(arms: PairedArms, treatment: FloatArray, bias: float, rng: np.random.Generator) -> FloatArray:
     """Return scores of a treatment with a mean bias: a share of the wrong answers become correct."""
-    assert arms.num_test is not None
-    num_wrong = np.rint((1 - treatment) * arms.num_test).astype(int)
-    planted: FloatArray = treatment + rng.binomial(num_wrong, bias / (1 - treatment.mean())) / arms.num_test
+    assert arms.num_scored is not None
+    num_wrong = np.rint((1 - treatment) * arms.num_scored).astype(int)
+    planted: FloatArray = treatment + rng.binomial(num_wrong, bias / (1 - treatment.mean())) / arms.num_scored
     return planted
 
 
@@ -63,7 +63,7 @@ def draw_states(differences: FloatArray, options: Hierarchical, rng: np.random.G
 
 def measure_averages(arms: PairedArms, bias: float, options: Hierarchical, num_repeats: int) -> list[float]:
     """Return the coverage of the intervals of both averages at two levels, and the shares of two verdicts."""
-    rng = np.random.default_rng([options.seed, arms.num_test or 0, *map(len, arms.models), round(bias * 10_000)])
+    rng = np.random.default_rng([options.seed, arms.num_scored or 0, *map(len, arms.models), round(bias * 10_000)])
     levels = (options.level, options.verdict_level)
     quantiles = [end for level in levels for end in interval_ends(level)]
     parts = []
@@ -85,7 +85,7 @@ def measure_averages(arms: PairedArms, bias: float, options: Hierarchical, num_r
 
 def measure_contaminated(arms: PairedArms, options: Hierarchical, num_repeats: int) -> list[float]:
     """Return the coverage of the intervals of the contaminated task and of the others, and their mean widths."""
-    rng = np.random.default_rng([options.seed, arms.num_test or 0, *map(len, arms.models)])
+    rng = np.random.default_rng([options.seed, arms.num_scored or 0, *map(len, arms.models)])
     parts: list[list[FloatArray]] = []
     for start in range(0, num_repeats, BATCH_SIZE):
         control, treatment = swap_arms(arms, min(BATCH_SIZE, num_repeats - start), rng)
@@ -107,7 +107,7 @@ def measure_short(
     arms: PairedArms, tasks: int, subsamples: int, options: Hierarchical, num_repeats: int
 ) -> list[float]:
     """Return the share of fits with a failed check of the chains, with any failed check, and processor seconds."""
-    rng = np.random.default_rng([options.seed, arms.num_test or 0, *map(len, arms.models), tasks])
+    rng = np.random.default_rng([options.seed, arms.num_scored or 0, *map(len, arms.models), tasks])
     failed = chains_failed = 0
     started = time.process_time()
     for control, treatment in zip(*swap_arms(arms, num_repeats, rng), strict=True):
@@ -125,12 +125,12 @@ def published_arms(folder: Path) -> Iterator[tuple[str, PairedArms]]:
     """Yield a name and the scores of each published configuration with 100 train texts: both models, and each alone."""
     results = load_results(folder / "few_shot")
     _, parts = split_results(results[results["num_train"] == 100], ("bias",))
-    for arms in sorted(parts, key=lambda part: part.num_test or 0):
-        yield f"n={arms.num_test}, both models", arms
+    for arms in sorted(parts, key=lambda part: part.num_scored or 0):
+        yield f"n={arms.num_scored}, both models", arms
         for number, model in enumerate(arms.models):
             one = slice(number, number + 1)
             yield (
-                f"n={arms.num_test}, {model}",
+                f"n={arms.num_scored}, {model}",
                 replace(arms, models=(model,), control=arms.control[one], treatment=arms.treatment[one]),
             )
 

@@ -38,10 +38,10 @@ DRAWS = 200
 
 def sum_subsamples(arms: PairedArms, control: FloatArray, treatment: FloatArray) -> PairedArms:
     """Return the right answers of all subsamples of a task together, as the accuracy of one large subsample."""
-    assert arms.num_test is not None
+    assert arms.num_scored is not None
     means = (scores.mean(axis=2, keepdims=True) for scores in (control, treatment))
     control_mean, treatment_mean = means
-    return replace(arms, num_test=arms.num_test * control.shape[2], control=control_mean, treatment=treatment_mean)
+    return replace(arms, num_scored=arms.num_scored * control.shape[2], control=control_mean, treatment=treatment_mean)
 
 
 def covers(low: FloatArray, high: FloatArray) -> float:

@@ -54,7 +54,7 @@ def main() -> None:
     results = load_results(parser.parse_args().folder / "few_shot")
     results = results[results["num_train"] == 100]
     _, both_effects = split_results(results, ("bias", "boost"))
-    biases = {arms.num_test: arms for arms in both_effects if arms.effect == "bias"}
+    biases = {arms.num_scored: arms for arms in both_effects if arms.effect == "bias"}
     for size in (500, 100):
         number = 2 * np.isfinite(biases[size].difference).sum()
         measure(f"calibrated, {number:,} rows", partial(fit_differences, biases[size], Hierarchical()))

@@ -145,7 +145,7 @@ def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
     _, splits = split_results(few, ("bias",))
     body = []
     for arms in splits:
-        rng = np.random.default_rng([0, arms.num_test or 0])
+        rng = np.random.default_rng([0, arms.num_scored or 0])
         data = list(swap_arms(arms, repeats, rng))
         fits = (
             fit_count_slices(data, "paper", CountPriors(), options.level),
@@ -153,7 +153,7 @@ def overconfidence(few: pd.DataFrame, repeats: int) -> dict[str, str]:
             fit_difference_slices(data, DifferencePriors(), options.draws, options.level, rng),
         )
         covered = (float(((fit.low <= 0) & (fit.high >= 0)).mean()) for fit in fits)
-        body.append([f"n={arms.num_test}", *(f"**{share:.0%}**" for share in covered)])
+        body.append([f"n={arms.num_scored}", *(f"**{share:.0%}**" for share in covered)])
     body.append(["n=500, by MCMC", *(SAMPLED_COVERAGE.get(preset, "") for preset in PRESETS)])
     return {
         "coverage": markdown(["both models", *(f"`{preset}`" for preset in PRESETS)], body),

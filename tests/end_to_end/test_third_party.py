@@ -129,7 +129,7 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
     options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib")
     done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "60 passed" in done.stdout
+    assert "64 passed" in done.stdout
     assert "test_contract[centroid-same-seed-same-predictions] PASSED" in done.stdout
 
 
@@ -212,5 +212,5 @@ def test_plugin_document_shows_what_new_writes() -> None:
         files = render_plugin(plugin) | files
     for path in modules | of_method:
         assert SHOWN[path] == files[path], "update the document with `python .ci/new_plugins.py --document`"
-    # Besides the files, one snippet: it shows what a method does with texts that it has not labeled.
-    assert DOCUMENT.count("```python") == len(modules) + 2
+    # Besides the files, snippets on unlabeled texts and on formats of reports, and the contract tests.
+    assert DOCUMENT.count("```python") == len(modules) + 3

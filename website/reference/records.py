@@ -71,7 +71,7 @@ def _fields(record: type[Any]) -> list[tuple[str, str]]:
 
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default_factory is not dataclasses.MISSING:
-        return f"{field.default_factory.__name__}()"
+        return f"{getattr(field.default_factory, '__name__', '')}()"
     return "" if field.default is dataclasses.MISSING else repr(field.default)
 
 

@@ -6,6 +6,7 @@ from peekbench.errors import ContractError, PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.entry_names import split_name
+from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.roles import names_with
 from peekbench.records.report_formats import OWN_FORMATS
 
@@ -25,7 +26,8 @@ def find_format(use: str) -> ReportFormatEntry:
     """
     if not registry.is_known(split_name(use)[0]):
         names = [*OWN_FORMATS, *names_with(ReportFormatEntry, lambda _: True)]
-        raise PluginError(f"{use!r} is not one of {', '.join(names)}")
+        near = find_nearest(use, names)
+        raise PluginError(f"{use!r} is not one of {', '.join(names)}" + (f"; did you mean {near}?" if near else ""))
     return registry.find(use, ReportFormatEntry)
 
 

@@ -45,7 +45,12 @@ def test_a_plugin_writes_a_table_for_latex(tmp_path: Path) -> None:
 
 def test_hidden_characters_are_escaped_for_formats(tmp_path: Path) -> None:
     seen: list[Report] = []
-    entry = ReportFormatEntry(name="x", render=lambda report: seen.append(report) or b"", suffix=".x", summary="")
+
+    def render(report: Report) -> bytes:
+        seen.append(report)
+        return b""
+
+    entry = ReportFormatEntry(name="x", render=render, suffix=".x", summary="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("peekbench.report.render.files.find_format", lambda use: entry)
         write_report(Report("a", "\x1b[31mred"), tmp_path, ["my.x"])
@@ -69,7 +74,10 @@ def test_a_format_that_fails_loses_no_other_file(tmp_path: Path) -> None:
 
 
 def test_a_format_does_not_replace_an_attachment(tmp_path: Path) -> None:
-    report = Report("a", "b", attachments={"report-toy.latex.tex": lambda path: path.write_text("mine") and None})
+    def write(path: Path) -> None:
+        path.write_text("mine")
+
+    report = Report("a", "b", attachments={"report-toy.latex.tex": write})
     with pytest.raises(PeekbenchError, match=r"attaches a file of the same name, report-toy\.latex\.tex"):
         write_report(report, tmp_path, ["toy.latex"])
     assert (tmp_path / "report-toy.latex.tex").read_text() == "mine"

@@ -19,7 +19,7 @@ from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.report_formats import find_format, to_bytes
-from peekbench.records.report_formats import OWN_FORMATS, ReportFormat
+from peekbench.records.report_formats import OWN_FORMATS
 from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import render_html
@@ -33,7 +33,7 @@ from peekbench.report.render.terminal import render_text
 TEXT_WIDTH = 120
 PICTURE_WIDTH = 110
 MAX_NAME_LENGTH = 80  # characters of a folder's name
-NAMES: dict[ReportFormat, str] = {
+NAMES: dict[str, str] = {
     "html": "report.html",
     "text": "report.txt",
     "markdown": "report.md",
