@@ -39,6 +39,15 @@ class OtherTexts(Options):
     """Half-width of the region of practical equivalence; 0.005 is half an accuracy point."""
 
 
+class Selection(Options):
+    """Options of the analysis `summary.selection`."""
+
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Nominal coverage of the intervals."""
+    arm: str | None = None
+    """Arm whose scores are compared; by default `extra`, whose unlabeled texts are not the test texts, or else `base`."""
+
+
 @hookimpl
 def peekbench_analyzers() -> list[AnalyzerEntry]:
     """Register the analyses."""
@@ -58,6 +67,14 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             analyze="peekbench_summary.texts:cross",
             sees_predictions=True,
             summary="what other test texts of these tasks would show: texts crossed with subsamples",
+        ),
+        AnalyzerEntry(
+            name="selection",
+            options=Selection,
+            analyze="peekbench_summary.selection:analyze_selection",
+            arms=(),
+            sees_predictions=True,
+            summary="the winner's curse: how much the best of K scores is inflated because it was chosen by its score",
         ),
         AnalyzerEntry(
             name="leaderboard",

@@ -35,7 +35,7 @@ class TableOptions:
     @property
     def needs_pairs(self) -> bool:
         """Whether trials need the arms extra and test, which are paired."""
-        return set(self.arms) != {"base"}
+        return not set(self.arms) <= {"base"}
 
     @property
     def is_default(self) -> bool:

@@ -231,7 +231,7 @@ def _check_form(roles: ColumnRoles, table: pd.DataFrame, origin: str, options: T
 
 
 def _analyses_without_arms() -> str:
-    names = names_with(AnalyzerEntry, lambda entry: entry.arms == (BASE,))
+    names = names_with(AnalyzerEntry, lambda entry: set(entry.arms) <= {BASE})
     return f". Scores of models without arms can be analyzed by {', '.join(names)}" if names else ""
 
 

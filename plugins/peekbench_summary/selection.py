@@ -1,0 +1,343 @@
+"""`summary.selection`: how much the best of several scores is inflated because it was chosen by this score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from peekbench import Analysis, Column, SpecError, Table
+from peekbench.figures import Axis, Curve, Curves
+from peekbench.formatting import ScoreWords, difference_unit, pluralize
+from peekbench.records import Answers, Cell, FloatArray, Predictions
+from peekbench.results import plain_cell
+from peekbench_summary import Selection
+from peekbench_summary.columns import interval_columns
+from peekbench_summary.estimates import NO_EFFECT, Estimate, estimate_these_tasks
+
+NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
+SEED = 0
+DIGITS = 12  # scores that differ by less are equal except for rounding
+NUM_COMPARED = (2, 3, 5, 10, 20, 50, 100, 200, 500)
+SIZES = ("num_train", "num_test")
+TOO_FEW = (
+    "summary.selection did not run: a choice needs the scores of at least two configurations (methods or models; "
+    "controls do not count) at the same sizes and in the same subsamples, numbered alike; add a method, or the scores "
+    "and numbers that are missing"
+)
+ONE_SUBSAMPLE = (
+    "summary.selection did not run: without the answers to single texts, it needs two or more subsamples of a task; "
+    "add subsamples, or a table with one row for each text (column text)"
+)
+BY_TEXTS = (
+    "The test texts of a subsample are split in halves {splits} times; each half chooses the best configuration, and "
+    "the other half scores it. This is the luck of the test texts of a choice by half as many texts as a subsample "
+    "has. For all texts, the inflation is about 0.71 times as large for equally good configurations, and smaller for "
+    "others."
+)
+BY_SUBSAMPLES = (
+    "Each subsample chooses the best configuration, and the other subsamples of the task score it. This is the luck of "
+    "the test texts, and of training if subsamples differ in it. If subsamples are seeds on the same texts, it is the "
+    "luck of the seeds only; rows of single texts (column text) show that of the texts."
+)
+NOTE = (
+    "K configurations are a random choice of the {total}; scores are those of the arm {arm}. {method} {interval} Not "
+    "included: configurations that were revised after looking at test scores."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Choices among configurations, one for each row, and what they cost."""
+
+    chosen: FloatArray
+    """Scores by which configurations are chosen, shape (n_choices, n_configurations)."""
+    inflation: FloatArray
+    """The same scores minus those of other texts."""
+
+    def inflation_of_best(self, num_compared: int) -> float:
+        """Return the mean inflation of the best of a random subset of configurations, over all subsets and choices.
+
+        The one with rank r of N is the best of a random subset of K with probability C(N - r, K - 1) / C(N, K), and
+        configurations with equal scores are chosen with equal probabilities.
+        """
+        total = self.chosen.shape[1]
+        rounded = self.chosen.round(DIGITS)
+        num_better = total - rankdata(rounded, "max", axis=1).astype(np.int64)
+        num_not_worse = total - rankdata(rounded, "min", axis=1).astype(np.int64) + 1
+        num_subsets = math.comb(total, num_compared)
+        is_among_first = np.array(
+            [1 - math.comb(total - first, num_compared) / num_subsets for first in range(total + 1)]
+        )
+        is_best = (is_among_first[num_not_worse] - is_among_first[num_better]) / (num_not_worse - num_better)
+        return float((is_best * self.inflation).sum(axis=1).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Configurations that are compared at the same sizes."""
+
+    sizes: tuple[Cell, ...]
+    """Sizes that distinguish it from other comparisons."""
+    num_configurations: int
+    choices: Mapping[str, Sequence[Choices]]
+    """Choices in each subsample, by task."""
+    num_texts: int | None
+    """Mean number of texts by which a configuration is chosen; None if unknown."""
+    is_by_texts: bool
+
+    def estimate(self, num_compared: int, level: float) -> Estimate:
+        """Return the inflation of the best of K configurations, averaged over tasks."""
+        tasks = [[each.inflation_of_best(num_compared) for each in samples] for samples in self.choices.values()]
+        return estimate_these_tasks(tasks, level)
+
+
+def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions: Predictions | None) -> Analysis:
+    """Estimate the inflation of the score of the best configuration, because it was chosen by this score.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Level of the intervals, and arm whose scores are compared.
+    predictions
+        Answers to single texts.
+
+    Returns
+    -------
+    Analysis
+        A table and a curve over the number of configurations; a warning and no table if no configurations were tested
+        on the same texts.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the arm.
+    """
+    arm = _choose_arm(results, options.arm)
+    rows = results[results["arm"] == arm]
+    per_task = rows.groupby("task")[list(SIZES)].nunique(dropna=False).max()
+    varying = [size for size in SIZES if per_task[size] > 1]
+    groups = [rows] if not varying else [group for _, group in rows.groupby(varying, sort=True, dropna=False)]
+    warnings: list[str] = []
+    comparisons = [_compare(group, varying, arm, predictions, warnings) for group in groups]
+    found = [comparison for comparison in comparisons if comparison is not None]
+    if not found:
+        return Analysis("selection", warnings=tuple(dict.fromkeys(warnings)))
+    is_accuracy = bool(rows["num_correct"].notna().all())
+    curves = [_estimate_curve(comparison, options.level) for comparison in found]
+    return Analysis(
+        "selection",
+        tables=(_tabulate(found, curves, varying, arm, options.level, is_accuracy=is_accuracy),),
+        figures=(_draw(found, curves, varying, options.level, is_accuracy=is_accuracy),),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _choose_arm(results: pd.DataFrame, arm: str | None) -> str:
+    present = [str(name) for name in results["arm"].unique()]
+    if arm is None:
+        return next((name for name in ("extra", "base") if name in present), present[0])
+    if arm not in present:
+        raise SpecError(
+            f"analysis summary.selection, option arm: there are no scores of {arm!r}; choose one of {', '.join(present)}"
+        )
+    return arm
+
+
+def _compare(
+    rows: pd.DataFrame, varying: Sequence[str], arm: str, predictions: Predictions | None, warnings: list[str]
+) -> Comparison | None:
+    """Let each subsample choose among the configurations; None and a warning if there is nothing to choose."""
+    scores = rows.pivot(index=["task", "subsample"], columns=["method", "model"], values="score")
+    complete = scores.dropna()
+    if complete.shape[1] < 2 or complete.empty:
+        warnings.append(TOO_FEW)
+        return None
+    if len(complete) < len(scores):
+        lost = pluralize(len(scores) - len(complete), "subsample")
+        warnings.append(f"summary.selection left out {lost} that not all configurations have; add their scores")
+    is_kept = pd.MultiIndex.from_frame(rows[["task", "subsample"]]).isin(complete.index)
+    rows = rows[is_kept]
+    choices, num_texts = _choose_by_texts(rows, complete, arm, predictions), None
+    is_by_texts = choices is not None
+    if choices is not None:
+        num_texts = round(float(np.mean([size for _, size in choices.values()])))
+        by_task = {task: samples for task, (samples, _) in choices.items()}
+    else:
+        by_task = _choose_by_subsamples(complete)
+        if not by_task:
+            warnings.append(ONE_SUBSAMPLE)
+            return None
+        if rows["num_test"].notna().all():
+            num_texts = round(float(rows["num_test"].mean()))
+    sizes = tuple(plain_cell(rows[size].iloc[0]) for size in varying)
+    return Comparison(sizes, complete.shape[1], by_task, num_texts, is_by_texts)
+
+
+def _choose_by_subsamples(scores: pd.DataFrame) -> dict[str, list[Choices]]:
+    """Choose by each subsample and score by the others of its task.
+
+    The mean over configurations is subtracted from the scores of a subsample. This removes its difficulty, which all
+    configurations share, from the noise, and changes no mean over subsamples.
+    """
+    choices: dict[str, list[Choices]] = {}
+    for task, rows in scores.groupby(level="task", sort=False):
+        relative = rows.to_numpy(dtype=np.float64)
+        if (count := len(relative)) < 2:
+            continue
+        relative = relative - relative.mean(axis=1, keepdims=True)
+        others = (relative.sum(axis=0) - relative) / (count - 1)
+        choices[str(task)] = [Choices(relative[[number]], (relative - others)[[number]]) for number in range(count)]
+    return choices
+
+
+def _choose_by_texts(
+    rows: pd.DataFrame, scores: pd.DataFrame, arm: str, predictions: Predictions | None
+) -> dict[str, tuple[list[Choices], float]] | None:
+    """Choose by halves of the texts, with the mean size of a half by task; None if not all answers are known."""
+    if rows["num_test"].eq(1).fillna(False).all():  # each row is the answer to one text
+        return {
+            str(task): ([_choose_by_halves(of_task.to_numpy(dtype=np.float64).T, 0)], len(of_task) // 2)
+            for task, of_task in scores.groupby(level="task", sort=False)
+            if len(of_task) > 1
+        } or None
+    if predictions is None:
+        return None
+    choices: dict[str, tuple[list[Choices], float]] = {}
+    for task, of_task in rows.groupby("task", sort=False):
+        answers = []
+        for (method, model), of_method in of_task.groupby(["method", "model"], sort=False):
+            sizes = [plain_cell(of_method[size].iloc[0]) for size in SIZES]
+            assert all(isinstance(size, int | None) for size in sizes)
+            answers.append(predictions.answers(str(task), str(method), *sizes, (arm,), str(model)))  # type: ignore[arg-type]
+        known = [each for each in answers if each is not None]
+        if len(known) < len(answers):
+            return None
+        subsamples = scores.loc[[task]].index.get_level_values("subsample")
+        shared = [_pair_texts(known, int(subsample), arm) for subsample in subsamples]
+        if min(paired.shape[1] for paired in shared) < 2:
+            return None
+        halves = [_choose_by_halves(paired, int(number)) for paired, number in zip(shared, subsamples, strict=True)]
+        choices[str(task)] = halves, float(np.mean([paired.shape[1] // 2 for paired in shared]))
+    return choices
+
+
+def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> FloatArray:
+    """Return the scores of the texts that all configurations answered: (n_configurations, n_texts)."""
+    places = [int(np.flatnonzero(each.subsamples == subsample)[0]) for each in answers]
+    texts = [each.rows[place] for each, place in zip(answers, places, strict=True)]
+    common = reduce(np.intersect1d, texts)
+    scores = []
+    for each, place, numbers in zip(answers, places, texts, strict=True):
+        order = np.argsort(numbers, kind="stable")
+        scores.append(each.scores[arm][place][order[np.searchsorted(numbers[order], common)]])
+    return np.stack(scores)
+
+
+def _choose_by_halves(scores: FloatArray, subsample: int) -> Choices:
+    """Split texts in halves; each half chooses, and the other one scores. An odd text is left out of each split."""
+    half = scores.shape[1] // 2
+    rng = np.random.default_rng([SEED, subsample])
+    order = rng.permuted(np.tile(np.arange(scores.shape[1]), (NUM_SPLITS, 1)), axis=1)
+    is_in_half = np.zeros((2 * NUM_SPLITS, scores.shape[1]))
+    np.put_along_axis(is_in_half, np.concatenate([order[:, :half], order[:, half : 2 * half]]), 1.0, axis=1)
+    chosen = is_in_half @ scores.T / half
+    return Choices(chosen, chosen - np.roll(chosen, NUM_SPLITS, axis=0))
+
+
+def _estimate_curve(comparison: Comparison, level: float) -> dict[int, Estimate]:
+    total = comparison.num_configurations
+    numbers = [number for number in NUM_COMPARED if number < total] + [total]
+    return {number: comparison.estimate(number, level) for number in numbers}
+
+
+def _tabulate(
+    comparisons: Sequence[Comparison],
+    curves: Sequence[Mapping[int, Estimate]],
+    varying: Sequence[str],
+    arm: str,
+    level: float,
+    *,
+    is_accuracy: bool,
+) -> Table:
+    columns = (
+        *(Column(size, "count") for size in varying),
+        Column("K", "count"),
+        *interval_columns("inflation", difference_unit(is_accuracy)),
+        Column("texts", "count"),
+        Column("tasks", "count"),
+        Column("subsamples", "count"),
+    )
+    rows = tuple(
+        (
+            *comparison.sizes,
+            *(number, estimate.mean, *estimate.limits, comparison.num_texts),
+            *(len(comparison.choices), sum(map(len, comparison.choices.values()))),
+        )
+        for comparison, curve in zip(comparisons, curves, strict=True)
+        for number, estimate in curve.items()
+    )
+    words = ScoreWords(is_accuracy)
+    sentences = " ".join(
+        _state(comparison, curve, varying, words) for comparison, curve in zip(comparisons, curves, strict=True)
+    )
+    ways = {BY_TEXTS if comparison.is_by_texts else BY_SUBSAMPLES: None for comparison in comparisons}
+    has_interval = all(estimate.has_interval for curve in curves for estimate in curve.values())
+    interval = (
+        f"{level:.0%} intervals are for other subsamples of the same data, averaged over tasks."
+        if has_interval
+        else "There is no interval for single subsamples of a task, or for subsamples without variation."
+    )
+    totals = " or ".join(str(total) for total in dict.fromkeys(each.num_configurations for each in comparisons))
+    note = NOTE.format(total=totals, arm=arm, method=" ".join(ways).format(splits=NUM_SPLITS), interval=interval)
+    title = "Winner's curse: inflation of the best score of K configurations"
+    overview = (*varying, "K", "inflation", "texts", "tasks", "subsamples")
+    return Table(title, columns, rows, f"{sentences} {note}", overview=overview)
+
+
+def _state(comparison: Comparison, curve: Mapping[int, Estimate], varying: Sequence[str], words: ScoreWords) -> str:
+    """Return the sentence on the choice among all configurations."""
+    number, estimate = max(curve.items())
+    interval = ""
+    if estimate.has_interval:
+        interval = f" [{words.format_signed(estimate.low)}, {words.format_signed(estimate.high)}]"
+    texts = "" if comparison.num_texts is None else f" on {pluralize(comparison.num_texts, 'text')}"
+    return (
+        f"{_name_sizes(comparison, varying, 'At {}, the')} best of {number} configurations, chosen by its score{texts}, "
+        f"scores {words.format_signed(estimate.mean)}{interval}{words.unit} higher there than on other texts."
+    )
+
+
+def _name_sizes(comparison: Comparison, varying: Sequence[str], text: str) -> str:
+    sizes = ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
+    return text.format(sizes) if sizes else "The"
+
+
+def _draw(
+    comparisons: Sequence[Comparison],
+    curves: Sequence[Mapping[int, Estimate]],
+    varying: Sequence[str],
+    level: float,
+    *,
+    is_accuracy: bool,
+) -> Curves:
+    unit = "accuracy points" if is_accuracy else "units of the score"
+    lines = []
+    for comparison, curve in zip(comparisons, curves, strict=True):
+        points = {1: NO_EFFECT, **curve}
+        label = ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
+        bands = [(each.low, each.high) if each.has_interval else (each.mean, each.mean) for each in points.values()]
+        lows, highs = zip(*bands, strict=True)
+        means = tuple(each.mean for each in points.values())
+        lines.append(Curve(label or "average of these tasks", tuple(map(float, points)), means, lows, highs))
+    x = Axis("configurations compared (K)", "count", is_log=comparisons[0].num_configurations > 10)
+    y = Axis(f"inflation of the best score, {unit}", difference_unit(is_accuracy))
+    title = f"Winner's curse by number of configurations, {level:.0%} intervals"
+    return Curves(title, x, y, (("best of K configurations", tuple(lines)),))
