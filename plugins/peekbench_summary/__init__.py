@@ -45,7 +45,8 @@ class Selection(Options):
     level: float = Field(default=0.95, gt=0, lt=1)
     """Nominal coverage of the intervals."""
     arm: str | None = None
-    """Arm whose scores are compared; by default `extra`, whose unlabeled texts are not the test texts, or else `base`."""
+    """Arm whose scores are compared; by default `extra`, whose unlabeled texts are not the test texts, otherwise
+    `base`."""
 
 
 @hookimpl

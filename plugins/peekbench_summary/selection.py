@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from peekbench import Analysis, Column, SpecError, Table
+from peekbench import Analysis, Column, Table
+from peekbench.errors import SpecError
 from peekbench.figures import Axis, Curve, Curves
 from peekbench.formatting import ScoreWords, difference_unit, pluralize
 from peekbench.records import Answers, Cell, FloatArray, Predictions
@@ -146,7 +147,8 @@ def _choose_arm(results: pd.DataFrame, arm: str | None) -> str:
         return next((name for name in ("extra", "base") if name in present), present[0])
     if arm not in present:
         raise SpecError(
-            f"analysis summary.selection, option arm: there are no scores of {arm!r}; choose one of {', '.join(present)}"
+            f"analysis summary.selection, option arm: there are no scores of {arm!r}; choose one of "
+            f"{', '.join(present)}"
         )
     return arm
 
@@ -309,15 +311,15 @@ def _state(comparison: Comparison, curve: Mapping[int, Estimate], varying: Seque
     if estimate.has_interval:
         interval = f" [{words.format_signed(estimate.low)}, {words.format_signed(estimate.high)}]"
     texts = "" if comparison.num_texts is None else f" on {pluralize(comparison.num_texts, 'text')}"
+    beginning = f"At {sizes}, the" if (sizes := _name_sizes(comparison, varying)) else "The"
     return (
-        f"{_name_sizes(comparison, varying, 'At {}, the')} best of {number} configurations, chosen by its score{texts}, "
+        f"{beginning} best of {number} configurations, chosen by its score{texts}, "
         f"scores {words.format_signed(estimate.mean)}{interval}{words.unit} higher there than on other texts."
     )
 
 
-def _name_sizes(comparison: Comparison, varying: Sequence[str], text: str) -> str:
-    sizes = ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
-    return text.format(sizes) if sizes else "The"
+def _name_sizes(comparison: Comparison, varying: Sequence[str]) -> str:
+    return ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
 
 
 def _draw(
@@ -332,7 +334,7 @@ def _draw(
     lines = []
     for comparison, curve in zip(comparisons, curves, strict=True):
         points = {1: NO_EFFECT, **curve}
-        label = ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
+        label = _name_sizes(comparison, varying)
         bands = [(each.low, each.high) if each.has_interval else (each.mean, each.mean) for each in points.values()]
         lows, highs = zip(*bands, strict=True)
         means = tuple(each.mean for each in points.values())
