@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.figures import Axis, Curve, Curves
-from peekbench.formatting import ScoreWords, difference_unit, pluralize
+from peekbench.formatting import difference_unit, pluralize
 from peekbench.records import Answers, Cell, FloatArray, Predictions
 from peekbench.results import plain_cell
 from peekbench_summary import Selection
@@ -216,9 +216,10 @@ def _choose_by_texts(
     for task, of_task in rows.groupby("task", sort=False):
         answers = []
         for (method, model), of_method in of_task.groupby(["method", "model"], sort=False):
-            sizes = [plain_cell(of_method[size].iloc[0]) for size in SIZES]
-            assert all(isinstance(size, int | None) for size in sizes)
-            answers.append(predictions.answers(str(task), str(method), *sizes, (arm,), str(model)))  # type: ignore[arg-type]
+            num_train, num_test = (plain_cell(of_method[size].iloc[0]) for size in SIZES)
+            assert isinstance(num_train, int | None)
+            assert isinstance(num_test, int | None)
+            answers.append(predictions.answers(str(task), str(method), num_train, num_test, (arm,), str(model)))
         known = [each for each in answers if each is not None]
         if len(known) < len(answers):
             return None
@@ -286,9 +287,9 @@ def _tabulate(
         for comparison, curve in zip(comparisons, curves, strict=True)
         for number, estimate in curve.items()
     )
-    words = ScoreWords(is_accuracy)
     sentences = " ".join(
-        _state(comparison, curve, varying, words) for comparison, curve in zip(comparisons, curves, strict=True)
+        _state(comparison, curve, varying, is_accuracy=is_accuracy)
+        for comparison, curve in zip(comparisons, curves, strict=True)
     )
     ways = {BY_TEXTS if comparison.is_by_texts else BY_SUBSAMPLES: None for comparison in comparisons}
     has_interval = all(estimate.has_interval for curve in curves for estimate in curve.values())
@@ -304,17 +305,18 @@ def _tabulate(
     return Table(title, columns, rows, f"{sentences} {note}", overview=overview)
 
 
-def _state(comparison: Comparison, curve: Mapping[int, Estimate], varying: Sequence[str], words: ScoreWords) -> str:
+def _state(comparison: Comparison, curve: Mapping[int, Estimate], varying: Sequence[str], *, is_accuracy: bool) -> str:
     """Return the sentence on the choice among all configurations."""
     number, estimate = max(curve.items())
+    factor, digits, unit = (100, 2, " points") if is_accuracy else (1, 4, "")
     interval = ""
     if estimate.has_interval:
-        interval = f" [{words.format_signed(estimate.low)}, {words.format_signed(estimate.high)}]"
+        interval = f" [{factor * estimate.low:.{digits}f}, {factor * estimate.high:.{digits}f}]"
     texts = "" if comparison.num_texts is None else f" on {pluralize(comparison.num_texts, 'text')}"
     beginning = f"At {sizes}, the" if (sizes := _name_sizes(comparison, varying)) else "The"
     return (
-        f"{beginning} best of {number} configurations, chosen by its score{texts}, "
-        f"scores {words.format_signed(estimate.mean)}{interval}{words.unit} higher there than on other texts."
+        f"{beginning} score of the best of {number} configurations, chosen by this score{texts}, is inflated by "
+        f"{factor * estimate.mean:.{digits}f}{unit}{interval}."
     )
 
 
