@@ -1,4 +1,4 @@
-"""Means, standard errors, intervals and verdicts; a leaderboard; and the comparison of two runs."""
+"""Means, standard errors, intervals and verdicts; a leaderboard; the winner's curse; and the comparison of two runs."""
 
 from __future__ import annotations
 
