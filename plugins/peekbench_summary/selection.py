@@ -343,5 +343,5 @@ def _draw(
         lines.append(Curve(label or "average of these tasks", tuple(map(float, points)), means, lows, highs))
     x = Axis("K, configurations compared", "count", is_log=comparisons[0].num_configurations > 10)
     y = Axis(f"inflation of the best score, {unit}", difference_unit(is_accuracy))
-    title = f"Inflation of the best score by number of configurations compared, {level:.0%} intervals"
+    title = f"Inflation of the best score by number of configurations, {level:.0%} intervals"
     return Curves(title, x, y, (("best of K configurations", tuple(lines)),))
