@@ -36,7 +36,7 @@ class RunPredictions:
     >>> run = pb.load_run("quickstart")
     >>> rows = run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)
     >>> rows.groupby("arm")["probability"].count().to_dict()
-    {'base': 200, 'extra': 200, 'test': 200}
+    {'base': 400, 'extra': 400, 'test': 400}
     """
 
     def __init__(self, store: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,14 +55,15 @@ def run_arms(arms: Iterable[Arm], subsample: Subsample, run: RunFit, *, crossove
 
 
 def _join(arm: str, parts: Sequence[tuple[Fit, int]]) -> ArmResult:
-    """Average the scores of fits on sets. The time of a fit is divided among the sets that it predicts."""
+    """Average scores and metrics of fits on sets. The time of a fit is divided among the sets that it predicts."""
     num_sets = len({number for _, number in parts})
+    names = dict.fromkeys(name for fit, _ in parts for name in fit.metrics)
     return ArmResult(
         arm,
         average_scores([fit.scores[number] for fit, number in parts], num_sets),
         sum(fit.fit_seconds for fit, _ in parts) / num_sets,
         sum(fit.predict_seconds[number] for fit, number in parts),
-        parts[0][0].metrics,
+        {name: fmean(fit.metrics[name] for fit, _ in parts if name in fit.metrics) for name in names},
         np.concatenate([fit.predictions[number] for fit, number in parts]),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -109,6 +110,7 @@ class Size:
     """Approximate size of the store."""
 
 
+PAGE_BYTES, ROW_OVERHEAD = 4096, 12  # of SQLite
 ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
 
 
@@ -130,7 +132,8 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
         num_bases = len({method.base_key() for method in spec.methods})
     crossover = spec.design.crossover
     fits_per_draw = (crossover or arms_without_base) * len(spec.methods) + num_bases * has_base
-    predicted_sets = (crossover or 1) * fits_per_draw
+    # Of K sets, each is predicted by K - 1 fits for the arm extra.
+    num_arms = (arms_without_base + max(0, crossover - 2)) * len(spec.methods) + num_bases * has_base
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
@@ -140,7 +143,14 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             fits += repeats * fits_per_draw
-            size += repeats * (predicted_sets * num_test * prediction_bytes + len(spec.methods) * ROW_BYTES)
+            scored = (crossover or 1) * num_test
+            size += repeats * (num_arms * _blob_bytes(scored * prediction_bytes) + len(spec.methods) * ROW_BYTES)
             # Row numbers and labels of further sets; targets take twice the bytes of class indices.
-            size += repeats * num_test * (((crossover or 1) - 1) * 8 + (crossover or 1) * 4 * is_regression)
+            size += repeats * (8 * (scored - num_test) + 4 * scored * is_regression)
     return Size(trials, fits, size)
+
+
+def _blob_bytes(size: int) -> float:
+    """Return the bytes of a file for an array: SQLite fills pages with whole rows, or spreads a row over pages."""
+    rows_per_page = PAGE_BYTES // (size + ROW_OVERHEAD)
+    return PAGE_BYTES / rows_per_page if rows_per_page else PAGE_BYTES * math.ceil(size / PAGE_BYTES)

@@ -90,7 +90,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ),
     ResultsColumn(
         "num_scored", "integer", "answers from which scores are computed: num_test, or with crossover scoring those to "
-        "several sets by several fits", "num_test", minimum=1,
+        "several sets by several fits", "num_test", is_of_arm=False, minimum=1,
     ),
     *(
         ResultsColumn(

@@ -228,7 +228,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
             trials[column] = texts[0] if len(texts) == 1 else _join(texts)
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
-    for column in (*SIZES, MAJORITY):
+    for column in (*SIZES, "num_scored", MAJORITY):
         trials[column] = reader.column(roles.source(column), column)
     if "arm" in trials.columns:
         names = {arm: normalize_arm(arm) for arm in trials["arm"].unique()}

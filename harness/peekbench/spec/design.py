@@ -38,7 +38,7 @@ class Design(SpecModel):
     train: TrainShares = "balanced"
     """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
     texts, but at least one of each class. Regression tasks are always drawn at random."""
-    crossover: Literal[False] | Annotated[int, Field(ge=2, le=MAX_SETS, strict=True)] = False
+    crossover: Literal[False] | Annotated[int, Field(ge=2, le=MAX_SETS, strict=True)] = 2
     """Crossover scoring: number of exchangeable sets, each of which is the test set of one fit and an extra set of the
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None

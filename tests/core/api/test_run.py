@@ -52,12 +52,12 @@ def test_results_and_arms_are_frames(run: pb.Run) -> None:
 def test_predictions_are_read_on_demand(run: pb.Run) -> None:
     table = run.predictions.to_pandas(method="toy.vote", subsample=np.array([0, 2]))
     assert len(run.predictions) == 6
-    assert len(table) == 2 * 3 * 30
+    assert len(table) == 2 * 3 * 60
     scores = run.results.query("method == 'toy.vote' and subsample in (0, 2)").set_index(["subsample", "arm"])["score"]
     found = table.groupby(["subsample", "arm"])["correct"].mean()
     pd.testing.assert_series_equal(found.sort_index(), scores.sort_index(), check_names=False, check_index_type=False)
     trial = next(iter(run.predictions))
-    assert run.predictions[trial]["extra"].shape == (30, 3)
+    assert run.predictions[trial]["extra"].shape == (60, 3)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_the_planned_size_counts_trials_and_fits(make_spec: MakeSpec) -> None:
     spec = make_spec(
         methods=["toy.vote", "toy.constant", {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}],
         arms=["base", "extra", "test", {"mix": 0.5}],
-        design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}},
+        design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}, "crossover": False},
     )
     size = measure(spec, {"a": 3, "b": 3})
     outcomes = [outcome for item in items(spec) for outcome in SpecWork(spec)(item)]
@@ -143,7 +143,8 @@ def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkey
         entry: Entry = find(use, entry_type)
         return replace(entry, method=spy) if isinstance(entry, MethodEntry) else entry
 
-    spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}])
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "crossover": False}
+    spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}], design=design)
     monkeypatch.setattr(registry, "find", find_spy)
     list(SpecWork(spec)(items(spec)[0]))
     base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
@@ -236,7 +237,7 @@ def test_regression_end_to_end(make_spec: MakeSpec) -> None:
         for arm in result.arms:
             assert {name for name, value in arm.scores.items() if value is not None} == {"score"}
             assert 0.9 < arm.score < 1
-            assert arm.predictions.shape == (30,)
+            assert arm.predictions.shape == (60,)
 
 
 @pytest.mark.parametrize(

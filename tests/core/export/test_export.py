@@ -36,7 +36,7 @@ SPEC: dict[str, Any] = {
     "tasks": [{"use": "toy.words", "name": "a_1"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
     "methods": ["toy.vote", "toy.constant"],
     "arms": ["base", "extra", "test", {"mix": 0.25}],
-    "design": {"num_train": 12, "num_test": 30, "num_subsamples": 4},
+    "design": {"num_train": 12, "num_test": 30, "num_subsamples": 4, "crossover": False},
     "analyses": [{"use": "summary", "options": {"level": 0.9}}, "permutation"],
     "executor": {"use": "local", "options": {"in_process": True}},
 }

@@ -63,7 +63,7 @@ def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) 
     done = subprocess.run([sys.executable, "-c", ADD_A_SCORE, raw], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert seen["stored"] == seen["results"] == [1 - accuracy for accuracy in seen["accuracy"]]
+    assert seen["stored"] == seen["results"] == pytest.approx([1 - accuracy for accuracy in seen["accuracy"]])
     assert "| `share_wrong` | number | share of wrong answers | missing |" in seen["documentation"]
     assert seen["schema"]["properties"]["share_wrong"] == {
         "description": "share of wrong answers",

@@ -312,7 +312,8 @@ def test_stores_and_files_contain_controls(make_spec: Callable[..., Any], tmp_pa
 
 
 def test_a_store_and_a_file_of_its_scores_give_the_same_table(make_spec: Callable[..., Any], tmp_path: Path) -> None:
-    summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}]))
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "crossover": False}
+    summary = run(make_spec(arms=["base", "extra", "test", {"mix": 0.25}], design=design))
     table = load_results(summary.store)
     assert list(table.columns) == list(COLUMN_NAMES)
     assert len(table) == 2 * 2 * 3 * 4

@@ -220,7 +220,7 @@ def test_number_of_subsamples_by_test_size(make_raw: MakeRaw) -> None:
 def test_canonical_form_is_read_back_as_the_same_spec(make_raw: MakeRaw, tmp_path: Path) -> None:
     parts = {
         "arms": ["base", "extra", "test", {"mix": 0.25}],
-        "design": {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}},
+        "design": {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}, "crossover": False},
     }
     spec = make_spec(make_raw(**parts), folder=tmp_path)
     again = make_spec(json.loads(json.dumps(canonical(spec))), folder=tmp_path)

@@ -21,7 +21,7 @@ VALID: dict[str, Any] = {
     "seed": 3,
     "tasks": ["toy.all", {"use": "toy.words", "name": "b", "options": {"num_rows": 99, "noise": 0.5}}],
     "methods": [{"use": "toy.vote", "name": "v", "options": {"boldness": 2.0}}, "toy.constant"],
-    "design": {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}},
+    "design": {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}, "crossover": False},
     "arms": ["base", "extra", "test", {"mix": 0.25}],
     "analyses": ["toy.count"],
     "executor": {"use": "local", "options": {"workers": 2}},

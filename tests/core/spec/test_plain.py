@@ -41,7 +41,7 @@ def test_shipped_specs_are_rebuilt_from_less_than_10_kb(path: Path) -> None:
 
 def test_pinned_versions_and_differing_options_are_kept(make_spec: Callable[..., ExperimentSpec]) -> None:
     methods = ["toy.short", {"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}]
-    design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}}
+    design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}, "crossover": False}
     spec = make_spec(methods=methods, design=design, arms=["base", "extra", "test", {"mix": 0.25}])
     entry = {"use": "toy.short", "options": {}, "pinned": {"revision": 7}}
     locked = rebuild(spec.with_lock({"methods": {"toy.short": entry}}, Path("small.lock")))
