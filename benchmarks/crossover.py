@@ -25,7 +25,7 @@ METHODS = [
     {"name": "lsa-10", "use": "classic.lsa", "options": {"num_components": 10}},
     {"name": "lsa-50", "use": "classic.lsa", "options": {"num_components": 50}},
     "classic.self_training",
-    "classic.tfidf",
+    "classic.word2vec",
     "transductive.batch_statistics",
     "transductive.class_priors",
     "transductive.label_spreading",
