@@ -1,8 +1,8 @@
 """Measure how much more precise crossover scoring is than scoring one set, on the same fits. Print a table.
 
-Each trial of a run with crossover scoring of two sets contains the trial with one scored set: the predictions of both
-fits for the first set. The ratio of the variances of the two biases, within tasks, is the number of trials that crossover
-scoring saves. The interval is a bootstrap over subsamples.
+Each trial with crossover scoring of two sets contains the trial with one scored set: the predictions of both fits for
+the first set. The ratio of the variances of the two biases, within tasks, is the number of trials that it saves. The
+interval is a bootstrap over subsamples.
 
     python benchmarks/crossover.py [--subsamples 20] [--tasks docstrings.all] [--seed 0]
 """
@@ -81,7 +81,9 @@ def main() -> None:
                 low, high = np.quantile([ratio(tables[:, draw]) for draw in draws], [0.025, 0.975])
                 one, two = 100 * np.sqrt(tables.var(axis=1, ddof=1).mean(axis=0))
                 ratios.append(ratio(tables))
-                print(f"| {method.name} | {one:.2f} | {two:.2f} | {ratios[-1]:.1f} ({low:.1f}-{high:.1f}) |", flush=True)
+                print(
+                    f"| {method.name} | {one:.2f} | {two:.2f} | {ratios[-1]:.1f} ({low:.1f}-{high:.1f}) |", flush=True
+                )
     print(f"\nMedian ratio of {len(ratios)} methods: {np.median(ratios):.1f}")
 
 

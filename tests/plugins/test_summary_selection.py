@@ -136,8 +136,8 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
     store = run(make_spec(methods=methods, design={"num_train": 12, "num_test": 30, "num_subsamples": 3})).store
     (analysis,) = analyze(store, [USE])
     assert [(row["K"], row["texts"], row["subsamples"]) for row in table_rows(analysis.tables[0])] == [
-        (2, 15, 6),
-        (3, 15, 6),
+        (2, 30, 6),
+        (3, 30, 6),
     ]
     assert analysis.tables[0].note.startswith("The score of the best of 3 configurations, chosen by this score on 15")
     (curves,) = analysis.figures

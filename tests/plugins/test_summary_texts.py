@@ -47,7 +47,7 @@ def rows_of_texts(store: Path, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., ExperimentSpec]) -> None:
-    spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 6})
+    spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 6, "crossover": False})
     store = run(spec).store
     results = load_results(store)
     task, method = str(results["task"].iloc[0]), str(results["method"].iloc[0])

@@ -42,13 +42,24 @@ SIZES = (25, 50, 100, 200, 500)
 
 
 def spec_of(
-    method: str | dict[str, Any], folder: Path, *, num_test: int = 50, num_subsamples: int = 200, **source: Any
+    method: str | dict[str, Any],
+    folder: Path,
+    *,
+    num_test: int = 50,
+    num_subsamples: int = 200,
+    crossover: int = 2,
+    **source: Any,
 ) -> ExperimentSpec:
     raw = {
         "name": "tabular",
         "tasks": [{"use": "tabular.regression", "name": "task", "options": source}],
         "methods": [method],
-        "design": {"num_train": 100, "num_test": num_test, "num_subsamples": num_subsamples},
+        "design": {
+            "num_train": 100,
+            "num_test": num_test,
+            "num_subsamples": num_subsamples,
+            "crossover": crossover,
+        },
         "analyses": ["summary"],
     }
     return make_spec(raw, folder=folder)
@@ -159,7 +170,8 @@ def predict_with_scikit_learn(
 )
 def test_scores_agree_with_scikit_learn(use: str, options: dict[str, Any], num_test: int, tmp_path: Path) -> None:
     source = {"num_rows": 100 + 2 * num_test, "effective_rank": 15, "seed": 123}
-    spec = spec_of({"use": use, "options": options}, tmp_path, num_test=num_test, num_subsamples=5, **source)
+    method = {"use": use, "options": options}
+    spec = spec_of(method, tmp_path, num_test=num_test, num_subsamples=5, crossover=False, **source)
     inputs, targets = make_regression(
         100 + 2 * num_test, 20, n_informative=10, effective_rank=15, noise=1.0, random_state=123
     )
