@@ -139,7 +139,7 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
         (2, 30, 6),
         (3, 30, 6),
     ]
-    assert analysis.tables[0].note.startswith("The score of the best of 3 configurations, chosen by this score on 15")
+    assert analysis.tables[0].note.startswith("The score of the best of 3 configurations, chosen by this score on 30")
     (curves,) = analysis.figures
     assert curves.kind == "curves"
     assert [curve.x for _, lines in curves.panels for curve in lines] == [(1, 2, 3)]

@@ -150,7 +150,7 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
     return Size(trials, fits, size)
 
 
-def _blob_bytes(size: int) -> float:
+def _blob_bytes(size: int) -> int:
     """Return the bytes of a file for an array: SQLite fills pages with whole rows, or spreads a row over pages."""
     rows_per_page = PAGE_BYTES // (size + ROW_OVERHEAD)
-    return PAGE_BYTES / rows_per_page if rows_per_page else PAGE_BYTES * math.ceil(size / PAGE_BYTES)
+    return PAGE_BYTES // rows_per_page if rows_per_page else PAGE_BYTES * math.ceil(size / PAGE_BYTES)
