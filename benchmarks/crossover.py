@@ -4,7 +4,7 @@ Each trial with crossover scoring of two sets contains the trial with one scored
 the first set. The ratio of the variances of the two biases, within tasks, is the number of trials that it saves. The
 interval is a bootstrap over subsamples.
 
-    python benchmarks/crossover.py [--subsamples 20] [--tasks docstrings.all] [--seed 0]
+    python benchmarks/crossover.py [--subsamples 12] [--tasks docstrings.all] [--seed 0]
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ratio(tables: FloatArray) -> float:
 def main() -> None:
     """Run the methods and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--subsamples", type=int, default=20)
+    parser.add_argument("--subsamples", type=int, default=12)
     parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--workers", type=int, default=2)
