@@ -1,8 +1,8 @@
 """The command line; the only place that prints or exits.
 
-Exit statuses: 0 success, 2 an error that the user can fix, 3 failed trials, and 128 plus the number of the signal that
-ended the command, such as 130 for Ctrl-C. Commands import their modules when they run, so that `peekbench --help` is
-fast.
+Exit statuses: 0 success, 2 an error that the user can fix, 3 failed trials, 4 a verdict that `--fail-on` names, and 128
+plus the number of the signal that ended the command, such as 130 for Ctrl-C. Commands import their modules when they
+run, so that `peekbench --help` is fast.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from peekbench.cli.app import (
     run_path,
     scores_path,
 )
+from peekbench.cli.gate import FailOnOption, Gate, apply_gate
 from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
 from peekbench.cli.table_options import (
@@ -68,6 +69,7 @@ def analyze(
         typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
     ] = None,
     allow_incomplete: IncompleteOption = False,
+    fail_on: FailOnOption = None,
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -92,9 +94,11 @@ def analyze(
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
+    gate = Gate.parse(fail_on)
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
     if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
-        report_run(run_path(str(path)), reports, printer, allow_incomplete=allow_incomplete)
+        report, _ = report_run(run_path(str(path)), reports, printer, allow_incomplete=allow_incomplete)
+        apply_gate(gate, report)
         return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
@@ -136,6 +140,7 @@ def analyze(
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
     show_report(report, reports, printer)
+    apply_gate(gate, report)
 
 
 @app.command()

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MAX_MESSAGE = 10_000  # characters of an error message or a warning
-SUCCESS, ERROR, FAILED, INTERRUPTED = 0, 2, 3, 130
-"""Exit statuses: success, an error that the user can fix, failed trials, interrupted."""
+SUCCESS, ERROR, FAILED, GATED, INTERRUPTED = 0, 2, 3, 4, 130
+"""Exit statuses: success, an error that the user can fix, failed trials, a verdict of `--fail-on`, interrupted."""
 _is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
 _results: ContextVar[TextIO | None] = ContextVar("_results", default=None)
 """The standard output, while what others print goes to the standard error."""

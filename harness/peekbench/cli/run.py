@@ -18,6 +18,7 @@ from peekbench.cli.app import (
     app,
     load,
 )
+from peekbench.cli.gate import FailOnOption, Gate
 from peekbench.cli.output import echo, warn
 from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
@@ -36,6 +37,7 @@ def run(
     allow_incomplete: IncompleteOption = False,
     keep_going: KeepGoingOption = False,
     allow_changed_code: ChangedCodeOption = False,
+    fail_on: FailOnOption = None,
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -47,8 +49,10 @@ def run(
     """
     from peekbench.cli.run_specs import RunOptions, run_specs  # noqa: PLC0415 - for a fast --help
 
+    gate = Gate.parse(fail_on)
     printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
-    run_specs(specs, RunOptions(reports, store, workers, allow_incomplete, keep_going, allow_changed_code, printer))
+    options = RunOptions(reports, store, workers, allow_incomplete, keep_going, allow_changed_code, printer, gate)
+    run_specs(specs, options)
 
 
 @app.command()

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from peekbench.cli.app import fail, load
-from peekbench.cli.output import ERROR, FAILED, INTERRUPTED, SUCCESS, echo, make_console, note, warn
+from peekbench.cli.gate import Gate
+from peekbench.cli.output import ERROR, FAILED, GATED, INTERRUPTED, SUCCESS, echo, make_console, note, warn
 from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.cli.reports import Printer, report_run
 from peekbench.errors import PeekbenchError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 CRASHED = 1
 """Exit status of Python after an exception that is no error of the user."""
-SEVERITY = (SUCCESS, FAILED, ERROR, CRASHED)
+SEVERITY = (SUCCESS, GATED, FAILED, ERROR, CRASHED)
 """Exit statuses of single specs, the worst last."""
 MAX_ERROR = 300  # characters of an error in the summary
 
@@ -44,11 +45,13 @@ class RunOptions:
     keep_going: bool = False
     allow_changed_code: bool = False
     printer: Printer = Printer()  # noqa: RUF009 - frozen
+    gate: Gate | None = None
 
     def command(self, spec: Path) -> str:
         """Return the command that resumes the run of a spec."""
         flags = [*(["--store", str(self.store)] if self.store else [])]
         flags += ["--allow-changed-code"] if self.allow_changed_code else []
+        flags += ["--fail-on", self.gate.argument()] if self.gate else []
         flags += plugin_arguments()
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
@@ -75,9 +78,10 @@ def run_specs(specs: Sequence[Path], options: RunOptions) -> None:
         With the worst status, if it is not `SUCCESS`.
     """
     if len(specs) == 1:
-        problem = _describe_failures(_run(specs[0], options)[0], options.command(specs[0]))
-        if problem:
-            fail(problem, FAILED)
+        summary, report, _ = _run(specs[0], options)
+        status, problem = _judge(summary, report, options, specs[0])
+        if status != SUCCESS:
+            fail(problem, status)
         return
     for option, is_given in (("--store", options.store is not None), ("--json", options.printer.form == "json")):
         if is_given:
@@ -98,6 +102,7 @@ def _try(spec: Path, options: RunOptions) -> _Outcome:
     """Run one of several specs; print its error, if it has one."""
     try:
         summary, report, written = _run(spec, options)
+        status, problem = _judge(summary, report, options, spec)
     except PeekbenchError as error:
         echo(f"peekbench: {error}", err=True)
         return _Outcome(spec, ERROR, " ".join(shorten(str(error), MAX_ERROR).split()))
@@ -105,14 +110,26 @@ def _try(spec: Path, options: RunOptions) -> _Outcome:
         echo(traceback.format_exc().rstrip(), err=True)
         return _Outcome(spec, CRASHED, " ".join(shorten(f"{type(error).__name__}: {error}", MAX_ERROR).split()))
     words = "; ".join(filter(None, (_count_verdicts(report), *(str(path) for path in written[:1]))))
-    if problem := _describe_failures(summary, options.command(spec)):
+    if status != SUCCESS:
         echo(f"peekbench: {problem}", err=True)
-        return _Outcome(spec, FAILED, f"{pluralize(summary.failed, 'trial')} failed; {words}")
-    return _Outcome(spec, SUCCESS, words)
+    if status == FAILED:
+        words = f"{pluralize(summary.failed, 'trial')} failed; {words}"
+    return _Outcome(spec, status, words)
+
+
+def _judge(summary: RunSummary, report: Report, options: RunOptions, spec: Path) -> tuple[int, str]:
+    """Return the exit status of a run, and what the user is told about it.
+
+    Failed trials come before the gate, because they weaken the verdicts that it judges.
+    """
+    if problem := _describe_failures(summary, options.command(spec)):
+        return FAILED, problem
+    problem = options.gate.describe(report) if options.gate else ""
+    return GATED if problem else SUCCESS, problem
 
 
 def _print_outcomes(outcomes: Sequence[_Outcome]) -> None:
-    labels = {SUCCESS: "done", FAILED: "failed trials", ERROR: "error", CRASHED: "crashed"}
+    labels = {SUCCESS: "done", GATED: "verdict", FAILED: "failed trials", ERROR: "error", CRASHED: "crashed"}
     width = max(len(labels[outcome.status]) for outcome in outcomes)
     num_done = sum(outcome.status == SUCCESS for outcome in outcomes)
     echo(f"{num_done} of {pluralize(len(outcomes), 'spec')} done")
