@@ -128,3 +128,24 @@ def test_the_action_installs_itself_by_default() -> None:
     _, install, _ = ACTION["runs"]["steps"]
     assert install["env"] == {"VERSION": "${{ inputs.version || github.action_path }}"}
     assert install["run"] == 'python -m pip install --quiet "$VERSION"'
+
+
+def test_all_lines_of_the_options_count(biased: Path, tmp_path: Path) -> None:
+    status, output, _ = run_action(tmp_path, scores=str(biased), options="--region 0.01\n--analysis consistency\n")
+    assert status == 2
+    assert "no verdict on the bias" in output
+
+
+def test_each_use_in_a_job_has_its_own_summary(biased: Path, unbiased: Path, tmp_path: Path) -> None:
+    run_action(tmp_path, scores=str(biased))
+    _, _, summary = run_action(tmp_path, scores=str(unbiased))
+    assert summary
+    assert "peeks" not in summary
+
+
+def test_a_spec_without_markdown_has_a_summary(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    raw = make_raw(methods=["toy.constant"], report={"formats": ["json"]})
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(raw))
+    status, output, summary = run_action(tmp_path, spec="spec.yaml")
+    assert status == 0, output
+    assert summary.startswith("    small  ")
