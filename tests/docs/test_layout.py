@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-GENERATED = {"__pycache__", "build", "dist", "reports", "runs", "site"}
+GENERATED = {"__pycache__", "build", "dist", "reports", "runs", "screenshots", "site"}
 
 
 def test_the_layout_lists_every_folder() -> None:
