@@ -48,7 +48,7 @@ class Gate:
         Raises
         ------
         PeekbenchError
-            If there is no name, or no decision has a name.
+            If a name is missing or unknown.
 
         Examples
         --------
