@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
+from peekbench.execution.arms import count_fits
 from peekbench.records.looks import Looks
 from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
 from peekbench.spec.design import Design
@@ -126,14 +127,12 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
     num_bases
         Number of different base arms on one draw; by default, the methods' entries tell.
     """
-    arms_without_base = sum(arm.kind != "base" for arm in spec.arms)
-    has_base = arms_without_base < len(spec.arms)
+    others = [arm for arm in spec.arms if arm.kind != "base"]
+    has_base = len(others) < len(spec.arms)
     if num_bases is None:
         num_bases = len({method.base_key() for method in spec.methods})
-    crossover = spec.design.crossover
-    fits_per_draw = (crossover or arms_without_base) * len(spec.methods) + num_bases * has_base
-    # Of K sets, each is predicted by K - 1 fits for the arm extra.
-    num_arms = (arms_without_base + max(0, crossover - 2)) * len(spec.methods) + num_bases * has_base
+    crossover, num_sets = bool(spec.design.crossover), spec.design.num_sets
+    scored = num_sets if crossover else 1
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
@@ -142,11 +141,16 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
-            fits += repeats * fits_per_draw
-            scored = (crossover or 1) * num_test
-            size += repeats * (num_arms * _blob_bytes(scored * prediction_bytes) + len(spec.methods) * ROW_BYTES)
+            of_method = count_fits(others, num_test, num_sets, crossover=crossover)
+            fits += repeats * (of_method * len(spec.methods) + num_bases * has_base)
+            texts = scored * num_test
+            blob = _blob_bytes(texts * prediction_bytes)
+            # Of K sets, each is predicted by K - 1 fits for the arm extra.
+            extra = _blob_bytes(max(1, scored - 1) * texts * prediction_bytes)
+            of_trial = (len(others) - 1) * blob + extra + ROW_BYTES
+            size += repeats * (of_trial * len(spec.methods) + num_bases * has_base * blob)
             # Row numbers and labels of further sets; targets take twice the bytes of class indices.
-            size += repeats * (8 * (scored - num_test) + 4 * scored * is_regression)
+            size += repeats * (8 * (texts - num_test) + 4 * texts * is_regression)
     return Size(trials, fits, size)
 
 

@@ -23,7 +23,7 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Fit, read_only, run_arms, take
+from peekbench.execution.arms import Fit, Part, Prediction, read_only, run_arms, take
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -81,6 +81,12 @@ class LoadedTask:
     task: Task
     dataset: Dataset
     sampler: Sampler
+
+    def score(
+        self, predictions: FloatArray, rows: IntArray, texts: TextLikelihoods | None
+    ) -> dict[str, float | int | None]:
+        """Return the scores of predictions for rows."""
+        return compute_scores(predictions, self.sampler.labels[rows], self.task, texts)
 
 
 def _unpickle(packed: bytes) -> SpecWork:
@@ -222,7 +228,7 @@ class SpecWork:
             try:
                 run = partial(self._run_fit, method, context, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
-                for result in run_arms(missing, subsample, run, crossover=crossover):
+                for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     (bases if result.arm == "base" else results)[result.arm] = result
             except KeyboardInterrupt:
                 raise
@@ -270,7 +276,7 @@ class SpecWork:
         loaded: LoadedTask,
         subsample: Subsample,
         unlabeled_rows: IntArray | None,
-        sets: Sequence[int],
+        parts: Sequence[Part],
     ) -> Fit:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
         fit = self._fit(method, task.name)
@@ -280,9 +286,7 @@ class SpecWork:
         random.seed(context.seed)
         np.random.seed(context.seed)
         state = ProcessState()
-        predictions: dict[int, FloatArray] = {}
-        texts: dict[int, TextLikelihoods | None] = {}
-        seconds = {}
+        predictions: dict[Part, Prediction] = {}
         try:
             start = time.perf_counter()
             predictor = fit(unlabeled, train, task, context=context)
@@ -292,21 +296,20 @@ class SpecWork:
                     f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
                     "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
-            for number in sets:
-                test_inputs = take(inputs, subsample.sets[number])
+            for part in parts:
+                test_inputs = take(inputs, part.of(subsample.sets))
                 start = time.perf_counter()
                 predicted = predictor.predict(test_inputs)
-                texts[number] = score_texts(predictor, test_inputs, task)
-                seconds[number] = time.perf_counter() - start
-                predictions[number] = _to_stored_type(predicted, len(test_inputs), task)
+                texts = score_texts(predictor, test_inputs, task)
+                seconds = time.perf_counter() - start
+                predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)
+        except BaseException as error:
+            error.add_note(f"in a fit with {'no' if unlabeled is None else len(unlabeled)} unlabeled inputs")
+            raise
         finally:
             state.restore()
-        scores = {
-            number: compute_scores(predictions[number], labels[subsample.sets[number]], task, texts[number])
-            for number in sets
-        }
         metrics = {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()}
-        return Fit(fit_seconds, metrics, predictions, scores, seconds)
+        return Fit(fit_seconds, metrics, predictions)
 
 
 def _find_needs(method: MethodSpec, options: Options) -> Resources:

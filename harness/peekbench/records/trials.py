@@ -209,7 +209,7 @@ class PlannedDesign:
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """One fitted and scored model.
+    """One scored arm.
 
     Examples
     --------
@@ -220,13 +220,13 @@ class ArmResult:
     """
 
     arm: str
-    """Name of the arm: 'base', 'extra', 'test', or a dose such as 'mix-0.25'."""
+    """Name of the arm: 'base', 'extra', 'test', a dose such as 'mix-0.25', or a rule such as 'cross-5'."""
     scores: Mapping[str, float | int | None]
     """Scores by name, see `peekbench.results.SCORES`; None if a score is undefined for the kind of task."""
     fit_seconds: float
-    """Seconds of the fit."""
+    """Seconds of the fits that predict one set, on average over the scored sets."""
     predict_seconds: float
-    """Seconds of the predictions for the test inputs."""
+    """Seconds of the predictions for all scored sets."""
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
     predictions: FloatArray

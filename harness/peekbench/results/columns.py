@@ -85,7 +85,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
                   "rep", "split", "iteration", "replicate", "resample"),
     ),
     ResultsColumn(
-        "arm", "text", "base, extra, test, or a dose such as mix-0.25", "required, or one column for each arm",
+        "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5", "required, or one column for each arm",
         synonyms=("condition", "setting", "variant", "treatment", "group", "split", "variable"),
     ),
     ResultsColumn(
@@ -155,11 +155,13 @@ SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", LOSS.name, ERROR_RATE.
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
+PROTOCOL = re.compile(r"(?:cross|stream|blocks|swap-in)-(?:[2-9]|[1-9]\d+)|leave-one-out|single|swap-in")
+"""Names of arms in which each block of the test set is predicted by a fit of its own."""
 
 
 def is_arm(name: str) -> bool:
     """Return whether a text is the name of an arm."""
-    return name in ARMS or DOSE.fullmatch(name) is not None
+    return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, PROTOCOL))
 
 
 def describe_columns() -> str:

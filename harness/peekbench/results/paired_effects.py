@@ -10,7 +10,7 @@ import pandas as pd
 
 from peekbench.records.analysis import Cell, Column
 from peekbench.records.trials import Control
-from peekbench.results.columns import CONFIGURATION, DOSE, SIZES, TRIAL
+from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
 
 UNKNOWN_SIZE = -1
 """Replaces missing sizes, so that rows can be grouped by them."""
@@ -59,8 +59,8 @@ def paired_scores(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row for each trial with the columns method, model, num_train, num_test, task, subsample; a column for each
-        arm; `boost` = extra - base if there is a base arm; `bias` = test - extra; and for each dose its difference from
-        extra, named 'mix-0.25 - extra'. Scores and effects are fractions. Methods and tasks are in order of first
+        arm; `boost` = extra - base if there is a base arm; `bias` = test - extra; and for each other
+        arm its difference from extra, named such as 'mix-0.25 - extra'. Scores and effects are fractions. Methods and tasks are in order of first
         occurrence.
 
     Examples
@@ -83,7 +83,7 @@ def paired_scores(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
     if "base" in wide.columns:
         wide["boost"] = wide["extra"] - wide["base"]
     wide["bias"] = wide["test"] - wide["extra"]
-    for arm in [name for name in map(str, wide.columns) if DOSE.fullmatch(name)]:
+    for arm in [name for name in map(str, wide.columns) if is_arm(name) and name not in ARMS]:
         wide[f"{arm} - extra"] = wide[arm] - wide["extra"]
     return wide
 
@@ -138,7 +138,7 @@ class Configurations:
     arms: tuple[str, ...]
     """Arms of the results table."""
     effects: tuple[str, ...]
-    """Effects that the arms allow: 'boost', 'bias', and differences of doses."""
+    """Effects that the arms allow: 'boost', 'bias', and differences of other arms from extra."""
     is_accuracy: bool
     """Whether the scores are accuracies. Otherwise they are R^2 or another score of the user."""
     configurations: tuple[Configuration, ...]

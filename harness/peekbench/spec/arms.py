@@ -1,4 +1,18 @@
-"""Arms of a trial: which unlabeled texts a fit gets."""
+"""Arms of a trial: rules for the unlabeled texts of fits.
+
+| arm | texts that a fit adapts to | texts that it predicts |
+|---|---|---|
+| `base` | none | the test set |
+| `extra` | the extra set | the test set |
+| `test` | the test set | the test set |
+| `mix: p` | the share p of the test set, and extra texts instead of the rest | the test set |
+| `cross: K` | the test set without one of K blocks | that block |
+| `stream: K` | the first i of K blocks of the test set | block i |
+| `blocks: K` | one of K blocks of the test set | that block |
+| `swap-in: K` | the extra set, with one of its K blocks replaced by a block of the test set | that block |
+
+`leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
+"""
 
 from __future__ import annotations
 
@@ -12,53 +26,110 @@ from pydantic import BeforeValidator, Field, model_serializer
 from peekbench.spec.base import SpecModel
 
 DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
+BLOCK_KINDS = ("cross", "stream", "blocks", "swap-in")
+OF_SINGLE_TEXTS = {"cross": "leave-one-out", "blocks": "single", "swap-in": "swap-in"}
+"""Kind to the name of its arm with blocks of one text."""
+MAX_FITS = 1000
+"""Fits of one arm in a trial, at most. A trial of a method that takes 10 ms per fit then takes 10 s for the arm."""
 
 
 class Arm(SpecModel):
-    """Kind of the unlabeled texts: none, extra texts, test texts, or a mix of extra and test texts."""
+    """A rule for the unlabeled texts of fits."""
 
-    kind: Literal["base", "extra", "test", "mix"]
-    """Kind of the arm."""
-    mix: Annotated[float, Field(ge=0, le=1)]
-    """Share of test texts among the unlabeled texts."""
+    kind: Literal["base", "extra", "test", "mix", "cross", "stream", "blocks", "swap-in"]
+    """Kind of the rule."""
+    mix: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of test texts among the unlabeled texts of a dose."""
+    blocks: Annotated[int, Field(ge=2)] | None = None
+    """Blocks of consecutive texts into which a test set is divided; None for blocks of one text."""
 
     @property
     def name(self) -> str:
-        """Name in tables: 'base', 'extra', 'test' or, for example, 'mix-0.25'."""
-        return f"mix-{self.mix:.{DOSE_DIGITS}f}".rstrip("0") if self.kind == "mix" else self.kind
+        """Name in tables: 'base', 'extra', 'test', or, for example, 'mix-0.25', 'cross-5' or 'single'."""
+        if self.kind == "mix":
+            return f"mix-{self.mix:.{DOSE_DIGITS}f}".rstrip("0")
+        if self.blocks is None:
+            return OF_SINGLE_TEXTS.get(self.kind, self.kind)
+        return f"{self.kind}-{self.blocks}"
+
+    @property
+    def is_protocol(self) -> bool:
+        """Whether the arm divides the test set into blocks."""
+        return self.kind in BLOCK_KINDS
 
     def num_peeked(self, num_test: int) -> int:
-        """Return the number of test texts among `num_test` unlabeled texts."""
+        """Return the number of test texts among `num_test` unlabeled texts of a dose."""
         return round(self.mix * num_test)
 
+    def num_blocks(self, num_test: int) -> int:
+        """Return the number of blocks of a test set, each of which takes a fit; 1 for arms without blocks."""
+        return (self.blocks or num_test) if self.is_protocol else 1
+
+    def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
+        """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
+        number = self.num_blocks(num_test)
+        ends = [num_test * block // number for block in range(number + 1)]
+        return list(zip(ends, ends[1:], strict=False))
+
     @model_serializer
-    def _as_written(self) -> str | dict[str, float]:
-        return {"mix": self.mix} if self.kind == "mix" else self.kind
+    def _as_written(self) -> str | dict[str, float] | dict[str, int]:
+        if self.kind == "mix":
+            return {"mix": self.mix}
+        return self.name if self.blocks is None else {self.kind: self.blocks}
 
 
-BASE, EXTRA, TEST = Arm(kind="base", mix=0), Arm(kind="extra", mix=0), Arm(kind="test", mix=1)
+BASE, EXTRA, TEST = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test")
+NAMED = {
+    arm.name: arm
+    for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in ("cross", "blocks", "swap-in")))  # type: ignore[arg-type]
+}
+"""Arms without a number, by name."""
 
 
 def _read_arm(value: Any) -> Any:
-    for arm in (BASE, EXTRA, TEST):
-        if value == arm.name:
-            return arm
-    if isinstance(value, Mapping) and set(value) == {"mix"}:
-        share = value["mix"]
-        if isinstance(share, float) and 0 < share < 1:
-            if round(share, DOSE_DIGITS) != share:
-                raise ValueError(f".mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
-            return Arm(kind="mix", mix=share)
-        percent = isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100
-        remedy = f"; write {share / 100:g}" if percent else ""
-        raise ValueError(f".mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}")
     if isinstance(value, Arm):
         return value
-    names = [BASE.name, EXTRA.name, TEST.name]
-    close = get_close_matches(value[:10].lower(), names, n=1) if isinstance(value, str) else []
+    if isinstance(value, str) and value in NAMED:
+        return NAMED[value]
+    if isinstance(value, Mapping) and set(value) == {"mix"}:
+        return _read_dose(value["mix"])
+    if isinstance(value, Mapping) and len(value) == 1 and (kind := next(iter(value))) in BLOCK_KINDS:
+        return _read_blocks(kind, value[kind])
+    if isinstance(value, str) and value in BLOCK_KINDS:
+        raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`{_of_single_texts(value)}")
+    written = next(iter(value), "") if isinstance(value, Mapping) and len(value) == 1 else value
+    close = (
+        get_close_matches(str(written)[:20].lower(), [*NAMED, *BLOCK_KINDS], n=1) if isinstance(written, str) else []
+    )
     dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
-    remedy = f"did you mean {close[0]}?" if close else f"arms are base, extra, test, and doses such as `mix: {dose}`"
+    remedy = (
+        f"did you mean {close[0]}{': 5' * (close[0] in BLOCK_KINDS and close[0] not in NAMED)}?"
+        if close
+        else f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
+    )
     raise ValueError(f"{reprlib.repr(value)} is not an arm; {remedy}")
+
+
+def _read_dose(share: Any) -> Arm:
+    if isinstance(share, float) and 0 < share < 1:
+        if round(share, DOSE_DIGITS) != share:
+            raise ValueError(f".mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
+        return Arm(kind="mix", mix=share)
+    percent = isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100
+    remedy = f"; write {share / 100:g}" if percent else ""
+    raise ValueError(f".mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}")
+
+
+def _read_blocks(kind: Any, number: Any) -> Arm:
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 2:
+        return Arm(kind=kind, blocks=number)
+    raise ValueError(
+        f".{kind}: {reprlib.repr(number)} is not a number of blocks; use 2 or more{_of_single_texts(kind)}"
+    )
+
+
+def _of_single_texts(kind: str) -> str:
+    return f", or the arm {OF_SINGLE_TEXTS[kind]} for blocks of one text" if kind in OF_SINGLE_TEXTS else ""
 
 
 ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]

@@ -24,7 +24,7 @@ from peekbench.plugins.local_code import bind
 from peekbench.plugins.named_code import write_out_all
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
-from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
+from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
 from peekbench.spec.base import STORED, FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
     COMPONENTS,
@@ -92,8 +92,8 @@ class ExperimentSpec(SpecModel):
     design: Design
     """Sizes and number of the subsamples."""
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
-    """base, extra, test, and any number of doses such as `mix: 0.25`: that share of the unlabeled texts is test text
-    and the rest is extra text."""
+    """base, extra, test; doses such as `mix: 0.25`, in which that share of the unlabeled texts is test text; and rules of
+    adaptation: `cross: 5`, `leave-one-out`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5` and `swap-in`."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
     """Analyses of the report; they can be changed at any time."""
     audits: tuple[AuditSpec, ...] = ()
@@ -170,7 +170,7 @@ class ExperimentSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _check_doses(self) -> ExperimentSpec:
+    def _check_sizes_of_arms(self) -> ExperimentSpec:
         for position, arm in enumerate(self.arms):
             for num_test in self.design.num_test:
                 peeked = arm.num_peeked(num_test)
@@ -180,17 +180,25 @@ class ExperimentSpec(SpecModel):
                         f"arms[{position}].mix: {arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm "
                         f"{same.name}; use a larger num_test, or another share"
                     )
+                if arm.is_protocol:
+                    self._check_blocks(f"arms[{position}]", arm, num_test)
         return self
 
-    @model_validator(mode="after")
-    def _check_crossover(self) -> ExperimentSpec:
-        doses = [arm.name for arm in self.arms if arm.kind == "mix"]
-        if doses and self.design.crossover:
+    def _check_blocks(self, place: str, arm: Arm, num_test: int) -> None:
+        """Refuse an arm with more blocks than texts, or with more fits than a trial should take."""
+        blocks = arm.num_blocks(num_test)
+        if not 2 <= blocks <= num_test:
             raise ValueError(
-                f"design.crossover: crossover scoring is for the arms base, extra and test, and this spec has "
-                f"{doses[0]}; use `crossover: false`, or remove the doses"
+                f"{place}: {arm.name} divides num_test {num_test} into {blocks} blocks; use 2 to {num_test}, or a "
+                "larger num_test"
             )
-        return self
+        scored = self.design.crossover or 1
+        if (fits := scored * blocks) > MAX_FITS:
+            raise ValueError(
+                f"{place}: {arm.name} with num_test {num_test} takes {fits:,} fits of each method in each trial, one "
+                f"for each of {blocks:,} blocks{f' of {scored} sets' * (scored > 1)}, and at most {MAX_FITS:,} are "
+                f"allowed; use fewer blocks, such as `{arm.kind}: 20`, or a smaller num_test"
+            )
 
     def task(self, name: str) -> TaskSpec:
         """Return the task of a name."""

@@ -18,6 +18,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.report_formats import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
+from peekbench.spec.arms import NAMED
 from peekbench.spec.components import component_types
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -30,16 +31,31 @@ NUMBERS = (
     ("Selection", "num_test"),
 )
 KINDS_OF_CODE = ("data source", "method", "analysis")
+BLOCKS = {"type": "integer", "minimum": 2}
 CODE = r"^[^:]+:[A-Za-z_]\w*$"
 ARM = {
     "anyOf": [
-        {"enum": ["base", "extra", "test"]},
+        {"enum": [*NAMED]},
         {
             "type": "object",
             "additionalProperties": False,
-            "required": ["mix"],
-            "properties": {"mix": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
-            "description": "Share of test texts among the unlabeled texts.",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {
+                "mix": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "exclusiveMaximum": 1,
+                    "description": "Share of test texts among the unlabeled texts.",
+                },
+                "cross": {
+                    "description": "Blocks, each predicted by a fit to all other blocks of the test set.",
+                    **BLOCKS,
+                },
+                "stream": {"description": "Blocks, each predicted by a fit to it and all earlier blocks.", **BLOCKS},
+                "blocks": {"description": "Blocks, each predicted by a fit to it alone.", **BLOCKS},
+                "swap-in": {"description": "Blocks, each predicted by a fit to extra texts and it.", **BLOCKS},
+            },
         },
     ]
 }

@@ -119,10 +119,3 @@ def test_fits_rows_and_bytes_are_counted(make_spec: MakeSpec) -> None:
 def test_other_numbers_of_sets_are_refused(value: Any, make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match=rf"design.crossover: {value!r} is not a number of sets; use 2 to 20"):
         make_spec(design={**DESIGN, "crossover": value})
-
-
-def test_doses_are_scored_on_one_set(make_spec: MakeSpec) -> None:
-    arms = ["base", "extra", {"mix": 0.5}, "test"]
-    with pytest.raises(SpecError, match="use `crossover: false`, or remove the doses"):
-        make_spec(arms=arms, design={**DESIGN, "crossover": 2})
-    assert make_spec(arms=arms, design={**DESIGN, "crossover": False}).design.num_sets == 2

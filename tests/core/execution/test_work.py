@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_info
 from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
-from peekbench.execution.arms import unlabeled_rows
 from peekbench.execution.hosts import Expected
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
@@ -27,9 +26,8 @@ from peekbench.execution.scoring import check_predictions
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task
-from peekbench.records.trials import Draw, Predictor, Subsample, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.records.trials import Draw, Predictor, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.results.analyze import analyze
-from peekbench.spec.arms import EXTRA, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -70,24 +68,6 @@ def test_methods_that_share_a_base_arm_share_a_work_item(make_spec: MakeSpec) ->
     key = spec.methods[0].base_key()
     known = items(spec, {(first.trials[0].draw, key)})
     assert (known[0].has_base, known[1].has_base, known[2].has_base) == (True, False, False)
-
-
-@pytest.mark.parametrize(("share", "peeked"), [(0.0, 0), (0.25, 5), (0.33, 7), (1.0, 20)])
-def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> None:
-    rows = Subsample(np.arange(5), (np.arange(200, 220), np.arange(100, 120)))
-    drawn = unlabeled_rows(Arm(kind="mix", mix=share), rows)
-    assert drawn is not None
-    assert len(drawn) == 20
-    assert (drawn >= 200).sum() == peeked
-    assert set(drawn[drawn < 200]) <= set(rows.extra)
-
-
-def test_arms_extra_and_test_see_only_their_rows() -> None:
-    rows = Subsample(np.arange(5), (np.arange(200, 220), np.arange(100, 120)))
-    for arm, expected in ((EXTRA, rows.extra), (TEST, rows.test)):
-        seen = unlabeled_rows(arm, rows)
-        assert seen is not None
-        assert np.array_equal(seen, expected)
 
 
 def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> None:

@@ -1,0 +1,144 @@
+"""Arms: the unlabeled texts of each fit, the texts that it predicts, and what both do to the bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peekbench.errors import SpecError
+from peekbench.execution.arms import count_fits, plan_arm
+from peekbench.execution.planning import measure
+from peekbench.execution.runner import run
+from peekbench.records.trials import Subsample
+from peekbench.results import load_results, pair_arms
+from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, NAMED, TEST, Arm
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.maintenance import check_store
+from peekbench.store.writer import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+TEST_ROWS, EXTRA_ROWS = np.arange(200, 220), np.arange(100, 120)
+ROWS = Subsample(np.arange(5), (TEST_ROWS, EXTRA_ROWS))
+DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 3}
+
+
+def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) -> list[tuple[list[int], list[int]]]:
+    """Return the predicted rows and the unlabeled rows of each fit, sets and parts in order."""
+    return [
+        (part.of(subsample.sets).tolist(), [] if rows is None else rows.tolist())
+        for of_set in plan_arm(arm, subsample, crossover=crossover)
+        for part, rows in of_set
+    ]
+
+
+def test_base_extra_and_test_predict_the_whole_set() -> None:
+    for arm, seen in ((BASE, []), (EXTRA, EXTRA_ROWS.tolist()), (TEST, TEST_ROWS.tolist())):
+        assert parts_of(arm) == [(TEST_ROWS.tolist(), seen)]
+
+
+@pytest.mark.parametrize(("share", "peeked"), [(0.25, 5), (0.33, 7), (0.75, 15)])
+def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> None:
+    ((predicted, seen),) = parts_of(Arm(kind="mix", mix=share))
+    assert predicted == TEST_ROWS.tolist()
+    assert seen == [*TEST_ROWS[:peeked], *EXTRA_ROWS[peeked:]]
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 20, None])
+def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | None) -> None:
+    for kind in ("cross", "stream", "blocks", "swap-in"):
+        arm = Arm(kind=kind, blocks=blocks)  # type: ignore[arg-type]
+        parts = parts_of(arm)
+        assert len(parts) == (blocks or 20)
+        assert [row for predicted, _ in parts for row in predicted] == TEST_ROWS.tolist()
+        assert max(len(predicted) for predicted, _ in parts) - min(len(predicted) for predicted, _ in parts) <= 1
+        for predicted, seen in parts:
+            block, own, other = set(predicted), set(seen) & set(TEST_ROWS), set(seen) & set(EXTRA_ROWS)
+            assert len(seen) == len(set(seen))
+            expected = {
+                "cross": set(TEST_ROWS) - block,
+                "stream": {row for row in TEST_ROWS if row <= max(block)},
+                "blocks": block,
+                "swap-in": block,
+            }[kind]
+            assert own == expected
+            assert len(other) == (20 - len(block) if kind == "swap-in" else 0)
+
+
+def test_each_set_has_its_turn_with_crossover_scoring() -> None:
+    sets = Subsample(np.arange(5), (np.arange(10, 14), np.arange(20, 24), np.arange(30, 34)))
+    predicted = [row for rows, _ in parts_of(Arm(kind="swap-in", blocks=2), sets, crossover=True) for row in rows]
+    assert predicted == [*range(10, 14), *range(20, 24), *range(30, 34)]
+    assert [seen for _, seen in parts_of(Arm(kind="swap-in", blocks=2), sets, crossover=True)] == [
+        [10, 11, 22, 23], [20, 21, 12, 13], [20, 21, 32, 33], [30, 31, 22, 23], [30, 31, 12, 13], [10, 11, 32, 33],
+    ]  # fmt: skip
+    assert len(parts_of(EXTRA, sets, crossover=True)) == 6
+    assert len(parts_of(Arm(kind="mix", mix=0.5), sets, crossover=True)) == 3
+
+
+def test_fits_to_the_same_rows_are_one_fit() -> None:
+    arms = [BASE, EXTRA, TEST]
+    assert count_fits(arms, 20, 2, crossover=False) == count_fits(arms, 20, 2, crossover=True) == 3
+    assert count_fits(arms, 20, 4, crossover=True) == 5
+    assert count_fits([*arms, Arm(kind="stream", blocks=4)], 20, 2, crossover=False) == 3 + 3  # the last one is test's
+    assert count_fits([*arms, NAMED["single"], NAMED["swap-in"]], 20, 2, crossover=True) == 3 + 40 + 40
+
+
+@pytest.mark.parametrize("crossover", [False, 2, 3])
+def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: MakeSpec) -> None:
+    """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
+    rules = ["leave-one-out", {"cross": 3}, {"stream": 4}, {"blocks": 5}, "single", "swap-in", {"swap-in": 3}]
+    spec = make_spec(
+        methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
+        arms=["base", "extra", "test", {"mix": 0.5}, *rules],
+        design={**DESIGN, "crossover": crossover},
+    )
+    path = run(spec).store
+    wide = pair_arms(load_results(path))
+    for arm in ("leave-one-out", "cross-3"):
+        assert np.allclose(wide[arm], wide["extra"])
+    for arm in ("stream-4", "blocks-5", "single", "swap-in", "swap-in-3"):
+        assert np.allclose(wide[arm], wide["test"])
+    assert (wide["test"] > wide["extra"]).all()
+    gain = (wide["mix-0.5"] - wide["extra"]) / (wide["test"] - wide["extra"])
+    assert ((gain > 0) & (gain < 1)).all()
+    assert gain.mean() == pytest.approx(0.5, abs=0.2)
+    assert check_store(path).problems == ()
+    with Store.open(path) as store:
+        answers = store.answers("a", "controls.leak", 12, 30, ["extra", "single"])
+    assert np.allclose(answers.scores["single"].mean(axis=1), wide.xs("a", level="task")["single"])
+
+
+def test_all_scores_of_a_rule_are_those_of_its_joined_predictions(make_spec: MakeSpec) -> None:
+    """A method that ignores unlabeled texts has the same predictions, and so the same scores, under every rule."""
+    spec = make_spec(methods=["controls.null"], arms=["base", "extra", "test", {"cross": 7}, "single"], design=DESIGN)
+    results = load_results(run(spec).store).drop(columns=["arm", "fit_seconds", "predict_seconds"])
+    assert len(results) == 5 * 3 * 2
+    assert len(results.drop_duplicates()) == 3 * 2
+
+
+def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
+    arms = ["base", "extra", "test", {"cross": 5}, "single"]
+    size = measure(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN), {"a": 3, "b": 3})
+    assert size.trials == 6
+    assert size.fits == 6 * (3 + 2 * 5 + 2 * 30)
+
+
+@pytest.mark.parametrize(
+    ("arm", "design", "message"),
+    [
+        ({"cross": 31}, {}, r"arms\[3\]: cross-31 divides num_test 30 into 31 blocks; use 2 to 30"),
+        ("swap-in", {"num_test": 501}, r"arms\[3\]: swap-in with num_test 501 takes 1,002 fits of each method in each "
+         r"trial, .* of 2 sets, .* use fewer blocks, such as `swap-in: 20`"),
+        ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
+        ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
+        ({"croos": 5}, {}, "did you mean cross: 5"),
+        ("leave_one_out", {}, "did you mean leave-one-out"),
+    ],
+)  # fmt: skip
+def test_impossible_rules_are_refused(arm: Any, design: Any, message: str, make_spec: MakeSpec) -> None:
+    with pytest.raises(SpecError, match=message):
+        make_spec(arms=["base", "extra", "test", arm], design={**DESIGN, **design})
+    assert MAX_FITS == 1000
