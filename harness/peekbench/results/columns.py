@@ -85,7 +85,8 @@ COLUMNS: tuple[ResultsColumn, ...] = (
                   "rep", "split", "iteration", "replicate", "resample"),
     ),
     ResultsColumn(
-        "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5", "required, or one column for each arm",
+        "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5",
+        "required, or one column for each arm",
         synonyms=("condition", "setting", "variant", "treatment", "group", "split", "variable"),
     ),
     ResultsColumn(

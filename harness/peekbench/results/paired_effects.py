@@ -59,9 +59,9 @@ def paired_scores(results: pd.DataFrame, score: str = "score") -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row for each trial with the columns method, model, num_train, num_test, task, subsample; a column for each
-        arm; `boost` = extra - base if there is a base arm; `bias` = test - extra; and for each other
-        arm its difference from extra, named such as 'mix-0.25 - extra'. Scores and effects are fractions. Methods and tasks are in order of first
-        occurrence.
+        arm; `boost` = extra - base if there is a base arm; `bias` = test - extra; and for each other arm its difference
+        from extra, with a name such as 'mix-0.25 - extra'. Scores and effects are fractions. Methods and tasks are in
+        order of first occurrence.
 
     Examples
     --------

@@ -19,6 +19,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
@@ -69,20 +70,17 @@ class Arm(SpecModel):
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
         number = self.num_blocks(num_test)
         ends = [num_test * block // number for block in range(number + 1)]
-        return list(zip(ends, ends[1:], strict=False))
+        return list(pairwise(ends))
 
     @model_serializer
-    def _as_written(self) -> str | dict[str, float] | dict[str, int]:
+    def _as_written(self) -> str | dict[str, float]:
         if self.kind == "mix":
             return {"mix": self.mix}
-        return self.name if self.blocks is None else {self.kind: self.blocks}
+        return self.name if self.blocks is None else {str(self.kind): self.blocks}
 
 
 BASE, EXTRA, TEST = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test")
-NAMED = {
-    arm.name: arm
-    for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in ("cross", "blocks", "swap-in")))  # type: ignore[arg-type]
-}
+NAMED = {arm.name: arm for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in ("cross", "blocks", "swap-in")))}
 """Arms without a number, by name."""
 
 

@@ -49,7 +49,7 @@ ARM = {
                     "description": "Share of test texts among the unlabeled texts.",
                 },
                 "cross": {
-                    "description": "Blocks, each predicted by a fit to all other blocks of the test set.",
+                    "description": "Blocks, each predicted by a fit to all other blocks.",
                     **BLOCKS,
                 },
                 "stream": {"description": "Blocks, each predicted by a fit to it and all earlier blocks.", **BLOCKS},

@@ -49,7 +49,7 @@ def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> No
 @pytest.mark.parametrize("blocks", [2, 3, 20, None])
 def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | None) -> None:
     for kind in ("cross", "stream", "blocks", "swap-in"):
-        arm = Arm(kind=kind, blocks=blocks)  # type: ignore[arg-type]
+        arm = Arm(kind=kind, blocks=blocks)
         parts = parts_of(arm)
         assert len(parts) == (blocks or 20)
         assert [row for predicted, _ in parts for row in predicted] == TEST_ROWS.tolist()
