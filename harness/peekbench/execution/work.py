@@ -113,6 +113,7 @@ class SpecWork:
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
+        self._num_unlabeled = 0  # of the last fit, for messages
         self._is_busy = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -233,7 +234,7 @@ class SpecWork:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
-                note = f"in the trial of {trial}; `use: {method.use}`"
+                note = f"in the trial of {trial}, in a fit with {self._num_unlabeled} unlabeled inputs; `use: {method.use}`"
                 outcome = _make_failure(trial, error, note, self._host)
             else:
                 outcome = TrialResult(
@@ -281,6 +282,7 @@ class SpecWork:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
         fit = self._fit(method, task.name)
         unlabeled = None if unlabeled_rows is None else take(inputs, unlabeled_rows)
+        self._num_unlabeled = 0 if unlabeled is None else len(unlabeled)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)
@@ -303,9 +305,6 @@ class SpecWork:
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
                 predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)
-        except BaseException as error:
-            error.add_note(f"in a fit with {'no' if unlabeled is None else len(unlabeled)} unlabeled inputs")
-            raise
         finally:
             state.restore()
         metrics = {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()}

@@ -73,10 +73,12 @@ class Arm(SpecModel):
         return list(pairwise(ends))
 
     @model_serializer
-    def _as_written(self) -> str | dict[str, float]:
+    def _as_written(self) -> str | dict[str, float] | dict[str, int]:
         if self.kind == "mix":
             return {"mix": self.mix}
-        return self.name if self.blocks is None else {str(self.kind): self.blocks}
+        if self.blocks is None:
+            return self.name
+        return {str(self.kind): self.blocks}
 
 
 BASE, EXTRA, TEST = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test")
