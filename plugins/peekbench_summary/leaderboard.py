@@ -18,6 +18,7 @@ from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores
+from peekbench_summary.rules import rule_arms
 from peekbench_summary.ties import find_differences, tie_letters
 from peekbench_summary.verdict import judge_all
 
@@ -106,7 +107,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     order = {sizes: position for position, sizes in enumerate(dict.fromkeys(entrant.sizes for entrant in entrants))}
     entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
     effects = [effect for effect in EFFECTS if effect in results.effects]
-    arms = [arm for arm in results.arms if arm != "extra"]
+    arms = [arm for arm in results.arms if arm != "extra" and arm not in rule_arms(results)]
     is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
     rows: list[tuple[Cell, ...]] = []
     num_unpaired = 0

@@ -14,7 +14,7 @@ from peekbench.records import Cell, Looks, Predictions, ScoreName
 from peekbench.results import Configurations
 from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
+from peekbench_summary.choice import choose_configurations, resolve_options, score_words, sign_note
 from peekbench_summary.columns import effect_columns, interval_columns
 from peekbench_summary.controls import controls_table, extension_note, find_unexpected
 from peekbench_summary.estimates import (
@@ -28,6 +28,7 @@ from peekbench_summary.figures import common_region, doses, forests, has_familie
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.looks import NO_LOOKS, UNKNOWN
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
+from peekbench_summary.rules import rule_arms, rule_tables
 from peekbench_summary.significance_tests import smallest_p
 from peekbench_summary.verdict import judge_all
 
@@ -73,16 +74,19 @@ def summarize(
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
+    of_rules, rule_figures = rule_tables(methods, method_verdicts, options, looks, score_words(methods, options))
     return Analysis(
         "summary",
         tables=(
             *_method_tables(methods, method_verdicts, level, looks),
+            *of_rules,
             _task_table(everything, level, options.score),
             *score_tables(probabilistic, level),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),
         figures=(
             *_method_figures(methods, method_verdicts, level),
+            *rule_figures,
             *_control_figures(controls, control_verdicts, level),
         ),
         verdicts=verdicts,
@@ -134,7 +138,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     several = _has_several_tasks(results)
     rows = []
     for configuration in results.configurations:
-        for effect in results.effects:
+        for effect in _tabulated_effects(results):
             tasks = list(configuration.scores[effect].values())
             these = estimate_effect(configuration, effect, level)
             others = estimate_other_tasks(tasks, level, configuration.step)
@@ -153,6 +157,12 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
     note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN}") + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
+
+
+def _tabulated_effects(results: Configurations) -> list[str]:
+    """Return boost, bias and doses. Rules have a table of their own."""
+    rules = {f"{arm} - extra" for arm in rule_arms(results)}
+    return [effect for effect in results.effects if effect not in rules]
 
 
 def _standard_error(estimate: Estimate) -> Cell:
@@ -210,22 +220,22 @@ def _side_by_side_table(results: Configurations) -> Table:
 def _task_table(results: Configurations, level: float, score: ScoreName) -> Table:
     """Tabulate scores and effects of each task."""
     rows = []
+    effects = _tabulated_effects(results)
     for configuration in results.configurations:
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
             estimates = [
-                estimate_one_task(configuration.scores[effect][task], level, configuration.step)
-                for effect in results.effects
+                estimate_one_task(configuration.scores[effect][task], level, configuration.step) for effect in effects
             ]
             intervals = [cell for estimate in estimates for cell in (estimate.mean, *estimate.limits)]
-            error = _standard_error(estimates[results.effects.index("bias")])
+            error = _standard_error(estimates[effects.index("bias")])
             rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))
     columns = (
         Column("task"),
         *results.columns,
         Column("subsamples", "count"),
         *(Column(arm, score_unit(results.is_accuracy)) for arm in results.arms),
-        *effect_columns(results.effects, difference_unit(results.is_accuracy)),
+        *effect_columns(effects, difference_unit(results.is_accuracy)),
         Column("se of bias", spread_unit(results.is_accuracy)),
     )
     title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")

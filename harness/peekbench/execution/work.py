@@ -234,7 +234,8 @@ class SpecWork:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
-                note = f"in the trial of {trial}, in a fit with {self._num_unlabeled} unlabeled inputs; `use: {method.use}`"
+                inputs = f"in a fit with {self._num_unlabeled} unlabeled inputs"
+                note = f"in the trial of {trial}, {inputs}; `use: {method.use}`"
                 outcome = _make_failure(trial, error, note, self._host)
             else:
                 outcome = TrialResult(

@@ -165,6 +165,14 @@ def is_arm(name: str) -> bool:
     return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, PROTOCOL))
 
 
+def arm_order(name: str) -> tuple[int, float, str]:
+    """Return the place of an arm in an order: base, extra, test, then doses by their share, then rules by name."""
+    if name in ARMS:
+        return ARMS.index(name), 0.0, ""
+    is_dose = DOSE.fullmatch(name) is not None
+    return (len(ARMS), float(name.removeprefix("mix-")), "") if is_dose else (len(ARMS) + 1, 0.0, name)
+
+
 def describe_columns() -> str:
     """Return the documentation of the results table as a Markdown table.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.records.data import IntArray
-from peekbench.results.columns import ARMS, CONFIGURATION
+from peekbench.results.columns import CONFIGURATION, arm_order
 
 MAX_KEY = 2**62
 
@@ -42,7 +42,7 @@ def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame |
 
 def sort_arms(arms: Iterable[str]) -> list[str]:
     """Return base, extra, test, and doses in ascending order."""
-    return sorted(arms, key=lambda arm: (ARMS.index(arm), 0.0) if arm in ARMS else (len(ARMS), float(arm[4:])))
+    return sorted(arms, key=arm_order)
 
 
 def rank(cells: pd.Series[Any]) -> IntArray:

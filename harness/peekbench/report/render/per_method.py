@@ -72,7 +72,10 @@ def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"training texts at most{shares}", _listed(design["num_train"])),
         ("test texts, and the same number of extra texts", _listed(design["num_test"])),
         ("subsamples per task", _listed(design["num_subsamples"])),
-        ("arms", ", ".join(arm if isinstance(arm, str) else f"mix {arm['mix']:g}" for arm in arms)),
+        (
+            "arms",
+            ", ".join(arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in arms),
+        ),
         ("seed", str(spec["seed"])),
     ]
 
