@@ -85,6 +85,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     """Check one spec. Return a summary of it with a line on each task with official splits, and warnings."""
     from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.prefetch import check_files  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
@@ -99,11 +100,10 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
         facts = describe_tasks(experiment)
         splits = [f"  {line}" for line in describe_splits(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
-    designs = [experiment.design_of(task) for task in experiment.tasks]
-    draws = sum(design.repeats(num_test) for design in designs for _, num_test in design.points())
-    trials = draws * len(experiment.methods)
+    size = measure(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
+    work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    return [f"{path}: OK: {tasks}, {methods}, {pluralize(trials, 'trial')}", *splits], warnings
+    return [f"{path}: OK: {tasks}, {methods}, {work}", *splits], warnings
 
 
 @app.command()

@@ -140,13 +140,6 @@ def _unlabeled_of_block(arm: Arm, own: IntArray, other: IntArray, start: int, st
     raise AssertionError(arm.kind)
 
 
-def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
-    """Return the number of fits of a trial, each of them to other unlabeled rows."""
-    subsample = Subsample(np.arange(0), tuple(np.arange(num_sets * num_test).reshape(num_sets, num_test)))
-    plans = (plan_arm(arm, subsample, crossover=crossover) for arm in arms)
-    return len({_key(rows) for scored in plans for of_set in scored for _, rows in of_set})
-
-
 def _key(unlabeled: Unlabeled) -> bytes | None:
     return None if unlabeled is None else unlabeled.tobytes()
 

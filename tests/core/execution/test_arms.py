@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import count_fits, plan_arm
-from peekbench.execution.planning import measure
+from peekbench.execution.arms import plan_arm
+from peekbench.execution.planning import count_fits, measure
 from peekbench.execution.runner import run
 from peekbench.records.trials import Subsample
 from peekbench.results import load_results, pair_arms
@@ -78,12 +78,17 @@ def test_each_set_has_its_turn_with_crossover_scoring() -> None:
     assert len(parts_of(Arm(kind="mix", mix=0.5), sets, crossover=True)) == 3
 
 
-def test_fits_to_the_same_rows_are_one_fit() -> None:
-    arms = [BASE, EXTRA, TEST]
-    assert count_fits(arms, 20, 2, crossover=False) == count_fits(arms, 20, 2, crossover=True) == 3
-    assert count_fits(arms, 20, 4, crossover=True) == 5
-    assert count_fits([*arms, Arm(kind="stream", blocks=4)], 20, 2, crossover=False) == 3 + 3  # the last one is test's
-    assert count_fits([*arms, NAMED["single"], NAMED["swap-in"]], 20, 2, crossover=True) == 3 + 40 + 40
+@pytest.mark.parametrize("num_sets", [2, 4])
+@pytest.mark.parametrize("crossover", [False, True])
+def test_fits_to_the_same_rows_are_one_fit(num_sets: int, crossover: bool) -> None:
+    """The formula for the number of fits agrees with the plan of each arm."""
+    sets = Subsample(np.arange(5), tuple(np.arange(100, 100 + 20 * num_sets).reshape(num_sets, 20)))
+    others = [Arm(kind="mix", mix=0.25), Arm(kind="stream", blocks=4), NAMED["single"], NAMED["swap-in"]]
+    if num_sets > 2 and not crossover:
+        sets = Subsample(sets.train, sets.sets[:2])
+    for arms in ([EXTRA, TEST], [EXTRA, TEST, *others], [TEST, EXTRA, others[1]]):
+        planned = {tuple(seen) for arm in arms for _, seen in parts_of(arm, sets, crossover=crossover)}
+        assert count_fits(arms, 20, len(sets.sets) if crossover else 1, len(sets.sets)) == len(planned)
 
 
 @pytest.mark.parametrize("crossover", [False, 2, 3])
