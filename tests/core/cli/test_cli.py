@@ -300,8 +300,8 @@ def test_validate_prints_a_line_per_spec(spec: str, make_raw: Any) -> None:
     Path("second.yaml").write_text(yaml.safe_dump(make_raw(name="second")))
     done = peek("validate", spec, "second.yaml")
     assert done.stdout.splitlines() == [
-        "small.yaml: OK: 2 tasks, 2 methods, 12 trials",
-        "second.yaml: OK: 2 tasks, 2 methods, 12 trials",
+        "small.yaml: OK: 2 tasks, 2 methods, 12 trials, 36 fits",
+        "second.yaml: OK: 2 tasks, 2 methods, 12 trials, 36 fits",
     ]
 
 
