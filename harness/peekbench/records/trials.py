@@ -176,7 +176,7 @@ class DesignPoint:
     num_test: int
     """Number of test texts and of extra texts."""
     num_subsamples: int
-    """Number of subsamples of each task."""
+    """Number of subsamples of each task; their harmonic mean if tasks differ."""
     tasks: tuple[str, ...]
     """Classification tasks only."""
 
