@@ -12,8 +12,8 @@ from peekbench.spec.experiment import ExperimentSpec, canonical
 VERSIONS = ("version", "revision", "python")
 """Facts about the source of data that explain why data have changed."""
 FIXED_MAXIMUM = (
-    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the start "
-    "and tasks have no num_subsamples"
+    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the "
+    "start and tasks have no num_subsamples"
 )
 
 
