@@ -24,17 +24,17 @@ MIN_SUBSAMPLES = 2
 class Allocation:
     """Numbers of subsamples that detect a bias."""
 
-    equal: int
-    """Subsamples of each task if all tasks have the same number."""
+    equal: tuple[int, ...]
+    """Subsamples of each task if all have the same number, but at least those that they have already."""
     by_task: tuple[int, ...]
-    """Subsamples of the tasks of the measurement, by their noise."""
+    """Subsamples of each task by its noise, but at least those that it has already."""
     spreads: tuple[float, ...]
     """Standard deviations for which they are planned."""
 
     @property
     def equal_trials(self) -> int:
         """Trials of one method with equal numbers."""
-        return self.equal * len(self.by_task)
+        return sum(self.equal)
 
     @property
     def trials(self) -> int:
@@ -165,4 +165,5 @@ def plan_allocation(measured: Measurement, noise: Noise, bias: float, criterion:
     total = fewest(detects, MAX_SUBSAMPLES * len(counts))
     if total is None:
         return None
-    return Allocation(equal.subsamples, allocate(spreads, total, counts), tuple(spreads))
+    same = tuple(max(equal.subsamples, count) for count in counts)
+    return Allocation(same, allocate(spreads, total, counts), tuple(spreads))

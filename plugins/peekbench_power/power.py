@@ -188,9 +188,9 @@ def _allocation_tables(measured: Sequence[MethodNoise], options: Power, is_accur
             if allocation is None:
                 continue
             cells = (method.label, size_cell(method.num_train), size.num_test)
-            saving = max(0.0, allocation.saving)
-            totals.append((*cells, size.num_tasks, allocation.equal_trials, allocation.trials, saving))
-            if saving >= MIN_SAVING:
+            trials = min(allocation.trials, allocation.equal_trials)
+            totals.append((*cells, size.num_tasks, allocation.equal_trials, trials, max(0.0, allocation.saving)))
+            if allocation.saving >= MIN_SAVING:
                 numbers += [
                     (*cells, task.task, math.sqrt(task.variance), spread, task.subsamples, number)
                     for task, spread, number in zip(size.tasks, allocation.spreads, allocation.by_task, strict=True)
@@ -203,8 +203,8 @@ def _allocation_tables(measured: Sequence[MethodNoise], options: Power, is_accur
              Column("saved", "fraction")),
             tuple(totals),
             "With equal numbers of subsamples, and with numbers in proportion to the noise of each task, which are at "
-            "least half of an equal share and at least the present numbers. In both cases, each task has the same "
-            "weight in the average." + _planning_note(measured, options.model_copy(update={"num_train": ()})),
+            "least half of an equal share; both are at least the present numbers. Each task has the same weight in the "
+            "average in both cases." + _planning_note(measured, options.model_copy(update={"num_train": ()})),
         )  # fmt: skip
     if numbers:
         unit = spread_unit(is_accuracy)

@@ -78,7 +78,8 @@ def test_noise_is_shrunken_as_far_as_chance_explains_its_differences() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spreads", "pilot", "most"), [(np.ones(4), 3, 1.01), (np.ones(4), 10, 1.01), (SPREADS, 5, 0.78), (SPREADS, 10, 0.7)]
+    ("spreads", "pilot", "most"),
+    [(np.ones(4), 3, 1.01), (np.ones(4), 10, 1.01), (SPREADS, 5, 0.78), (SPREADS, 10, 0.7)],
 )
 def test_numbers_from_a_small_pilot_cost_little_and_save_much(spreads: Any, pilot: int, most: float) -> None:
     """The squared error for the same trials, relative to equal numbers; 0.645 is possible for different tasks."""
@@ -109,7 +110,7 @@ def test_the_allocation_reaches_the_power_with_fewer_trials() -> None:
         return float(np.mean([bias.estimate(0.05).excludes_zero for bias in biases]))
 
     assert detected(plan.by_task) == pytest.approx(0.8, abs=0.06)  # the noise was measured, with an error
-    assert detected((plan.equal,) * 4) == pytest.approx(0.8, abs=0.06)
+    assert detected(plan.equal) == pytest.approx(0.8, abs=0.06)
     fewer = allocate([1.0] * 4, plan.trials, [0] * 4)
     assert detected(fewer) < 0.72, "equal numbers need more trials"
 
