@@ -14,7 +14,7 @@ from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_power.noise import Measurement, Noise
 from peekbench_stats import welch_satterthwaite
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """Least number of subsamples of a task, as a share of an equal number. A task may seem quiet by chance, and all tasks
 need enough subsamples for an interval of their own."""
 MIN_SUBSAMPLES = 2
@@ -109,7 +109,7 @@ def allocate(spreads: Sequence[float], total: int, least: Sequence[int]) -> tupl
     (10, 10, 15, 50)
     """
     shares = np.asarray(spreads, dtype="float64")
-    lowest = LEAST_SHARE / len(shares)
+    lowest = MIN_SHARE / len(shares)
     if not shares.any():
         shares = np.ones(len(shares))
     is_lowest = np.zeros(len(shares), dtype=bool)

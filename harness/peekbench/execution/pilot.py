@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.execution.hosts import expect, pack, unpack
 from peekbench.execution.preparation import prepare
 from peekbench.execution.progress import NullProgress, Progress
+from peekbench.execution.set_choice import TrialTimes
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
@@ -46,6 +47,8 @@ class Pilot:
     """Usage of the first trial of each method, which also imports libraries and loads models."""
     failures: tuple[TrialFailure, ...]
     """Failed trials."""
+    times: Mapping[Key, TrialTimes] = field(default_factory=dict)
+    """Mean times of the fits and predictions of the measured trials."""
 
     @property
     def measured(self) -> list[Usage]:
@@ -210,6 +213,7 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     usages: dict[Key, list[Usage]] = {}
+    times: dict[Key, list[TrialTimes]] = {}
     first: dict[str, Usage] = {}
     failures: dict[Trial, TrialFailure] = {}
     executor = spec.executor
@@ -222,11 +226,14 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
             assert outcome.usage is not None
             if method not in first:
                 first[method] = outcome.usage
-            else:
-                usages.setdefault((method, draw.num_train, draw.num_test), []).append(outcome.usage)
+                continue
+            key = (method, draw.num_train, draw.num_test)
+            usages.setdefault(key, []).append(outcome.usage)
+            times.setdefault(key, []).append(TrialTimes.of(outcome.arms, spec.design.crossover))
     failed = {trial.method for trial in failures}
     measured = {key: tuple(found) for key, found in usages.items() if key[0] not in failed}
-    return Pilot(measured, first, tuple(failures.values()))
+    means = {key: TrialTimes.mean(times[key]) for key in measured}
+    return Pilot(measured, first, tuple(failures.values()), means)
 
 
 def count_trials(spec: ExperimentSpec) -> Counter[Key]:
@@ -248,14 +255,16 @@ def _pilot_items(spec: ExperimentSpec) -> Iterator[WorkItem]:
             tasks.setdefault(point, []).append(task.name)
     point = next(iter(tasks))
     # Another draw than the measured ones, which would otherwise find its embeddings in a cache.
-    yield from _items_of_draw(spec, Draw(tasks[point][0], *point, spec.design.repeats(point[1]) - 1))
+    repeats = {task.name: spec.design_of(task).repeats for task in spec.tasks}
+    first = tasks[point][0]
+    yield from _items_of_draw(spec, Draw(first, *point, repeats[first](point[1]) - 1))
     started = time.monotonic()
     for number in range(MAX_ROUNDS):
         if number and time.monotonic() - started >= SECONDS:
             return
         for point, names in tasks.items():
             subsample, position = divmod(number, len(names))
-            if subsample < spec.design.repeats(point[1]):
+            if subsample < repeats[names[position]](point[1]):
                 yield from _items_of_draw(spec, Draw(names[position], *point, subsample))
 
 
