@@ -158,7 +158,7 @@ def _describe_subsamples(spec: Mapping[str, Any]) -> str:
     if own and isinstance(number, int):
         by_task = [own.get(task["name"], number) for task in spec["tasks"]]
         if min(by_task) < max(by_task):
-            return f"{at_most}{min(by_task):,} to {pluralize(max(by_task), 'subsample')}, more for noisier tasks,"
+            return f"{at_most}{min(by_task):,} to {pluralize(max(by_task), 'subsample')} (by task)"
         number = by_task[0]
     if isinstance(number, int):
         return at_most + pluralize(number, "subsample")
