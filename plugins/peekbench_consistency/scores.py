@@ -34,7 +34,7 @@ MIN_TRIALS = 5  # trials from which arms that never differ are reported
 
 
 def find_unequal_sizes(table: WideTable) -> list[Finding]:
-    """Find blocks that have another number of subsamples than most blocks of their design point.
+    """Find methods with another number of subsamples than most on a task, and tasks whose numbers differ.
 
     Parameters
     ----------
@@ -44,29 +44,42 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
     Returns
     -------
     list of Finding
-        One warning per design point.
+        One warning about methods per design point, and an info if only tasks differ, which a design can plan.
     """
     findings = []
     for key, group in table.rows.groupby(["num_train", "num_test"], sort=False):
         if key[1] == 1:  # subsamples are texts, of which each task has its own number
             continue
         counts = group.groupby(["method", "model", "task"], sort=False).size()
-        usual = int(counts.mode().max())
-        differing = counts[counts != usual]
+        of_task = counts.groupby("task").transform(_usual)
+        differing = counts[counts != of_task]
+        location = table.locate(**as_mapping(key, ("num_train", "num_test")))
+        title = "unequal numbers of subsamples"
         if len(differing):
             columns = ("method", "model", "task")
-            names = [f"{table.locate(**as_mapping(block, columns))} {count}" for block, count in differing.items()]
-            findings.append(
-                Finding(
-                    "warning",
-                    "unequal numbers of subsamples",
-                    table.locate(**as_mapping(key, ("num_train", "num_test"))),
-                    f"most have {usual}; {join_names(names)}",
-                    "finish the runs; tasks have equal weight in averages, but those with fewer subsamples are less "
-                    "precise",
-                )
+            is_same = of_task.nunique() == 1
+            names = [
+                f"{table.locate(**as_mapping(block, columns))} {count}{'' if is_same else f' of {usual}'}"
+                for block, count, usual in zip(differing.index, differing, of_task[differing.index], strict=True)
+            ]
+            most = f"most have {of_task.iloc[0]}; " if is_same else ""
+            remedy = (
+                "finish the runs; tasks have equal weight in averages, but those with fewer subsamples are less precise"
             )
+            findings.append(Finding("warning", title, location, f"{most}{join_names(names)}", remedy))
+        elif of_task.nunique() > 1:
+            by_task = of_task.groupby("task", sort=False).first()
+            usual = _usual(by_task)
+            names = [f"{task} {count}" for task, count in by_task.items() if count != usual]
+            evidence = f"most tasks have {usual}; {join_names(names)}"
+            remedy = "correct if the tasks have their own `num_subsamples`; otherwise finish the runs"
+            findings.append(Finding("info", title, location, evidence, remedy))
     return findings
+
+
+def _usual(counts: pd.Series[int]) -> int:
+    """Return the most frequent number, the largest of several."""
+    return int(counts.mode().max())
 
 
 def find_unexpected_counts(table: WideTable, level: float) -> list[Finding]:

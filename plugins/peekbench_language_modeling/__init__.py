@@ -26,7 +26,6 @@ def peekbench_methods() -> list[MethodEntry]:
         prefetch="peekbench_lm.provision:prefetch",
         count_tokens="peekbench_lm.provision:count_tokens_without_limit",
         resources="peekbench_lm.provision:resources",
-        operations="peekbench_lm.operations:count",
     )
     return [
         MethodEntry(

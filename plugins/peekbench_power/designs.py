@@ -43,7 +43,7 @@ def plan_subsamples(
         detected = detectable_bias(noise, num_tasks, subsamples, num_test, criterion)
         return detected is not None and detected <= bias
 
-    return _fewest(detects, noise, num_tasks, num_test)
+    return _plan(detects, noise, num_tasks, num_test)
 
 
 def equivalence_probability(
@@ -66,19 +66,27 @@ def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criteri
     def settles(subsamples: int) -> bool:
         return equivalence_probability(noise, num_tasks, subsamples, num_test, criterion) >= criterion.power
 
-    return _fewest(settles, noise, num_tasks, num_test)
+    return _plan(settles, noise, num_tasks, num_test)
 
 
-def _fewest(suffices: Callable[[int], bool], noise: Noise, num_tasks: int, num_test: int | None) -> Plan | None:
+def fewest(suffices: Callable[[int], bool], most: int) -> int | None:
+    """Return the smallest number from 2 that suffices; None if it exceeds a limit."""
     enough = 2
     while not suffices(enough):
         enough *= 2
-        if enough > MAX_SUBSAMPLES:
+        if enough > most:
             return None
     too_few = enough // 2  # or 1, which was not tried
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         too_few, enough = (too_few, middle) if suffices(middle) else (middle, enough)
+    return enough
+
+
+def _plan(suffices: Callable[[int], bool], noise: Noise, num_tasks: int, num_test: int | None) -> Plan | None:
+    enough = fewest(suffices, MAX_SUBSAMPLES)
+    if enough is None:
+        return None
     seconds = noise.trial_seconds(num_test)
     trials = num_tasks * enough
     return Plan(num_test, enough, trials, None if seconds is None else trials * seconds)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from peekbench.results import pair_arms
-from peekbench_power.noise import Measurement, MethodNoise, fit_noise
+from peekbench_power.noise import Measurement, MethodNoise, TaskNoise, fit_noise
 from peekbench_stats import welch_satterthwaite
 
 SIZES = ("num_train", "num_test")
@@ -108,6 +108,10 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
         squared_error_other=float(max(between, squared_errors.mean()) / num_tasks) if num_tasks > 1 else np.nan,
         evenness=float(variance.sum() ** 2 / (num_tasks * sum_of_squares)) if sum_of_squares > 0 else 1.0,
         binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean() / sets) if is_accuracy else 0.0,
+        tasks=tuple(
+            TaskNoise(str(task), int(number), float(noise))
+            for task, number, noise in zip(by_task.index, count, variance, strict=True)
+        ),
     )
 
 

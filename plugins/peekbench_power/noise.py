@@ -15,6 +15,16 @@ the accuracies published with arXiv 2410.00179 (0.12 for BERT, 0.17 for GPT-2)."
 
 
 @dataclass(frozen=True, slots=True)
+class TaskNoise:
+    """The measured noise of one task."""
+
+    task: str
+    subsamples: int
+    variance: float
+    """Variance between its subsamples."""
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """The bias of one configuration and its variance; variances are in squared score fractions."""
 
@@ -37,6 +47,8 @@ class Measurement:
     binomial: float
     """Mean of 2 p (1 - p) over tasks, divided by the number of scored sets, for accuracies: n times the variance of the
     difference of independent arms."""
+    tasks: tuple[TaskNoise, ...] = ()
+    """Noise of each task with at least two subsamples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -13,6 +13,7 @@ from peekbench.formatting import spread_unit
 from peekbench.records import Cell
 from peekbench.results import resolve_score, select_score
 from peekbench_power import Power
+from peekbench_power.allocation import plan_allocation
 from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_equivalence, plan_subsamples
 from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable, pilot_inflation
 from peekbench_power.figures import detectable_curves, power_curves
@@ -22,6 +23,8 @@ from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, form
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
+MIN_SAVING = 0.1
+"""Share of the trials that a division by noise must save to be listed by task."""
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -37,7 +40,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     Returns
     -------
     Analysis
-        Four tables and power curves; only a warning if no task has two subsamples.
+        Up to six tables and power curves; only a warning if no task has two subsamples.
 
     Raises
     ------
@@ -61,6 +64,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
             _detection_table(measured, options, is_accuracy),
             _curve_table(measured, options, is_accuracy),
             _cost_table(measured, options, is_accuracy),
+            *_allocation_tables(measured, options, is_accuracy),
         ),
         figures=(
             power_curves(measured, options, is_accuracy),
@@ -170,6 +174,49 @@ def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bo
         "in the results, of which a part grows with num_test. Without times, the design with the fewest "
         "trials has the lowest cost." + _planning_note(measured, options),
     )
+
+
+def _allocation_tables(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Iterator[Table]:
+    """Yield a table of the trials with subsamples by noise, and one of these subsamples if they save enough trials."""
+    criterion = criterion_of(options)
+    totals: list[tuple[Cell, ...]] = []
+    numbers: list[tuple[Cell, ...]] = []
+    for method in measured:
+        noise = _inflate(method, options.pilot_confidence).noise
+        for size in method.measurements:
+            allocation = plan_allocation(size, noise, options.target_bias, criterion)
+            if allocation is None:
+                continue
+            cells = (method.label, size_cell(method.num_train), size.num_test)
+            trials = min(allocation.trials, allocation.equal_trials)
+            totals.append((*cells, size.num_tasks, allocation.equal_trials, trials, max(0.0, allocation.saving)))
+            if allocation.saving >= MIN_SAVING:
+                numbers += [
+                    (*cells, task.task, math.sqrt(task.variance), spread, task.subsamples, number)
+                    for task, spread, number in zip(size.tasks, allocation.spreads, allocation.by_task, strict=True)
+                ]
+    target = format_bias(options.target_bias, is_accuracy)
+    if totals:
+        yield Table(
+            f"Trials that detect a bias of {target}, by the division of subsamples among tasks",
+            (*SIZE_COLUMNS, TASKS, *(Column(f"trials, {division}", "count") for division in ("equal", "by noise")),
+             Column("saved", "fraction")),
+            tuple(totals),
+            "With equal numbers of subsamples, and with numbers in proportion to the noise of each task, which are at "
+            "least half of an equal share; both are at least the present numbers. Each task has the same weight in the "
+            "average in both cases." + _planning_note(measured, options.model_copy(update={"num_train": ()})),
+        )  # fmt: skip
+    if numbers:
+        unit = spread_unit(is_accuracy)
+        yield Table(
+            f"Subsamples of each task that detect a bias of {target}",
+            (*SIZE_COLUMNS, Column("task"), Column("sd", unit), Column("sd, planned", unit), Column("now", "count"),
+             Column("num_subsamples", "count")),
+            tuple(numbers),
+            "For `num_subsamples` of the tasks in the spec; only if this saves a tenth of the trials. If a task has "
+            "several rows, use the largest number. sd, planned: moved towards the mean of the tasks as far as chance "
+            "explains that they differ, and then to the upper confidence limit.",
+        )  # fmt: skip
 
 
 def _plan(measured: Sequence[MethodNoise], options: Power) -> list[MethodNoise]:

@@ -25,7 +25,6 @@ def peekbench_methods() -> list[MethodEntry]:
         prefetch="peekbench_prompting.provision:prefetch",
         count_tokens="peekbench_prompting.provision:count_tokens",
         resources="peekbench_lm.provision:resources",
-        operations="peekbench_lm.operations:count",
     )
     return [
         entry(

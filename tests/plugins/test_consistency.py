@@ -316,6 +316,13 @@ def test_unequal_numbers_of_subsamples() -> None:
     finding = only_finding(table[~(select(table, model="gpt2", task="task2") & (table["subsample"] > 11))])
     assert finding["finding"] == "unequal numbers of subsamples"
     assert finding["evidence"] == "most have 20; gpt2, task2 12"
+    is_short = (table["task"] == "task2") & (table["subsample"] > 11)
+    (planned,) = [each for each in findings(tidy(table[~is_short], "made")) if each["finding"] == finding["finding"]]
+    assert (planned["severity"], planned["evidence"]) == ("info", "most tasks have 20; task2 12")
+    unfinished = only_finding(
+        table[~(is_short | (select(table, model="gpt2", task="task2") & (table["subsample"] > 9)))]
+    )
+    assert (unfinished["severity"], unfinished["evidence"]) == ("warning", "gpt2, task2 10 of 12")
 
 
 def test_tasks_not_above_the_majority_class_are_a_warning() -> None:

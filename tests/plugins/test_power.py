@@ -163,7 +163,7 @@ def test_power_agrees_with_planted_biases(published: Path, model: str, num_test:
 
 def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
     results = simulate_noise({100: 20})
-    _, detection, curve, _ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
+    _, detection, curve, *_ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
     planned = table_rows(analyze(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
@@ -222,7 +222,7 @@ def test_scores_other_than_accuracies() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
     frame["task"] = np.repeat(["a", "b"], 30)
-    components, detection, _, cost = analyze(tidy(frame, "r2"), target_bias=0.05).tables
+    components, detection, _, cost, *_ = analyze(tidy(frame, "r2"), target_bias=0.05).tables
     assert table_rows(components)[0]["sd from test texts"] is None
     assert [column.name for column in detection.columns[-2:]] == ["power at 0.02", "equivalent, if 0"]
     assert table_rows(cost)[0]["subsamples"] > 2

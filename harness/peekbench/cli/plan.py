@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +15,8 @@ from peekbench.cli.plugin_option import PluginOption
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.forecast import Forecast
-    from peekbench.execution.pilot import Pilot
+    from peekbench.execution.pilot import Forecast, Pilot
+    from peekbench.execution.set_choice import Crossover, SetChoice
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
@@ -30,26 +30,16 @@ def plan(
     spec: RunnableArgument,
     pilot: Annotated[bool, typer.Option(help="Measure a few trials of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
-    on: Annotated[
-        str, typer.Option("--on", metavar="HARDWARE", help="Hardware of the run, such as 64-cores or h200.")
-    ] = "this-machine",
-    price_per_hour: Annotated[
-        float | None, typer.Option("--price-per-hour", min=0, help="Price of the hardware, for the cost of the run.")
-    ] = None,
     workers: WorkersOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Estimate the work of a spec before a run: trials, fits, disk space, time, memory and cost.
+    """Estimate the work of a spec on this machine before a run: trials, fits, disk space, time and memory.
 
-    Example: peekbench plan specs/quickstart.yaml --on 64-cores --price-per-hour 2.50
+    Example: peekbench plan specs/quickstart.yaml --workers 4
     """
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.hardware import HERE, find_hardware  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
 
-    hardware = find_hardware(on)
-    if not pilot and (hardware.name != HERE or price_per_hour is not None):
-        raise typer.BadParameter("--on and --price-per-hour need the pilot; leave out --no-pilot")
     experiment = load_any(spec, workers)
     tasks = describe_tasks(experiment)
     num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
@@ -61,17 +51,12 @@ def plan(
     )
     for line in describe_splits(experiment):
         echo(f"  {line}")
-    measured = _run_pilot(experiment, counts_operations=bool(hardware.peak)) if pilot else None
+    measured = _run_pilot(experiment) if pilot else None
     if measured is not None and measured.usages:
-        from peekbench.execution.forecast import (  # noqa: PLC0415 - for a fast --help
-            MainProcess,
-            default_workers,
-            forecast_run,
-        )
-
-        number = default_workers(experiment, hardware, workers)
-        forecast = forecast_run(experiment, measured, hardware, number, MainProcess.rehearse(experiment))
-        for line in describe_forecast(forecast, measured, price_per_hour):
+        number = int(getattr(experiment.executor.options, "workers", None) or 1)
+        for line in describe_forecast(measured.forecast(experiment, number), measured):
+            echo(line)
+        for line in describe_set_choice(experiment, measured):
             echo(line)
     if power:
         _forecast_power(experiment, num_classes, {} if measured is None else measured.seconds)
@@ -98,12 +83,12 @@ def _forecast_power(
         render_tables(analysis.tables, console)
 
 
-def _run_pilot(experiment: ExperimentSpec, *, counts_operations: bool) -> Pilot:
+def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     from peekbench.execution.pilot import run_pilot  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
 
     with make_progress(make_console(err=True)) as progress:
-        pilot = run_pilot(experiment, progress, counts_operations=counts_operations)
+        pilot = run_pilot(experiment, progress)
     failed = {failure.trial.method: failure for failure in reversed(pilot.failures)}
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)
@@ -120,74 +105,86 @@ def _run_pilot(experiment: ExperimentSpec, *, counts_operations: bool) -> Pilot:
     return pilot
 
 
-def describe_forecast(forecast: Forecast, pilot: Pilot, price_per_hour: float | None) -> list[str]:
-    """Return a forecast in words: the estimates, their basis, and what is assumed."""
-    hardware = forecast.hardware
-    num_cores = pluralize(hardware.cores, "core")
-    place = hardware.name if hardware.peak else f"{num_cores}, {pluralize(forecast.workers, 'worker')}"
+def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
+    """Return a forecast in words, with its basis."""
+    from peekbench.execution.pilot import available_cores  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
+
     others = " of the other methods" if pilot.failures else ""
-    lines = [f"time{others}: about {_describe_range(forecast.seconds)} on {place}"]
-    if forecast.processor:
-        lines.append(f"processor time: about {_duration(forecast.processor)}")
-        lines.append(f"memory: about {forecast.memory / 1e9:.1f} GB")
+    workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
+    lines = [
+        f"time{others}: about {duration(forecast.seconds)} on {cores}, {workers}",
+        f"memory of the {workers}: about {forecast.memory / 1e9:.1f} GB",
+    ]
     if pilot.gpu_memory:
         needed = math.ceil(GPU_MARGIN * pilot.gpu_memory / 1e8) / 10
         lines.append(
             f"memory of GPUs: about {pilot.gpu_memory / 1e9:.1f} GB per worker; the executor option "
             f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
         )
-    if price_per_hour is not None:
-        low, middle, high = forecast.price(price_per_hour)
-        spread = f" ({low:,.2f} to {high:,.2f})" if low < high else ""
-        lines.append(f"cost: about {middle:,.2f}{spread} at {price_per_hour:g} per hour")
-    return [*lines, *(f"  {line}" for line in _describe_basis(forecast, pilot))]
-
-
-def _describe_basis(forecast: Forecast, pilot: Pilot) -> list[str]:
-    from peekbench.execution.forecast import REPORT_SECONDS, STORE_SECONDS  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.hardware import CORE_SHARES, SHARES, available_cores  # noqa: PLC0415 - for a fast --help
-
-    hardware = forecast.hardware
-    lines = [
-        f"measured on this machine: {pluralize(pilot.num_trials, 'pilot trial')} with one worker, "
-        f"{pilot.start:.1f} s to start a worker",
-        f"assumed, measured elsewhere: {1000 * STORE_SECONDS:.1f} ms per trial to store it, {REPORT_SECONDS:g} s for "
-        "the analyses and the report",
-    ]
+    lines.append(
+        f"  measured on this machine: {pluralize(len(pilot.measured), 'pilot trial')} with one worker, "
+        f"{pilot.start:.1f} s to start a worker"
+    )
     if pilot.busy > BUSY:
         lines.append(
-            f"other programs kept this machine busy: pilot trials waited {pilot.busy:.0%} of their time for a core, "
+            f"  other programs kept this machine busy: pilot trials waited {pilot.busy:.0%} of their time for a core, "
             "which the forecast leaves out"
         )
-    if forecast.operations:
-        low, middle, high = SHARES
-        lines += [
-            f"counted on this machine, in the first trial of each method: {forecast.operations:.2e} operations of "
-            "matrix products in all trials",
-            f"published: {hardware.peak / 1e12:,.0f} Tflop/s in bf16 without sparsity ({hardware.source})",
-            f"assumed, not measured: {middle:.0%} of the peak ({low:.0%} to {high:.0%}), reached by enough fits at a "
-            f"time in {hardware.memory / 1e9:.0f} GB",
-        ]
-    if forecast.uncounted:
-        names = ", ".join(forecast.uncounted)
-        lines.append(f"not counted, so with the time of one core of this machine: {names}")
-    if hardware.cores > available_cores():
-        low, middle, high = CORE_SHARES
-        lines.append(
-            f"assumed, not measured: {middle:.0%} of the speed of a core of this machine ({low:.0%} to {high:.0%}), "
-            "because many fits share the memory's bandwidth"
-        )
-    elif forecast.workers > hardware.cores:
-        lines.append(f"{forecast.workers} workers share {pluralize(hardware.cores, 'core')}")
     return lines
 
 
-def _describe_range(seconds: Sequence[float]) -> str:
-    low, middle, high = seconds
-    return _duration(middle) + (f" ({_duration(low)} to {_duration(high)})" if low < high else "")
+def describe_set_choice(experiment: ExperimentSpec, pilot: Pilot) -> list[str]:
+    """Return the times of other values of `design.crossover` for the same power, and a recommendation."""
+    from peekbench.execution.pilot import count_trials  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.set_choice import compare, relative_times  # noqa: PLC0415 - for a fast --help
+
+    choice = compare(experiment, pilot.times, count_trials(experiment))
+    if choice is None or (not choice.excluded and len(choice.relative) == 1):
+        return []
+    names = " / ".join(map(_name_choice, choice.relative))
+    lines = [f"crossover {names}: relative time for the same power {_list_times(choice.relative)}"]
+    if len(set(choice.best_by_method().values())) > 1:
+        for method, costs in choice.costs.items():
+            lines.append(f"  {method}: {_list_times(relative_times([costs], choice.current))}")
+    if choice.excluded:
+        excluded = (f"{_name_choice(value)} ({reason})" for value, reason in choice.excluded.items())
+        lines.append(f"  not possible: {', '.join(excluded)}")
+    return [*lines, f"  {_recommend_sets(experiment, choice)}"]
 
 
-def _duration(seconds: float) -> str:
-    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
+def _recommend_sets(experiment: ExperimentSpec, choice: SetChoice) -> str:
+    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.set_choice import with_crossover  # noqa: PLC0415 - for a fast --help
 
-    return duration(seconds)
+    name = _name_choice(choice.best)
+    if choice.best == choice.current:
+        return f"recommended: keep {name}; no other choice saves more than 10% of the time"
+    other = with_crossover(experiment, choice.best)
+    numbers = [f"`design.num_subsamples: {_write_number(other.design.num_subsamples)}`"]
+    numbers += [
+        f"`num_subsamples: {task.num_subsamples}` of the task {task.name}"
+        for task in other.tasks
+        if task.num_subsamples is not None
+    ]
+    rows = f"{other.design.num_sets * max(other.design.num_test):,}"
+    renamed = "; give the spec another `name`, because stored trials keep their number of sets"
+    return (
+        f"recommended: `design.crossover: {name}` with {', '.join(numbers)}, which takes about "
+        f"{1 - choice.relative[choice.best]:.0%} less time; a draw then has {rows} rows besides the train rows"
+        f"{renamed if store_path(experiment).exists() else ''}"
+    )
+
+
+def _list_times(relative: Mapping[Crossover, float]) -> str:
+    return " / ".join(f"{time:.2f}" for time in relative.values())
+
+
+def _name_choice(value: Crossover) -> str:
+    return str(value) if value else "false"
+
+
+def _write_number(number: Mapping[int, int] | int) -> str:
+    if isinstance(number, int):
+        return str(number)
+    return f"{{{', '.join(f'{size}: {repeats}' for size, repeats in number.items())}}}"

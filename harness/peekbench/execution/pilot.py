@@ -1,31 +1,37 @@
-"""Measures a few trials of each method at each design point, to forecast the time and the memory of a run."""
+"""Measures a few trials of each method at each design point, and forecasts the time and the memory of a run."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
+
+import psutil
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.hosts import expect, pack, unpack
 from peekbench.execution.preparation import prepare
 from peekbench.execution.progress import NullProgress, Progress
-from peekbench.execution.usage import Stopwatch
+from peekbench.execution.set_choice import TrialTimes
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
-from peekbench.records.usage import Usage
+from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 
 SECONDS = 10.0
 """Seconds after which no further round of trials starts."""
 MAX_ROUNDS = 10
 """Trials of a method at a design point, at most."""
+SCHEDULING = Path("/proc/thread-self/schedstat")
+STATUS = Path("/proc/self/status")
 
 Key: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test of a trial."""
@@ -41,11 +47,13 @@ class Pilot:
     """Usage of the first trial of each method, which also imports libraries and loads models."""
     failures: tuple[TrialFailure, ...]
     """Failed trials."""
+    times: Mapping[Key, TrialTimes] = field(default_factory=dict)
+    """Mean times of the fits and predictions of the measured trials."""
 
     @property
-    def num_trials(self) -> int:
-        """Number of measured trials."""
-        return sum(map(len, self.usages.values()))
+    def measured(self) -> list[Usage]:
+        """Usage of all measured trials."""
+        return [usage for usages in self.usages.values() for usage in usages]
 
     @property
     def seconds(self) -> dict[Key, float]:
@@ -53,98 +61,122 @@ class Pilot:
         return {key: fmean(usage.idle_seconds for usage in usages) for key, usages in self.usages.items()}
 
     @property
-    def processor(self) -> dict[Key, float]:
-        """Mean processor time of a trial in seconds."""
-        return {key: fmean(usage.processor for usage in usages) for key, usages in self.usages.items()}
-
-    @property
     def start(self) -> float:
-        """Processor time in seconds of a worker outside of trials, and of what only first trials do."""
-        usages = [usage for usages in self.usages.values() for usage in usages]
-        if not usages:
-            return 0.0
-        rest = max(usage.process_total for usage in usages) - sum(usage.processor for usage in usages)
-        steady = (
-            min(mean for key, mean in self.processor.items() if key[0] == method)
-            for method in self.first
-            if any(key[0] == method for key in self.usages)
-        )
-        return max(0.0, rest - sum(steady))
+        """Seconds that a worker needs for what only first trials do, such as importing libraries."""
+        fastest: dict[str, float] = {}
+        for (method, *_), seconds in self.seconds.items():
+            fastest[method] = min(seconds, fastest.get(method, seconds))
+        return sum(max(0.0, self.first[method].idle_seconds - seconds) for method, seconds in fastest.items())
 
     @property
     def busy(self) -> float:
         """Share of the time in which trials waited for a core."""
-        usages = [usage for usages in self.usages.values() for usage in usages]
-        total = sum(usage.seconds for usage in usages)
-        return sum(usage.waited for usage in usages) / total if total else 0.0
+        total = sum(usage.seconds for usage in self.measured)
+        return sum(usage.waited for usage in self.measured) / total if total else 0.0
 
     @property
     def memory(self) -> int:
         """Peak of the resident memory of a worker in bytes."""
-        return max((usage.memory for usages in self.usages.values() for usage in usages), default=0)
+        return max((usage.memory for usage in self.measured), default=0)
 
     @property
     def gpu_memory(self) -> int:
         """Largest memory of GPUs of a worker after a trial in bytes; 0 if it used none."""
-        return max((usage.gpu_memory for usages in self.usages.values() for usage in usages), default=0)
+        return max((usage.gpu_memory for usage in self.measured), default=0)
 
-    def operations(self, key: Key) -> float:
-        """Return the operations of a trial: those of the method's first trial, in proportion to processor time."""
-        method, *point = key
-        counted = next(other for other in self.usages if other[0] == method)
-        operations = self.first[method].operations
-        return operations if counted[1:] == tuple(point) else operations * self.processor[key] / self.processor[counted]
+    def forecast(self, spec: ExperimentSpec, workers: int) -> Forecast:
+        """Forecast the trials of a spec on this machine: the measured times, multiplied.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        workers
+            Trials at a time.
+        """
+        trials = {key: number for key, number in count_trials(spec).items() if key in self.usages}
+        seconds = self.seconds
+        workers = min(workers, max(1, sum(trials.values())))
+        parallel = min(workers, available_cores())
+        total = sum(number * seconds[key] for key, number in trials.items())
+        longest = max((seconds[key] for key in trials), default=0.0)
+        starts = self.start * workers / parallel
+        return Forecast(workers, starts + max(total / parallel, longest), workers * self.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the trials of a run will use on this machine."""
+
+    workers: int
+    """Trials at a time."""
+    seconds: float
+    """Wall time."""
+    memory: int
+    """Resident memory of all workers in bytes."""
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class PilotWork(SpecWork):
-    """The work of a spec whose results tell what each trial has used.
+    """The work of a spec whose results tell what each trial has used."""
 
-    Parameters
-    ----------
-    spec, expected
-        As for `SpecWork`.
-    counts_operations
-        Whether the operations of each method's first trial are counted, which makes it slower.
-    """
-
-    def __init__(self, *arguments: Any, counts_operations: bool = False) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._counts_operations = counts_operations
-        self._was_tried: set[str] = set()
         self._gpu_memory_before: int | None = None
-        self.process_start = time.process_time()
-        """Processor time before the pilot: that of the process that runs it, or 0 in a worker."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only, as `SpecWork` does."""
-        return _unpickle, (pack(self._spec, self._expected), self._counts_operations)
+        return _unpickle, (pack(self._spec, self._expected),)
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
         """Do an item of one trial; see `SpecWork.__call__`."""
         if self._gpu_memory_before is None:
             self._gpu_memory_before = _used_gpu_memory()
-        return self._measure(item.trials[0].method, super().__call__(item))
+        return self._measure(item, time.perf_counter(), waited(), self._gpu_memory_before)
 
-    def _measure(self, method: str, outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
-        count = None
-        if self._counts_operations and method not in self._was_tried:
-            count = self._spec.method(method).entry.operations
-        self._was_tried.add(method)
-        stopwatch = Stopwatch(self.process_start)
-        stopwatch.start()
-        with ExitStack() as stack:
-            num_operations: Callable[[], float] = (lambda: 0.0) if count is None else stack.enter_context(count())
-            for outcome in outcomes:
-                usage = stopwatch.stop(operations=num_operations())
-                before = self._gpu_memory_before or 0
-                usage = replace(usage, gpu_memory=max(0, _used_gpu_memory() - before))
-                yield replace(outcome, usage=usage) if isinstance(outcome, TrialResult) else outcome
+    def _measure(self, item: WorkItem, started: float, waited_before: float, gpu_memory: int) -> Iterator[Outcome]:
+        for outcome in super().__call__(item):
+            usage = Usage(
+                seconds=time.perf_counter() - started,
+                waited=waited() - waited_before,
+                memory=peak_memory(),
+                gpu_memory=max(0, _used_gpu_memory() - gpu_memory),
+            )
+            yield replace(outcome, usage=usage) if isinstance(outcome, TrialResult) else outcome
 
 
-def _unpickle(packed: bytes, counts_operations: bool) -> PilotWork:
-    work = PilotWork(*unpack(packed), counts_operations=counts_operations)
-    work.process_start = 0.0
-    return work
+def _unpickle(packed: bytes) -> PilotWork:
+    return PilotWork(*unpack(packed))
+
+
+def waited() -> float:
+    """Return the seconds in which this thread was ready to run but had no core, or 0.0 where Linux does not tell."""
+    try:
+        return int(SCHEDULING.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def peak_memory() -> int:
+    """Return the peak of the resident memory of this process in bytes."""
+    # On Linux, `getrusage` starts with the peak of the process that started this one, and VmHWM does not.
+    if STATUS.exists():
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak_on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
+    if peak_on_windows is not None:
+        return int(peak_on_windows)
+    import resource  # noqa: PLC0415 - the module is missing on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _used_gpu_memory() -> int:
@@ -152,7 +184,7 @@ def _used_gpu_memory() -> int:
     return sum(gpu.used for gpu in list_gpus() or ())
 
 
-def run_pilot(spec: ExperimentSpec, progress: Progress | None = None, *, counts_operations: bool = False) -> Pilot:
+def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     """Run trials of each method at each design point through the spec's executor, with one worker. Nothing is stored.
 
     Methods and machines are first prepared as for a run, and each method runs once before it is measured, because its
@@ -165,8 +197,6 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None, *, counts_
         The spec.
     progress
         Receives the name of each method that is prepared.
-    counts_operations
-        Whether to count the operations of matrix products, for a forecast for GPUs.
 
     Returns
     -------
@@ -179,10 +209,11 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None, *, counts_
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
     facts = prepare(spec, progress or NullProgress())
-    work = PilotWork(spec, expect(spec, describe_tasks(spec), facts), counts_operations=counts_operations)
+    work = PilotWork(spec, expect(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     usages: dict[Key, list[Usage]] = {}
+    times: dict[Key, list[TrialTimes]] = {}
     first: dict[str, Usage] = {}
     failures: dict[Trial, TrialFailure] = {}
     executor = spec.executor
@@ -191,15 +222,18 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None, *, counts_
             draw, method = outcome.trial.draw, outcome.trial.method
             if isinstance(outcome, TrialFailure):
                 failures[outcome.trial] = outcome
-            elif method not in first:
-                assert outcome.usage is not None
+                continue
+            assert outcome.usage is not None
+            if method not in first:
                 first[method] = outcome.usage
-            else:
-                assert outcome.usage is not None
-                usages.setdefault((method, draw.num_train, draw.num_test), []).append(outcome.usage)
+                continue
+            key = (method, draw.num_train, draw.num_test)
+            usages.setdefault(key, []).append(outcome.usage)
+            times.setdefault(key, []).append(TrialTimes.of(outcome.arms, spec.design.crossover))
     failed = {trial.method for trial in failures}
     measured = {key: tuple(found) for key, found in usages.items() if key[0] not in failed}
-    return Pilot(measured, first, tuple(failures.values()))
+    means = {key: TrialTimes.mean(times[key]) for key in measured}
+    return Pilot(measured, first, tuple(failures.values()), means)
 
 
 def count_trials(spec: ExperimentSpec) -> Counter[Key]:
@@ -209,7 +243,7 @@ def count_trials(spec: ExperimentSpec) -> Counter[Key]:
         design = spec.design_of(task)
         for num_train, num_test in design.points():
             for method in spec.methods:
-                counts[method.name, num_train, num_test] += spec.design.repeats(num_test)
+                counts[method.name, num_train, num_test] += design.repeats(num_test)
     return counts
 
 
@@ -221,14 +255,16 @@ def _pilot_items(spec: ExperimentSpec) -> Iterator[WorkItem]:
             tasks.setdefault(point, []).append(task.name)
     point = next(iter(tasks))
     # Another draw than the measured ones, which would otherwise find its embeddings in a cache.
-    yield from _items_of_draw(spec, Draw(tasks[point][0], *point, spec.design.repeats(point[1]) - 1))
+    repeats = {task.name: spec.design_of(task).repeats for task in spec.tasks}
+    first = tasks[point][0]
+    yield from _items_of_draw(spec, Draw(first, *point, repeats[first](point[1]) - 1))
     started = time.monotonic()
     for number in range(MAX_ROUNDS):
         if number and time.monotonic() - started >= SECONDS:
             return
         for point, names in tasks.items():
             subsample, position = divmod(number, len(names))
-            if subsample < spec.design.repeats(point[1]):
+            if subsample < repeats[names[position]](point[1]):
                 yield from _items_of_draw(spec, Draw(names[position], *point, subsample))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from statistics import harmonic_mean
 
 from peekbench.records.looks import Looks
 from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
@@ -84,13 +85,15 @@ def planned_design(
     seconds
         Seconds of a trial by (method, num_train, num_test), if a pilot measured them.
     """
-    tasks_by_point: dict[tuple[int, int], list[str]] = {}
+    repeats_by_point: dict[tuple[int, int], dict[str, int]] = {}
     for task in spec.tasks:
-        for point in spec.design_of(task).points() if num_classes[task.name] else ():
-            tasks_by_point.setdefault(point, []).append(task.name)
+        design = spec.design_of(task)
+        for point in design.points() if num_classes[task.name] else ():
+            repeats_by_point.setdefault(point, {})[task.name] = design.repeats(point[1])
     points = (
-        DesignPoint(*point, spec.design.repeats(point[1]), tuple(tasks))
-        for point, tasks in sorted(tasks_by_point.items())
+        # If tasks are equally noisy, the mean over them has the error of this number of subsamples for each.
+        DesignPoint(*point, round(harmonic_mean(list(repeats.values()))), tuple(repeats))
+        for point, repeats in sorted(repeats_by_point.items())
     )
     methods = tuple(method.name for method in spec.methods if not method.entry.control)
     stop = spec.design.stop

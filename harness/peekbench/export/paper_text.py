@@ -63,7 +63,7 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
     shares = " with classes at their natural shares" if has_labels and design["train"] != "balanced" else ""
     tasks = f"{'each of ' if len(run.tasks) > 1 else ''}{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
     yield (
-        f"From {tasks}, we drew {_describe_subsamples(design)} of {_join_numbers(design['num_train'])} "
+        f"From {tasks}, we drew {_describe_subsamples(spec)} of {_join_numbers(design['num_train'])} "
         f"{'labeled ' if has_labels else ''}train texts{shares}, {_join_numbers(design['num_test'])} test texts and as "
         f"many extra texts from the same distribution, without overlap (seed {spec['seed']})."
     )
@@ -151,9 +151,15 @@ def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[s
     return {name: cell for name, cell in cells.items() if len({getattr(each, name) for each in estimates}) > 1}
 
 
-def _describe_subsamples(design: Mapping[str, Any]) -> str:
-    number = design["num_subsamples"]
-    at_most = "at most " if design["stop"] is not None else ""
+def _describe_subsamples(spec: Mapping[str, Any]) -> str:
+    number = spec["design"]["num_subsamples"]
+    at_most = "at most " if spec["design"]["stop"] is not None else ""
+    own = {task["name"]: task["num_subsamples"] for task in spec["tasks"] if task.get("num_subsamples")}
+    if own and isinstance(number, int):
+        by_task = [own.get(task["name"], number) for task in spec["tasks"]]
+        if min(by_task) < max(by_task):
+            return f"{at_most}{min(by_task):,} to {pluralize(max(by_task), 'subsample')} (by task)"
+        number = by_task[0]
     if isinstance(number, int):
         return at_most + pluralize(number, "subsample")
     return at_most + _join([f"{pluralize(count, 'subsample')} for {size} test texts" for size, count in number.items()])

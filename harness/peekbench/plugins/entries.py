@@ -6,7 +6,6 @@ A callable is a function, or a reference ``"package.module:function"`` that the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
@@ -133,9 +132,6 @@ class MethodEntry:
     """Function that counts tokens, for methods with a tokenizer."""
     resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
     """Function that tells what a fit needs: cores, memory, GPUs. By default, one core."""
-    operations: CallableField[Callable[[], AbstractContextManager[Callable[[], float]]] | None] = CallableField(None)
-    """Function that returns a context manager, whose value returns the floating point operations of matrix products in
-    its block so far, for forecasts for GPUs. For torch, `peekbench_lm.operations:count` is one."""
     packages: tuple[str, ...] = ()
     """Packages of other distributions, or of no distribution, on whose code results depend. peekbench watches the
     plugin's own packages, and those of its distribution that they import, without being told."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peekbench.records.data import FloatArray, Folders, Inputs, IntArray
-    from peekbench.records.usage import Usage
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
@@ -177,7 +176,7 @@ class DesignPoint:
     num_test: int
     """Number of test texts and of extra texts."""
     num_subsamples: int
-    """Number of subsamples of each task."""
+    """Number of subsamples of each task; their harmonic mean if tasks differ."""
     tasks: tuple[str, ...]
     """Classification tasks only."""
 
@@ -240,6 +239,32 @@ class ArmResult:
         score = self.scores["score"]
         assert score is not None
         return score
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Time and memory of a trial in its worker process, as pilots measure them.
+
+    Examples
+    --------
+    >>> Usage(seconds=3.0, waited=1.0, memory=400_000_000).idle_seconds
+    2.0
+    """
+
+    seconds: float
+    """Wall time."""
+    waited: float
+    """Seconds of the wall time in which the process was ready but had no core, because others used it; 0 if the
+    operating system does not tell."""
+    memory: int
+    """Peak of the resident memory of the worker process since its start, in bytes."""
+    gpu_memory: int = 0
+    """Memory of GPUs that was in use after the trial, more than before the first one, in bytes; 0 without GPUs."""
+
+    @property
+    def idle_seconds(self) -> float:
+        """Wall time that the trial would take if its process never waited for a core."""
+        return max(self.seconds - self.waited, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

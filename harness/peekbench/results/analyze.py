@@ -29,7 +29,7 @@ from peekbench.results.similar_names import explain_similar_names, warn_of_simil
 from peekbench.results.table import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.spec.design import Design
+from peekbench.spec.design import designs_by_task
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
@@ -290,11 +290,7 @@ def planned_trials(path: str | Path) -> list[Trial]:
         return []
     with Store.open(path) as store:
         spec, stopped_at = store.spec(), store.stopped_at()
-    design = Design.model_validate(spec["design"])
-    if stopped_at is not None and (number := design.look_number(stopped_at)):
-        design = design.at_look(number)
-    designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
-    return list(list_trials(designs, [method["name"] for method in spec["methods"]]))
+    return list(list_trials(designs_by_task(spec, stopped_at), [method["name"] for method in spec["methods"]]))
 
 
 def run_analysis(

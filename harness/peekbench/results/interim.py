@@ -161,23 +161,24 @@ def estimate(path: Path) -> Estimates:
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
     deciding = next((each for each in spec.analyses if not is_refused(each.use) and each.entry.sees_looks), None)
     size = _common_subsamples(spec, done | failed)
-    estimates = Estimates(None, size, spec.design.largest)
+    estimates = Estimates(None, size, spec.largest)
     results = results[results["subsample"] < size].reset_index(drop=True)
     if deciding is None or size < MIN_SUBSAMPLES or results.empty:
         return estimates
-    fewest = min(min(size, spec.design.repeats(num_test)) for _, num_test in spec.design.points())
+    designs = [spec.design_of(task) for task in spec.tasks]
+    fewest = min(min(size, design.repeats(num_test)) for design in designs for _, num_test in design.points())
     looks = Looks(True, "confidence_sequence", (fewest / first_maximum(recorded, spec.design),), spec.design.largest)
     complete = drop_incomplete(results)
     if complete.empty:
         return estimates
     analysis = run_analysis(deciding, complete, (), Seen(looks, StoredPredictions(path)))
-    return Estimates(analysis, size, spec.design.largest)
+    return Estimates(analysis, size, spec.largest)
 
 
 def _common_subsamples(spec: ExperimentSpec, handled: set[Trial]) -> int:
     """Return the number of first subsamples of which no trial is missing; trials come subsample by subsample."""
     missing = (trial.draw.subsample for trial in make_trials(spec) if trial not in handled)
-    return next(missing, spec.design.largest)
+    return next(missing, spec.largest)
 
 
 def _kind(trial: Trial) -> tuple[str, int, int]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from peekbench.records.looks import Looks, Size
 from peekbench.results.columns import TRIAL
-from peekbench.spec.design import Design
+from peekbench.spec.design import Design, designs_by_task
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
@@ -39,7 +39,7 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     with Store.open(path, verified=False) as store:
         recorded, spec, stopped_at = store.looks(), store.spec(), store.stopped_at()
     design = Design.model_validate(spec["design"])
-    trials, planned = count_trials(results), _count_planned(design, spec)
+    trials, planned = count_trials(results), _count_planned(spec)
     share = _reached_share(design, stopped_at, sum(trials.values()) / sum(planned.values()))
     maximum = first_maximum(recorded, design)
     fraction = share * design.largest / maximum
@@ -107,11 +107,10 @@ def count_trials(results: pd.DataFrame) -> dict[Size, int]:
     }
 
 
-def _count_planned(design: Design, spec: Mapping[str, Any]) -> dict[Size, int]:
+def _count_planned(spec: Mapping[str, Any]) -> dict[Size, int]:
     """Count the trials that a stored spec plans for each configuration."""
     counts: dict[Size, int] = {}
-    for task in spec["tasks"]:
-        of_task = design.only(task.get("num_test", ()))
+    for of_task in designs_by_task(spec).values():
         for num_train, num_test in of_task.points():
             for method in spec["methods"]:
                 key = (method["name"], num_train, num_test)

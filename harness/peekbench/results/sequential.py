@@ -59,7 +59,10 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     maximum = first_maximum(recorded, spec.design)
     fraction = spec.design.look_fractions()[number - 1] * spec.design.largest / maximum
     results = load_results(path)
-    results = results[results["subsample"] < results["num_test"].map(stage.design.repeats)].reset_index(drop=True)
+    designs = {task.name: stage.design_of(task) for task in stage.tasks}
+    draws = zip(results["task"], results["num_test"], results["subsample"], strict=True)
+    is_before = [subsample < designs[task].repeats(num_test) for task, num_test, subsample in draws]
+    results = results[is_before].reset_index(drop=True)
     results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
     looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
     deciding = next(each for each in spec.analyses if each.entry.sees_looks)

@@ -12,7 +12,8 @@ from peekbench.spec.experiment import ExperimentSpec, canonical
 VERSIONS = ("version", "revision", "python")
 """Facts about the source of data that explain why data have changed."""
 FIXED_MAXIMUM = (
-    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the start"
+    "; the levels of its planned looks depend on this maximum, unless stop.method is confidence_sequence from the "
+    "start and tasks have no num_subsamples"
 )
 
 
@@ -92,12 +93,9 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
             if before["name"] not in after:
                 changes.append(f"{group}: {before['name']!r} was removed")
             else:
-                changes += _describe(f"{group}[{before['name']}]", before, after[before["name"]])
-    for num_test in old["design"]["num_test"]:
-        before, now = _repeats(old, num_test), _repeats(new, num_test)
-        if now < before or (now > before and _has_fixed_maximum(old)):
-            reason = FIXED_MAXIMUM if now > before else ""
-            changes.append(f"design.num_subsamples for num_test {num_test}: {before} before, {now} now{reason}")
+                place = f"{group}[{before['name']}]"
+                changes += _describe(place, _for_tasks(known, before), after[before["name"]])
+    changes += _describe_repeats(old, new)
     old_design, new_design = (
         {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
     )
@@ -108,21 +106,40 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
 
 
 def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a component without its options for new tasks, which change no stored number."""
+    """Return a component without what may change: options for new tasks, and the number of subsamples of a task."""
+    component = {key: value for key, value in component.items() if key != "num_subsamples"}
     if "by_task" not in component:
         return component
     by_task = {task: options for task, options in component["by_task"].items() if task in known}
     return {**component, "by_task": by_task}
 
 
-def _repeats(spec: Mapping[str, Any], num_test: int) -> int:
-    repeats = spec["design"]["num_subsamples"]
+def _describe_repeats(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the numbers of subsamples that were lowered, and those that were raised although looks depend on them."""
+    is_fixed = _has_fixed_maximum(old) or _has_fixed_maximum(new)
+    later = {task["name"]: task for task in new["tasks"]}
+    changes = {}
+    for task in old["tasks"]:
+        other = later.get(task["name"], task)
+        own = "" if task.get("num_subsamples") is other.get("num_subsamples") is None else f"tasks[{task['name']}]"
+        for num_test in task.get("num_test") or old["design"]["num_test"]:
+            before, now = _repeats(old, task, num_test), _repeats(new, other, num_test)
+            if now < before or (now > before and is_fixed):
+                place = f"{own or 'design'}.num_subsamples for num_test {num_test}"
+                changes[place] = f"{place}: {before} before, {now} now{FIXED_MAXIMUM if now > before else ''}"
+    return list(changes.values())
+
+
+def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) -> int:
+    repeats = task.get("num_subsamples") or spec["design"]["num_subsamples"]
     return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
 
 
 def _has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
+    """Return whether more subsamples would change the levels of looks, or the shares of tasks in them."""
     stop = spec["design"].get("stop")
-    return stop is not None and stop["method"] == "group_sequential"
+    has_own = any(task.get("num_subsamples") for task in spec["tasks"])
+    return stop is not None and (stop["method"] == "group_sequential" or has_own)
 
 
 def _describe(place: str, old: Any, new: Any) -> list[str]:

@@ -26,7 +26,7 @@ from peekbench.plugins.local_code import bind, is_refused, names_code, split_cod
 from peekbench.plugins.named_code import write_out
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.spec.base import STORED, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
+from peekbench.spec.base import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.entry_field import EntryField
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.options import StoredOptions, merge
@@ -130,6 +130,9 @@ class TaskSpec(NamedComponent):
     the kind of the data."""
     num_test: Counts = ()
     """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
+    num_subsamples: Count | None = None
+    """Number of subsamples of this task at each test size, instead of the design's. The analysis `power` recommends
+    more for tasks with more noise. With `stop`, looks at this task are at the same shares as at the others."""
 
     @field_validator("use", mode="before")
     @classmethod

@@ -123,8 +123,17 @@ class Design(SpecModel):
 
     def look_sizes(self, num_test: int) -> tuple[int, ...]:
         """Return the number of subsamples of a test size at each planned look, of which the last has all."""
-        repeats = self.repeats(num_test)
-        return self.stop.sizes(repeats, self.largest) if self.stop else (repeats,)
+        return self.split_by_looks(self.repeats(num_test))
+
+    def split_by_looks(self, num_subsamples: int) -> tuple[int, ...]:
+        """Return the part of a number of subsamples at each planned look, of which the last has all.
+
+        Raises
+        ------
+        ValueError
+            If two looks have the same number.
+        """
+        return self.stop.sizes(num_subsamples, self.largest) if self.stop else (num_subsamples,)
 
     def at_look(self, number: int) -> Design:
         """Return the design as far as a look, counted from 1."""
@@ -150,6 +159,40 @@ class Design(SpecModel):
         """Iterate over the design points, pairs (num_train, num_test)."""
         return product(self.num_train, self.num_test)
 
-    def only(self, num_test: Sequence[int]) -> Design:
-        """Return the design restricted to some of its test sizes; an empty sequence means all of them."""
-        return self.model_copy(update={"num_test": tuple(sorted(num_test))}) if num_test else self
+    def for_task(self, num_test: Sequence[int], num_subsamples: int | None) -> Design:
+        """Return the design of a task. Its looks are those of the whole design, see `split_by_looks`.
+
+        Parameters
+        ----------
+        num_test
+            Test sizes of the task; an empty sequence means all of them.
+        num_subsamples
+            Number of subsamples of the task; None means that of the design.
+        """
+        update: dict[str, Any] = {"num_test": tuple(sorted(num_test))} if num_test else {}
+        if num_subsamples is not None:
+            update["num_subsamples"] = num_subsamples
+        return self.model_copy(update=update) if update else self
+
+
+def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> dict[str, Design]:
+    """Return the design of each task of a stored spec.
+
+    Parameters
+    ----------
+    spec
+        Canonical form of the spec.
+    stopped_at
+        Subsamples at the largest size at which a planned look ended the run, if one did. The designs then end there.
+    """
+    whole = design = Design.model_validate(spec["design"])
+    number = None if stopped_at is None else whole.look_number(stopped_at)
+    if number is not None:
+        design = whole.at_look(number)
+    designs = {}
+    for task in spec["tasks"]:
+        own = task.get("num_subsamples")
+        if own is not None and number is not None:
+            own = whole.split_by_looks(own)[number - 1]
+        designs[task["name"]] = design.for_task(task.get("num_test", ()), own)
+    return designs

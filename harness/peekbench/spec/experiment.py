@@ -167,6 +167,10 @@ class ExperimentSpec(SpecModel):
                     f"tasks[{position}].num_test: {size} is not in the design's num_test {list(self.design.num_test)}; "
                     "add it there, or remove it here"
                 )
+            try:
+                self.design.split_by_looks(task.num_subsamples or self.design.largest)
+            except ValueError as error:
+                raise ValueError(f"tasks[{position}].num_subsamples: {error}") from error
         return self
 
     @model_validator(mode="after")
@@ -209,12 +213,23 @@ class ExperimentSpec(SpecModel):
         return next(method for method in self.methods if method.name == name)
 
     def design_of(self, task: TaskSpec) -> Design:
-        """Return the design at the test sizes of a task."""
-        return self.design.only(task.num_test)
+        """Return the design with the test sizes and the number of subsamples of a task."""
+        return self.design.for_task(task.num_test, task.num_subsamples)
 
     def at_look(self, number: int) -> ExperimentSpec:
         """Return the experiment as far as a planned look, counted from 1."""
-        return self.model_copy(update={"design": self.design.at_look(number)})
+        tasks = tuple(
+            task.model_copy(update={"num_subsamples": self.design.split_by_looks(task.num_subsamples)[number - 1]})
+            if task.num_subsamples
+            else task
+            for task in self.tasks
+        )
+        return self.model_copy(update={"design": self.design.at_look(number), "tasks": tasks})
+
+    @property
+    def largest(self) -> int:
+        """Largest number of subsamples of a task and a test size."""
+        return max(self.design_of(task).largest for task in self.tasks)
 
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""

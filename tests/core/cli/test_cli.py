@@ -254,16 +254,8 @@ def test_plan_counts_and_times(spec: str) -> None:
     assert "small: 12 trials, 36 fits, 0 MB of disk" in done.stdout
     assert "toy.vote, num_train 12, num_test 30: 0.0" in done.stdout
     assert "time: about" in done.stdout
-    assert "assumed" not in done.stdout.replace("assumed, measured elsewhere: 1.5 ms per trial", "")
-    assert re.search(r"memory: about \d", done.stdout)
-    on_cores = peek("plan", spec, "--on", "6400-cores", "--price-per-hour", "3600").stdout
-    assert "on 6,400 cores" in on_cores
-    assert "assumed, not measured: 75% of the speed of a core of this machine" in on_cores
-    assert re.search(r"cost: about \d+\.\d\d \(\d+\.\d\d to \d+\.\d\d\) at 3600 per hour", on_cores)
-    on_gpu = peek("plan", spec, "--on", "h200").stdout
-    assert "of the peak" not in on_gpu, "no operations are counted"
-    assert "not counted, so with the time of one core of this machine: toy.constant, toy.vote" in on_gpu
-    assert "leave out --no-pilot" in peek("plan", spec, "--on", "h200", "--no-pilot", status=2).stderr
+    assert re.search(r"memory of the 1 worker: about \d", done.stdout)
+    assert re.search(r"time: about .*, 1 worker", done.stdout)
     assert "time" not in peek("plan", spec, "--no-pilot").stdout
     assert not Path("runs").exists()
 

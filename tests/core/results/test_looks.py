@@ -79,6 +79,20 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
         assert store.stopped_at() is None
 
 
+@pytest.mark.slow
+def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: MakeSpec) -> None:
+    tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "num_subsamples": 24}]
+    equal = sequential(make_spec)
+    spec = equal.model_copy(update={"tasks": make_spec(tasks=tasks).tasks})
+    summary = run(spec)
+    assert (summary.is_settled, summary.finished, summary.planned) == (True, 6 + 12, 36)
+    report = report_of_run(summary.store)
+    assert "18 of 18 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
+    assert "12 to 24 subsamples per task" in report.headline
+    assert report.verdicts[0].looks.startswith("This is look 2, at 50%")
+    assert run(spec).finished == 0
+
+
 class InterruptAfter(NullProgress):
     def __init__(self, trials: int) -> None:
         self.left = trials

@@ -308,11 +308,14 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
     num_controls = sum(method.control != "" for method in methods.values())
     design = spec.design
-    repeats = design.num_subsamples
+    repeats = {spec.design_of(task).num_subsamples for task in spec.tasks}
+    numbers = sorted(number for number in repeats if isinstance(number, int))
     subsamples = (
-        f"{pluralize(repeats, 'subsample')} per task"
-        if isinstance(repeats, int)
-        else "with more or fewer subsamples by test size"
+        "with more or fewer subsamples by test size"
+        if len(numbers) < len(repeats)
+        else f"{pluralize(numbers[0], 'subsample')} per task"
+        if len(numbers) == 1
+        else f"{numbers[0]} to {numbers[-1]} subsamples per task"
     )
     sizes = (
         f"{', '.join(map(str, getattr(design, f'num_{part}')))} {noun} rows"

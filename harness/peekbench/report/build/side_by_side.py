@@ -18,7 +18,7 @@ from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
 from peekbench.results.predictions import StoredPredictions
 from peekbench.results.table import load_table
-from peekbench.spec.design import Design
+from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
@@ -99,9 +99,7 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
         return Run(path.stem, path, complete, (*warnings, *table.columns.warnings), columns=table.columns)
     with Store.open(path) as store:
         spec, tasks, texts = store.spec(), store.tasks(), store.texts()
-        design = Design.model_validate(spec["design"])
-        designs = {task["name"]: design.only(task.get("num_test", ())) for task in spec["tasks"]}
-        warnings = (*warnings, *warn_of_run(designs, tasks, texts, complete))
+        warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))
         return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks)
 
 

@@ -72,12 +72,18 @@ def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"training texts at most{shares}", _listed(design["num_train"])),
         ("test texts, and the same number of extra texts", _listed(design["num_test"])),
         ("subsamples per task", _listed(design["num_subsamples"])),
+        *((f"subsamples of {task}", str(number)) for task, number in own_subsamples(spec).items()),
         (
             "arms",
             ", ".join(arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in arms),
         ),
         ("seed", str(spec["seed"])),
     ]
+
+
+def own_subsamples(spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of subsamples of each task that has a number of its own."""
+    return {task["name"]: task["num_subsamples"] for task in spec["tasks"] if task.get("num_subsamples")}
 
 
 def _listed(sizes: Any) -> str:
