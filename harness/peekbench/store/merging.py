@@ -287,23 +287,21 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
 
 
 def _open_while_written(path: Path, is_whole: bool, stack: ExitStack) -> ShardReader | None:
-    for attempt in range(1, ATTEMPTS + 1):
-        with_log, before = False, None
-        try:
-            with translate_errors(path), ExitStack() as resources:
-                file = resolve(path)
-                before = read_state(file)
-                with_log = has_log(file) and (is_whole or attempt > 1)
-                reader = _open(path, file, HEADER if not is_whole else TABLES, resources, with_log=with_log)
-                if reader is not None or with_log == has_log(file):
-                    stack.enter_context(resources.pop_all())
-                    return reader
-        except StoreError:
-            file = Path(os.path.realpath(path))
-            is_same = with_log == has_log(file) and before == read_state(file)
-            if is_same or attempt == ATTEMPTS:
-                raise
-        time.sleep(PAUSE)
+    with translate_errors(path):
+        file = resolve(path)
+        for attempt in range(1, ATTEMPTS + 1):
+            before, with_log = read_state(file), has_log(file) and (is_whole or attempt > 1)
+            try:
+                with ExitStack() as resources:
+                    reader = _open(path, file, TABLES if is_whole else HEADER, resources, with_log=with_log)
+                    if reader is not None or with_log == has_log(file):
+                        stack.enter_context(resources.pop_all())
+                        return reader
+            except (StoreError, sqlite3.Error, OSError, UnicodeDecodeError):
+                is_unchanged = not has_log(file) and before == read_state(file)
+                if is_unchanged or attempt == ATTEMPTS:
+                    raise
+            time.sleep(PAUSE)
     return None
 
 
@@ -424,8 +422,9 @@ class MergingStore(Store):
         for draw, owner, arm, *values in self._connection.execute(DIFFERENT_ARMS).fetchall():
             values_of = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
             name, there, here = next(each for each in values_of if each[1] != each[2])
-            what = "predictions" if isinstance(here, bytes) else f"{name} ({there!r} there, {here!r} here)"
-            raise self._difference(shard, draw, owner, f"the {what} of the arm {arm}")
+            is_hash = isinstance(here, bytes)
+            what, numbers = ("predictions", "") if is_hash else (name, f" ({there!r} there, {here!r} here)")
+            raise self._difference(shard, draw, owner, f"the {what} of the arm {arm}{numbers}")
 
     def _difference(self, shard: ShardReader, draw: int, owner: str | None, what: str) -> DifferentOutcomeError:
         rows = self._connection.execute(SELECT_ORIGIN, {"draw": draw, "owner": owner}).fetchall()
