@@ -298,7 +298,7 @@ def merge(
             report(number, len(paths))
         store_descriptions(spec, opened)
         planned, missing = _find_missing(spec, opened.done(), num_shards.most_common(1)[0][0] if num_shards else 1)
-        failed = opened.count_failures()
+        failed = len(opened.failures())
     num_merged = num_shards.total()
     return MergeSummary(path, num_merged, len(paths) - num_merged, counts, planned, missing, failed, comparison.changes)
 

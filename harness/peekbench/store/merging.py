@@ -36,7 +36,7 @@ NO_LOCKS = "win32-none" if os.name == "nt" else "unix-none"
 """Part of SQLite that opens files without locks."""
 HEADER = ("run", "sessions", "tasks", "methods")
 """Tables that do not change after the start of a job."""
-ATTEMPTS, PAUSE = 5, 0.3
+ATTEMPTS, PAUSE = 20, 0.2
 """Attempts to read a store while its job writes it, and seconds between them."""
 
 MEASURED = ("fit_seconds", "predict_seconds", "metrics")
@@ -287,20 +287,22 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
 
 
 def _open_while_written(path: Path, is_whole: bool, stack: ExitStack) -> ShardReader | None:
+    last_state = None
     with translate_errors(path):
         file = resolve(path)
         for attempt in range(1, ATTEMPTS + 1):
-            before, with_log = read_state(file), has_log(file) and (is_whole or attempt > 1)
             try:
+                with_log = has_log(file) and (is_whole or attempt > 1)
                 with ExitStack() as resources:
                     reader = _open(path, file, TABLES if is_whole else HEADER, resources, with_log=with_log)
                     if reader is not None or with_log == has_log(file):
                         stack.enter_context(resources.pop_all())
                         return reader
             except (StoreError, sqlite3.Error, OSError, UnicodeDecodeError):
-                is_unchanged = not has_log(file) and before == read_state(file)
-                if is_unchanged or attempt == ATTEMPTS:
+                state = read_state(file)
+                if attempt == ATTEMPTS or state == last_state:  # the job has written nothing since the last attempt
                     raise
+                last_state = state
             time.sleep(PAUSE)
     return None
 
@@ -437,9 +439,3 @@ class MergingStore(Store):
             "numbers on every machine: look for another version of a library, another kind of processor, or a method "
             "whose results depend on more than its inputs and its seed. Then remove one of the two"
         )
-
-    def count_failures(self) -> int:
-        """Return the number of trials that failed and have not been repeated successfully."""
-        with translate_errors(self.path):
-            query = "SELECT count(*) FROM trials WHERE error IS NOT NULL"
-            return int(self._connection.execute(query).fetchone()[0])

@@ -12,7 +12,7 @@ from peekbench.execution.driver import Driver
 from peekbench.execution.planning import make_trials
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.work import SpecWork
-from peekbench.plugins.work_protocols import Event
+from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -32,8 +32,13 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
     sizes: list[int] = []
     with Store.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
         store.add_session({}, "here")
-        save = store.save
-        monkeypatch.setattr(store, "save", lambda *outcomes: (sizes.append(len(outcomes)), save(*outcomes)))
+        save_trials = store.save
+
+        def save(*outcomes: Outcome) -> None:
+            sizes.append(len(outcomes))
+            save_trials(*outcomes)
+
+        monkeypatch.setattr(store, "save", save)
         Driver(spec, store, NullProgress(), keep_going=False).do(list(make_trials(spec)), SpecWork(spec))
     assert sum(sizes) == 2
     assert 0 in sizes

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -107,7 +107,7 @@ def content(path: str | Path) -> dict[str, list[Any]]:
 
 
 @pytest.fixture
-def killed(make_spec: MakeSpec) -> Iterator[Path]:
+def killed(make_spec: MakeSpec) -> Path:
     """A store with two trials in the file and three outcomes in the log, as a killed job leaves it."""
     spec = make_spec()
     first, second, *others = make_outcomes()
@@ -191,7 +191,7 @@ def test_what_is_read_while_the_log_is_copied_is_read_again(
         killed.write_bytes(whole)
         log_path(killed).write_bytes(log)
 
-    monkeypatch.setattr(merging.time, "sleep", finish)
+    monkeypatch.setattr(time, "sleep", finish)
     assert read(killed) == trials(make_outcomes())
 
 
