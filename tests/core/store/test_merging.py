@@ -96,7 +96,7 @@ def merge(spec: ExperimentSpec, *paths: Path, into: str = "run.sqlite") -> Merge
 
 def content(path: str | Path) -> dict[str, list[Any]]:
     """Return the rows of trials, with the bits of all numbers."""
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(path, uri=True)) as connection:
         rows = {table: connection.execute(query).fetchall() for table, query in TABLES.items()}
     return {
         table: [
@@ -148,6 +148,19 @@ def test_merged_trials_have_the_same_bits(make_spec: MakeSpec) -> None:
         assert store.hosts() == hosts
 
 
+def test_a_job_that_goes_on_after_a_merge_remains_one_session(make_spec: MakeSpec) -> None:
+    spec = make_spec()
+    first, *others = make_outcomes()
+    with create(spec) as store:
+        store.save(first)
+        assert merge(spec, store.path) == MergeCounts(added=1)
+        store.save(*others)
+    assert merge(spec, store.path) == MergeCounts(added=3, repeated=1, failed=1)
+    with Store.open("run.sqlite") as run:
+        assert run.session_sizes() == [5]
+        assert [(host["name"], host["trials"]) for host in run.hosts()] == [("node-1", 2), ("node-2", 2)]
+
+
 def test_a_shard_that_differs_changes_nothing(make_spec: MakeSpec) -> None:
     spec = make_spec()
     first, second, *_ = make_outcomes()
@@ -161,10 +174,12 @@ def test_a_shard_that_differs_changes_nothing(make_spec: MakeSpec) -> None:
     assert content("run.sqlite") == before
 
 
-def test_a_store_is_read_while_its_job_writes_it(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job on another machine: it holds no lock, and is not disturbed."""
+def test_a_store_is_read_while_its_job_writes_it(make_spec: MakeSpec) -> None:
+    """As if the job were on another machine: it holds no lock, and is not disturbed."""
     outcomes = make_outcomes(6)
     with create(make_spec()) as store:
+        lock = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        subprocess.run([sys.executable, "-c", lock, store.path], check=True)
         with open_shard(store.path, is_whole=False) as shard:
             assert shard is not None
             assert str(shard.part()) == "1/2"
@@ -173,10 +188,10 @@ def test_a_store_is_read_while_its_job_writes_it(make_spec: MakeSpec, monkeypatc
             store.save(outcome)
             if number % 2:
                 Store._flush(store)  # as SQLite does if the log is long
-        lock = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-        subprocess.run([sys.executable, "-c", lock, store.path], check=True)
     assert list(FOLDER.iterdir()) == [store.path]
     assert read(store.path) == trials(outcomes)
+    with Store.open(store.path):
+        assert list(FOLDER.iterdir()) == [store.path]
 
 
 def test_what_is_read_while_the_log_is_copied_is_read_again(
@@ -240,22 +255,23 @@ def test_damage_is_refused_with_the_name_of_the_file(
     monkeypatch.setattr(merging, "PAUSE", 0)
     path = write(make_spec(), *make_outcomes())
     rng = np.random.default_rng(36)
+    expected = content(path)
     num_refused = 0
     for file in (path, killed):
-        content = file.read_bytes()
+        whole = file.read_bytes()
         for _ in range(40):
-            damaged = bytearray(content)
-            place = int(rng.choice(np.flatnonzero(np.frombuffer(content, np.uint8)[100:]))) + 100
+            damaged = bytearray(whole)
+            place = int(rng.choice(np.flatnonzero(np.frombuffer(whole, np.uint8)[100:]))) + 100
             damaged[place] ^= int(rng.integers(1, 256))
             file.write_bytes(damaged)
             try:
                 with open_shard(file, is_whole=True) as shard:
                     assert shard is not None
-                    assert shard.done() == trials(make_outcomes())
+                    assert content(shard.uri) == expected
             except StoreError as error:
                 assert str(file) in str(error)
                 num_refused += 1
-        file.write_bytes(content)
+        file.write_bytes(whole)
     assert num_refused > 20
 
 
