@@ -27,11 +27,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))
 
 from ray_nodes import RayNodes
 
-from peekbench.execution.merging import merge
-from peekbench.execution.shards import run_shard
+from peekbench.execution.shards import merge, run_shard
 from peekbench.results.sequential import run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.fragments import Shard
+from peekbench.store.merging import Shard
 
 ROOT = Path(__file__).parent.parent
 NUM_SHARDS = 4
@@ -47,8 +46,8 @@ def run_local(workers: int) -> Way:
 
 
 def run_shards(spec: ExperimentSpec, store: Path) -> None:
-    """Run the shards of a spec and merge their fragments."""
-    folder = store.with_suffix(".fragments")
+    """Run the shards of a spec and merge their stores."""
+    folder = store.with_suffix(".shards")
     local = with_executor(spec, "local", workers=1)
     for number in range(NUM_SHARDS, 0, -1):
         run_shard(local, Shard(number, NUM_SHARDS), folder)

@@ -1,6 +1,6 @@
-"""Measures `peekbench merge`: time and memory for fragments with many trials. Prints results, asserts nothing.
+"""Measures `peekbench merge`: time and memory for shards with many trials. Prints results, asserts nothing.
 
-The outcomes are made up, of seven classes and 100 test texts, so that only fragments and store are measured.
+The outcomes are made up, of seven classes and 100 test texts, so that only the stores are measured.
 
     python benchmarks/merging.py [--trials 100000] [--shards 100]
 """
@@ -22,14 +22,12 @@ import numpy as np
 
 from peekbench.data.loading import make_task
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.fragment_checks import describe_job
-from peekbench.execution.merging import merge
+from peekbench.execution.provenance import describe_session
 from peekbench.execution.scoring import compute_scores
-from peekbench.execution.shards import shard_items
+from peekbench.execution.shards import merge, shard_items
 from peekbench.records.trials import ArmResult, TrialResult
-from peekbench.spec.compatibility import Experiment
 from peekbench.spec.experiment import ExperimentSpec, parse_spec
-from peekbench.store.fragments import FragmentWriter, Header, Shard
+from peekbench.store.merging import Shard, ShardStore
 
 SPEC = """
 name: merging
@@ -37,20 +35,19 @@ tasks: [docstrings.stdlib]
 methods: [controls.null, {{use: controls.null, name: second}}]
 design: {{num_train: 7, num_test: 100, num_subsamples: {subsamples}}}
 """
-FRAGMENTS = Path("fragments")
+SHARDS = Path("shards")
 
 
-def write_fragments(spec: ExperimentSpec, num_shards: int) -> None:
+def write_shards(spec: ExperimentSpec, num_shards: int) -> None:
     """Write the outcomes of all shards."""
     rng = np.random.default_rng(0)
     tasks = describe_tasks(spec)
-    session = {**describe_job(spec), "methods": {}}
+    session = describe_session(spec.folder)
     task = make_task(spec, spec.tasks[0])
     labels = np.arange(100) % task.num_classes
     items = sorted(shard_items(spec, num_shards), key=itemgetter(0))
     for number, of_shard in groupby(items, key=itemgetter(0)):
-        header = Header(Shard(number, num_shards), Experiment.of(spec, tasks), "node", session)
-        with FragmentWriter.create(FRAGMENTS, header) as writer:
+        with ShardStore.create(SHARDS, Shard(number, num_shards), spec, tasks, session, "node") as store:
             for _, item in of_shard:
                 for position, trial in enumerate(item.trials):
                     predictions = rng.random((100, task.num_classes), dtype=np.float32)
@@ -58,13 +55,13 @@ def write_fragments(spec: ExperimentSpec, num_shards: int) -> None:
                     scores = compute_scores(predictions, labels, task)
                     names = ("base", "extra", "test") if position == 0 else ("extra", "test")
                     arms = tuple(ArmResult(name, scores, 0.1, 0.1, {}, predictions) for name in names)
-                    writer.save(TrialResult(trial, labels, np.arange(100), arms, "node"))
+                    store.save(TrialResult(trial, labels, np.arange(100), arms, "node"))
 
 
 def measure_merge(spec: ExperimentSpec) -> None:
     """Merge in this process, and print time and memory."""
     started = time.perf_counter()
-    summary = merge(spec, [FRAGMENTS])
+    summary = merge(spec, [SHARDS])
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     counts = summary.counts
@@ -76,7 +73,7 @@ def measure_merge(spec: ExperimentSpec) -> None:
 
 
 def main() -> None:
-    """Write fragments, and merge them twice."""
+    """Write shards, and merge them twice."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--shards", type=int, default=100)
@@ -89,9 +86,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         started = time.perf_counter()
-        write_fragments(spec, arguments.shards)
+        write_shards(spec, arguments.shards)
         seconds = time.perf_counter() - started
-        size = sum(path.stat().st_size for path in FRAGMENTS.iterdir())
+        size = sum(path.stat().st_size for path in SHARDS.iterdir())
         print(f"written: {arguments.trials:,} trials, {size / 1e6:,.0f} MB, {seconds:.1f} s", flush=True)
         for _ in range(2):
             subprocess.run([sys.executable, __file__, *sys.argv[1:], "--merge"], check=True)

@@ -15,7 +15,8 @@ import yaml
 from commands import run_command
 from limits import TIMEOUT
 
-from peekbench.store.fragments import Fragment
+from peekbench.records.trials import Trial
+from peekbench.store.merging import open_shard
 from peekbench.store.writer import Store
 
 OUT = Path("out")
@@ -53,19 +54,23 @@ def start(shard: str) -> subprocess.Popen[str]:
     )
 
 
-def count_lines(number: int) -> int:
-    """Return the number of complete lines in the fragments of a shard."""
-    return sum(path.read_bytes().count(b"\n") for path in OUT.glob(f"shard-{number}-*"))
+def read(number: int) -> list[set[Trial]]:
+    """Return the finished trials in the stores of a shard."""
+    found = []
+    for path in sorted(OUT.glob(f"shard-{number}-*.sqlite")):
+        with open_shard(path, is_whole=True) as store:
+            found.append(store.done() if store is not None else set())
+    return found
 
 
 def send_signals(plans: list[tuple[subprocess.Popen[str], int, int, signal.Signals]]) -> None:
-    """Send each process a signal as soon as a shard has a number of lines."""
+    """Send each process a signal as soon as the stores of a shard have a number of trials."""
     deadline = time.monotonic() + TIMEOUT
     while plans:
-        assert time.monotonic() < deadline, f"timed out waiting for the lines of {plans}"
+        assert time.monotonic() < deadline, f"timed out waiting for the trials of {plans}"
         for plan in list(plans):
-            process, number, lines, sent = plan
-            if count_lines(number) >= lines:
+            process, number, trials, sent = plan
+            if sum(map(len, read(number))) >= trials:
                 process.send_signal(sent)
                 plans.remove(plan)
         time.sleep(0.005)
@@ -98,7 +103,7 @@ def run_script(task: int, status: int) -> tuple[list[str], int]:
 
 def test_the_script_for_job_arrays_runs_all_shards_and_requeues_interrupted_jobs() -> None:
     commands = [
-        f"--ntasks=1 peekbench worker my_experiment.yaml --shard {shard}/1000 --out /shared/fragments --workers 4"
+        f"--ntasks=1 peekbench worker my_experiment.yaml --shard {shard}/1000 --out /shared/shards --workers 4"
         for shard in (1, 2, 3, 4, 997, 998, 999, 1000)
     ]
     assert run_script(1, status=0) == (commands[:4], 0)
@@ -111,8 +116,8 @@ def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None
     rng = random.Random(18)
     write_spec()
     killed, repeated, interrupted = (start(f"{number}/2") for number in (1, 1, 2))
-    num_lines = rng.randrange(3, 7)  # of both jobs of shard 1
-    send_signals([(killed, 1, num_lines, signal.SIGKILL), (interrupted, 2, 3, signal.SIGTERM)])
+    num_trials = rng.randrange(1, 5)  # of both jobs of shard 1
+    send_signals([(killed, 1, num_trials, signal.SIGKILL), (interrupted, 2, 2, signal.SIGTERM)])
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 3
     assert "are missing" in merged.stderr
@@ -125,15 +130,17 @@ def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None
         job.communicate(timeout=TIMEOUT)
     assert [job.returncode for job in (killed, repeated)] == [-signal.SIGKILL, 0]
 
-    num_before = len(list(OUT.iterdir()))
+    num_before = len(read(2))
     again = run_command("worker", str(SPEC), "--shard", "2/2", "--out", str(OUT))
     assert again.returncode == 0, again.stderr
     assert f"were in {OUT} already" in again.stdout
     assert "nothing to do" in run_command("worker", str(SPEC), "--shard", "1/2", "--out", str(OUT)).stdout
-    assert len(list(OUT.iterdir())) == num_before + 1
-    finished = [list(Fragment(path).finished()) for path in OUT.glob("shard-2-*")]
-    assert len(finished) == 2
-    assert not set(finished[0]) & set(finished[1])
+    assert num_before == 1
+    assert len(read(1)) == 2
+    first, second = read(2)
+    assert first
+    assert second
+    assert not first & second
 
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 0, merged.stderr

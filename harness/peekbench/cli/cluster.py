@@ -1,4 +1,4 @@
-"""Commands for batch clusters: run a shard of a spec, and merge the fragments of all shards."""
+"""Commands for batch clusters: run a shard of a spec, and merge the stores of all shards."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from peekbench.cli.run_specs import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.merging import MergeSummary
-    from peekbench.execution.shards import ShardSummary
-    from peekbench.store.fragments import Shard
+    from peekbench.execution.shards import MergeSummary, ShardSummary
+    from peekbench.store.merging import Shard
 
 SECONDS_BETWEEN_LINES = 15.0
 MAX_SHARDS = 10  # shards of which a command is printed
@@ -38,7 +37,7 @@ MAX_LISTED = 200  # numbers of shards in a list
 def worker(
     spec: SpecArgument,
     shard: Annotated[str, typer.Option("--shard", metavar="I/N", help="Number of this shard, and of all shards.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the fragments of all shards.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the stores of all shards.")],
     workers: WorkersOption = None,
     keep_going: KeepGoingOption = False,
     allow_changed_code: ChangedCodeOption = False,
@@ -50,7 +49,7 @@ def worker(
     """
     from peekbench.execution.shards import run_shard  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.fragments import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
+    from peekbench.store.merging import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
 
     part = AnyShard.parse(shard)
     experiment = load(spec, workers)
@@ -75,12 +74,12 @@ def worker(
 def _print_shard(summary: ShardSummary, shard: Shard, out: Path) -> None:
     if not summary.planned:
         echo(f"nothing to do: shard {shard} has no trials, because the spec has fewer work items than shards")
-    elif summary.fragment is None:
+    elif summary.store is None:
         echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
     else:
         resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""
         echo(f"shard {shard}: {pluralize(summary.finished, 'trial')} finished{resumed}")
-        echo(f"written: {summary.fragment}")
+        echo(f"written: {summary.store}")
 
 
 @app.command()
@@ -98,26 +97,25 @@ def merge(
     Example: peekbench merge specs/quickstart.yaml /shared/quickstart
     """
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.merging import merge as merge_fragments  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.shards import merge as merge_shards  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec)
     if store is not None:
         check_new_store(store)
-    summary = merge_fragments(
+    summary = merge_shards(
         experiment, folders, store=store, allow_changed_code=allow_changed_code, report=_Reporter().report
     )
     for change in summary.changes:
         warn(change)
     counts = summary.counts
-    fragments = pluralize(summary.fragments, "fragment")
     were = "was" if counts.repeated == 1 else "were"
     echo(
-        f"merged {fragments} into {summary.store}: {pluralize(counts.added, 'trial')} added, {counts.repeated:,} "
-        f"{were} already stored with the same numbers"
+        f"merged {pluralize(summary.shards, 'store')} of shards into {summary.store}: "
+        f"{pluralize(counts.added, 'trial')} added, {counts.repeated:,} {were} already stored with the same numbers"
     )
     if summary.empty:
-        empty = pluralize(summary.empty, "fragment has", "fragments have")
-        echo(f"{empty} no complete line: the job has just started, or was killed at its start")
+        empty = pluralize(summary.empty, "store is", "stores are")
+        echo(f"{empty} still empty: the job has just started, or was killed at its start")
     if summary.missing:
         fail(_describe_missing(summary, spec, folders[0], store), FAILED)
     run = shlex.quote(str(store) if store else experiment.name)
@@ -125,7 +123,7 @@ def merge(
 
 
 class _Reporter:
-    """Prints how many fragments are merged, not too often."""
+    """Prints how many shards are merged, not too often."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -133,7 +131,7 @@ class _Reporter:
     def report(self, done: int, total: int) -> None:
         if time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            echo(f"merged {done:,} of {pluralize(total, 'fragment')}")
+            echo(f"merged {done:,} of {pluralize(total, 'store')}")
 
 
 def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> str:
@@ -174,7 +172,7 @@ def list_ranges(numbers: list[int]) -> str:
 
 
 def _describe_failures(summary: ShardSummary, command: str) -> str:
-    lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.fragment} has all tracebacks"]
+    lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     lines += describe_stopped(summary.stopped)
     lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
     return "\n".join(lines)

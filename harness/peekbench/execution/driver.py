@@ -1,11 +1,10 @@
-"""Sends the trials of a run to its executor and saves their outcomes, in a store or elsewhere."""
+"""Sends the trials of a run to its executor and saves their outcomes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Protocol
 
 from peekbench.errors import ContractError
 from peekbench.execution.accounting import Accounts
@@ -17,24 +16,9 @@ from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
 from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Capacity, Host
-from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.records.trials import Trial, TrialFailure
 from peekbench.spec.experiment import ExperimentSpec
-
-
-class Sink(Protocol):
-    """Where the outcomes of a run are saved: a store, or the fragment of a shard."""
-
-    def bases(self) -> Collection[tuple[Draw, str]]:
-        """Return (draw, base key) of the base arms that need not be fitted again."""
-        ...
-
-    def add_host(self, host: Host) -> None:
-        """Save a machine, before its first outcome."""
-        ...
-
-    def save(self, *outcomes: Outcome) -> None:
-        """Save outcomes, or without any, about once a second, let earlier ones reach the disk."""
-        ...
+from peekbench.store.writer import Store
 
 
 class Driver:
@@ -44,20 +28,20 @@ class Driver:
     ----------
     spec
         The spec.
-    sink
-        Where the outcomes are saved.
+    store
+        The store in which the outcomes are saved.
     progress
         Receives the progress.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
     """
 
-    def __init__(self, spec: ExperimentSpec, sink: Sink, progress: Progress, *, keep_going: bool) -> None:
+    def __init__(self, spec: ExperimentSpec, store: Store, progress: Progress, *, keep_going: bool) -> None:
         self._spec = spec
-        self._sink = sink
+        self._store = store
         self._progress = progress
         self._keep_going = keep_going
-        self._accounts = Accounts(spec, sink.bases(), host_name())
+        self._accounts = Accounts(spec, store.bases(), host_name())
         self.finished = self.failed = 0
         self.stopped: dict[str, int] = {}
 
@@ -78,7 +62,7 @@ class Driver:
         with closing(_execute(self._spec, queue, work)) as batches:
             for batch in batches:
                 if not batch:
-                    self._sink.save()
+                    self._store.save()
                     self._progress.wait()
                     continue
                 self._save(self._receive(batch), queue)
@@ -95,7 +79,7 @@ class Driver:
         for event in batch:
             if isinstance(event, Host):
                 self._accounts.add_host(event.name)
-                self._sink.add_host(event)
+                self._store.add_host(event)
             elif isinstance(event, Capacity):
                 self._progress.show_capacity(event)
             elif outcome := self._accounts.receive(event):
@@ -106,7 +90,7 @@ class Driver:
         """Store outcomes, and stop methods that always fail."""
         if not outcomes:
             return
-        self._sink.save(*outcomes)
+        self._store.save(*outcomes)
         stopped_before = queue.stopped
         for outcome in outcomes:
             queue.record(outcome)

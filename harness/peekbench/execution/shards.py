@@ -1,9 +1,10 @@
-"""Runs one shard of a spec: a part of its work items, whose outcomes go to a fragment instead of a store."""
+"""Runs one shard of a spec, a part of its work items, in a store of its own, and merges the stores of all shards."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,39 +12,72 @@ from typing import Any
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError, StoreError
+from peekbench.execution.code import code_hashes, core_hash, describe_code_change
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.fragment_checks import JobComparison, describe_job
 from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare
 from peekbench.execution.progress import NullProgress, Progress
+from peekbench.execution.provenance import describe_session
+from peekbench.execution.runner import store_descriptions, store_path
+from peekbench.execution.versions import relevant_versions
 from peekbench.execution.work import SpecWork
+from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
-from peekbench.spec.compatibility import Experiment
+from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.fragments import Fragment, FragmentWriter, Header, Shard, find_fragments
+from peekbench.store.merging import (
+    DifferentOutcomeError,
+    MergeCounts,
+    MergingStore,
+    Shard,
+    ShardReader,
+    ShardStore,
+    find_shards,
+    open_shard,
+)
 
-PLAN = ("tasks", "methods", "design", "arms")
-"""Parts of a spec that determine the work items and their order."""
+MAX_LISTED = 20  # differences in a message
+SHOWN = 12  # characters of a digest in messages
 
 
 @dataclass(frozen=True, slots=True)
 class ShardSummary:
     """Outcome of the work on a shard."""
 
-    fragment: Path | None
-    """The new fragment; None if nothing was missing."""
+    store: Path | None
+    """The new store; None if nothing was missing."""
     planned: int
     """Trials of the shard."""
     resumed: int
-    """Trials that fragments in the folder already had."""
+    """Trials that stores in the folder already had."""
     finished: int = 0
     """Trials finished now."""
     failed: int = 0
     """Trials that failed now. The next job of the shard tries them again."""
     stopped: Mapping[str, int] = field(default_factory=dict)
     """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSummary:
+    """Outcome of a merge."""
+
+    store: Path
+    shards: int
+    """Stores of shards that were read."""
+    empty: int
+    """Stores of jobs that have just started, or were killed at their start."""
+    counts: MergeCounts
+    planned: int
+    """Trials of the spec."""
+    missing: Mapping[Shard, int] = field(default_factory=dict)
+    """Trials of the spec that the store does not have, by shard."""
+    failed: int = 0
+    """Those of them that have failed."""
+    changes: Sequence[str] = ()
+    """Differences of code and versions that were allowed."""
 
 
 def shard_items(spec: ExperimentSpec, count: int) -> Iterator[tuple[int, WorkItem]]:
@@ -76,7 +110,9 @@ def run_shard(
     keep_going: bool = False,
     allow_changed_code: bool = False,
 ) -> ShardSummary:
-    """Run the trials of a shard that no fragment in a folder has yet.
+    """Run the trials of a shard that no store in a folder has yet, and save them in a new store.
+
+    The new store has all base arms of its trials, so it can be read without the others.
 
     Parameters
     ----------
@@ -85,18 +121,18 @@ def run_shard(
     shard
         The shard.
     folder
-        Folder of the fragments of all shards.
+        Folder for the stores of all shards.
     progress
         Receives the progress.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
     allow_changed_code
-        Add to fragments of other code or versions.
+        Go on although stores in the folder are of other code or versions.
 
     Returns
     -------
     ShardSummary
-        The new fragment and the numbers of trials.
+        The new store and the numbers of trials.
 
     Raises
     ------
@@ -105,10 +141,10 @@ def run_shard(
     DataError, PluginError
         As for `peekbench.run`.
     StoreError
-        If the fragment cannot be written, or the folder has damaged fragments, or those of another experiment, code or
+        If the store cannot be written, or the folder has damaged stores, or those of another experiment, code or
         version.
     KeyboardInterrupt
-        On Ctrl-C. Finished trials are in the fragment.
+        On Ctrl-C. Finished trials are in the store.
     """
     if spec.design.stop is not None:
         raise SpecError(
@@ -116,19 +152,19 @@ def run_shard(
             f"{spec.design.largest} subsamples in shards, or run the spec on one machine or with the executor ray"
         )
     if folder.exists() and not folder.is_dir():
-        raise StoreError(f"{folder} is not a folder; give a folder for the fragments of all shards")
+        raise StoreError(f"{folder} is not a folder; give a folder for the stores of all shards")
     progress = progress or NullProgress()
     forget()
     tasks = describe_tasks(spec)
-    experiment = Experiment.of(spec, tasks)
-    session = describe_job(spec)
+    code = code_hashes(method.use for method in spec.methods)
+    session = {**describe_session(spec.folder), "code": code, "core": core_hash(), "versions": relevant_versions(code)}
     comparison = JobComparison(spec, tasks)
-    done = _read_fragments(folder, shard, experiment, comparison)
+    done = _read_shards(folder, shard, Experiment.of(spec, tasks), comparison)
     if comparison.changes:
-        problem = f"the fragments in {folder} differ from each other"
-        remedy = "Remove the fragments of the wrong jobs and run their shards again"
+        problem = f"the shards in {folder} differ from each other"
+        remedy = "Remove the files of the wrong jobs and run their shards again"
     else:
-        problem = f"this job differs from others whose fragments are in {folder}"
+        problem = f"this job differs from others whose shards are in {folder}"
         remedy = "Install the same code and versions here"
     here = f"this job on {host_name()}"
     comparison.add_session(here, session)
@@ -137,8 +173,9 @@ def run_shard(
             f"{problem}:\n  {comparison.describe_changes()}\n{remedy}; or give another folder; or go on with "
             "--allow-changed-code"
         )
-    items = [item for number, item in shard_items(spec, shard.count) if number == shard.number]
-    trials = [trial for item in items for trial in item.trials]
+    trials = [
+        trial for number, item in shard_items(spec, shard.count) if number == shard.number for trial in item.trials
+    ]
     pending = [trial for trial in trials if trial not in done]
     num_done = len(trials) - len(pending)
     progress.start(spec, pending, num_done)
@@ -146,33 +183,243 @@ def run_shard(
         return ShardSummary(None, len(trials), num_done)
     session["methods"] = facts = prepare(spec, progress)
     comparison.add_session(here, {"methods": facts})
-    header = Header(shard, experiment, host_name(), session)
     with (
-        FragmentWriter.create(folder, header) as writer,
+        ShardStore.create(folder, shard, spec, tasks, session, host_name()) as store,
         preserve_global_generators(),
         one_thread_pools(),
     ):
-        driver = Driver(spec, writer, progress, keep_going=keep_going)
+        driver = Driver(spec, store, progress, keep_going=keep_going)
         driver.do(pending, SpecWork(spec, expect(spec, tasks, facts)))
-    return ShardSummary(writer.path, len(trials), num_done, driver.finished, driver.failed, driver.stopped)
+    return ShardSummary(store.path, len(trials), num_done, driver.finished, driver.failed, driver.stopped)
 
 
-def _read_fragments(folder: Path, shard: Shard, experiment: Experiment, comparison: JobComparison) -> set[Trial]:
-    """Compare the jobs of all fragments in a folder, and return the finished trials of a shard and perhaps others.
+def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison: JobComparison) -> set[Trial]:
+    """Compare the jobs of all stores in a folder, and return the finished trials of a shard and perhaps others.
 
-    Fragments of other shards of the same plan have no trial of this one, so only their headers are read.
+    Stores of other shards of the same plan have no trial of this one, so only the description of their job is read.
     """
     done: set[Trial] = set()
-    for fragment in map(Fragment, find_fragments(folder)) if folder.exists() else ():
-        header = fragment.read_header()
-        if header is None:
-            continue
-        comparison.add_fragment(fragment.path, header)
-        is_same_plan = header.shard.count == shard.count and _plan(header.experiment) == _plan(experiment)
-        if not is_same_plan or header.shard.number == shard.number:
-            done.update(fragment.finished())
+    for path in find_shards(folder) if folder.exists() else ():
+        with open_shard(path, is_whole=False) as store:
+            if store is None:
+                continue
+            comparison.add_shard(store)
+            other = store.part()
+            is_same_plan = other.count == shard.count and _plan(store.experiment()) == _plan(experiment)
+        if not is_same_plan or other.number == shard.number:
+            with open_shard(path, is_whole=True) as store:
+                done |= store.done() if store is not None else set()
     return done
 
 
 def _plan(experiment: Experiment) -> tuple[Any, ...]:
-    return (*(experiment.spec[part] for part in PLAN), experiment.base_keys)
+    """Return what determines the work items and their order."""
+    return (*(experiment.spec[part] for part in ("tasks", "methods", "design", "arms")), experiment.base_keys)
+
+
+def merge(
+    spec: ExperimentSpec,
+    folders: Sequence[Path],
+    *,
+    store: Path | None = None,
+    allow_changed_code: bool = False,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> MergeSummary:
+    """Put the trials of shards into the store of a spec, and compare those that it has already.
+
+    Parameters
+    ----------
+    spec
+        The spec, which must equal or extend that of the shards.
+    folders
+        Folders with stores of shards, or such stores.
+    store
+        The SQLite file of the run; `runs/<name>.sqlite` by default.
+    allow_changed_code
+        Merge shards of other code or versions.
+    report
+        Receives the number of merged shards and that of all shards.
+
+    Returns
+    -------
+    MergeSummary
+        The store, and which trials are missing.
+
+    Raises
+    ------
+    StoreError
+        If the store of a shard is damaged, of another experiment, or of other code, or if a trial differs from the
+        stored one. Also if the store cannot be written. What was merged before remains stored.
+    """
+    forget()
+    paths = list(dict.fromkeys(path.resolve() for folder in folders for path in find_shards(folder)))
+    if not paths:
+        raise StoreError(
+            f"no shards in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
+        )
+    tasks = describe_tasks(spec)
+    path = store if store is not None else store_path(spec)
+    comparison = JobComparison(spec, tasks)
+    code = code_hashes(method.use for method in spec.methods)
+    for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
+        comparison.add_session(name, session)
+    store_changes = comparison.changes
+    num_shards: Counter[int] = Counter()
+    for shard_path in paths:
+        with open_shard(shard_path, is_whole=False) as shard:
+            if shard is not None:
+                comparison.add_shard(shard)
+                num_shards[shard.part().count] += 1
+    if comparison.changes and not allow_changed_code:
+        if comparison.changes == store_changes:
+            raise StoreError(
+                f"trials in the store {path} are of other code or versions:\n  "
+                + comparison.describe_changes()
+                + "\nTheir numbers and those of these shards may not be those of one experiment. Merge into another "
+                "file with --store, or give the spec another name, or merge all with --allow-changed-code"
+            )
+        raise StoreError(
+            "the jobs of these shards differ:\n  "
+            + comparison.describe_changes()
+            + "\nTheir numbers may not be those of one experiment. Remove the files of the wrong jobs and run "
+            "their shards again, or merge all with --allow-changed-code"
+        )
+    counts = MergeCounts()
+    added: Counter[Path] = Counter()
+    with MergingStore.for_run(path, spec, tasks) as opened:
+        for number, shard_path in enumerate(paths, start=1):
+            try:
+                with open_shard(shard_path, is_whole=True) as shard:
+                    merged = MergeCounts() if shard is None else opened.merge(shard)
+            except StoreError as error:
+                raise StoreError(_describe_refusal(error, comparison, added, len(paths))) from error
+            counts += merged
+            added += Counter({shard_path: merged.added})
+            report(number, len(paths))
+        store_descriptions(spec, opened)
+        planned, missing = _find_missing(spec, opened.done(), num_shards.most_common(1)[0][0] if num_shards else 1)
+        failed = len(opened.failures())
+    num_merged = num_shards.total()
+    return MergeSummary(path, num_merged, len(paths) - num_merged, counts, planned, missing, failed, comparison.changes)
+
+
+def _describe_refusal(error: StoreError, comparison: JobComparison, added: Counter[Path], num_shards: int) -> str:
+    """Return the message on a shard that cannot be merged, with the likely cause and what was merged before."""
+    text = str(error)
+    if comparison.changes and isinstance(error, DifferentOutcomeError):
+        text = (
+            f"code or versions differ, and numbers too:\n  {comparison.describe_changes()}\n{text}. "
+            "--allow-changed-code merges other code only if its numbers are the same"
+        )
+    if not added:
+        return f"{text}\nNo trial was added"
+    return (
+        f"{text}\nStored before this error: {pluralize(added.total(), 'trial')} from {len(added)} of "
+        f"{pluralize(num_shards, 'shard')}"
+    )
+
+
+def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sessions of a store with trials, as far as they are compared with shards."""
+    try:
+        with MergingStore.open(path, verified=False) as stored:
+            used = [session for session, size in zip(stored.sessions(), stored.session_sizes(), strict=True) if size]
+    except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
+        return
+    for session in used:
+        # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
+        parts = session.keys() if "shard" in session else session.keys() & {"code", "methods"}
+        yield f"the store {path}", {part: session[part] for part in parts}
+
+
+def _find_missing(spec: ExperimentSpec, done: set[Trial], num_shards: int) -> tuple[int, dict[Shard, int]]:
+    """Return the number of planned trials, and how many of them are missing in each shard."""
+    planned = 0
+    missing: Counter[int] = Counter()
+    for number, item in shard_items(spec, num_shards):
+        planned += len(item.trials)
+        missing[number] += sum(trial not in done for trial in item.trials)
+    return planned, {Shard(number, num_shards): missing[number] for number in sorted(missing) if missing[number]}
+
+
+class JobComparison:
+    """Compares jobs with a spec and with each other.
+
+    Parameters
+    ----------
+    spec
+        The spec, which may extend those of the jobs.
+    tasks
+        Facts about its data by task.
+    """
+
+    def __init__(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        self._spec = spec
+        self._tasks = tasks
+        self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
+        self._changes: dict[str, None] = {}
+
+    @property
+    def changes(self) -> list[str]:
+        """Differences of code and versions, each once."""
+        return list(self._changes)
+
+    def add_shard(self, store: ShardReader) -> None:
+        """Compare the job of a shard.
+
+        Raises
+        ------
+        StoreError
+            If it was about another experiment, or used other model files.
+        """
+        if changed := changed_experiment(store.experiment(), self._spec, self._tasks):
+            raise StoreError(
+                f"store {store.path} is of another experiment than the spec. Changed:\n  "
+                + "\n  ".join(changed)
+                + "\nRestore the spec of the jobs. To extend an experiment, merge its shards first, then change the "
+                "spec and use another folder"
+            )
+        for session in store.sessions():
+            self.add_session(store.path.name, session)
+
+    def add_session(self, name: str, session: Mapping[str, Any]) -> None:
+        """Compare code, versions and model files with those of the first sessions. What a session lacks is left out.
+
+        Parameters
+        ----------
+        name
+            Name of the session for messages.
+        session
+            Provenance.
+
+        Raises
+        ------
+        StoreError
+            If a method has used other files.
+        """
+        for method, facts in session.get("methods", {}).items():
+            for file, digest in facts.get("sha256", {}).items():
+                origin, expected = self._first.setdefault(("file", method, file), (name, digest))
+                if digest != expected:
+                    raise StoreError(
+                        f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
+                        f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
+                        "`peekbench lock`, and remove the shards that were made with others"
+                    )
+        for plugin, code in session.get("code", {}).items():
+            origin, expected = self._first.setdefault(("plugin", plugin), (name, code))
+            if change := describe_code_change(expected, code):
+                self._changes[f"plugin {plugin}: {change} (in {name}, compared with {origin})"] = None
+        if "core" in session:
+            origin, expected = self._first.setdefault(("core",), (name, session["core"]))
+            if session["core"] != expected:
+                self._changes[f"peekbench: other source files in {name} than in {origin}"] = None
+        for package, version in session.get("versions", {}).items():
+            origin, expected = self._first.setdefault(("package", package), (name, version))
+            if version != expected:
+                self._changes[f"{package}: version {version} in {name}, {expected} in {origin}"] = None
+
+    def describe_changes(self) -> str:
+        """Return the first differences of code and versions, one in each line."""
+        others = [f"and {len(self._changes) - MAX_LISTED} more"] if len(self._changes) > MAX_LISTED else []
+        return "\n  ".join([*self.changes[:MAX_LISTED], *others])

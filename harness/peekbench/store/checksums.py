@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from marshal import dumps
@@ -94,8 +94,15 @@ def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], lis
     return [row[1] for row in info if row[1] != "checksum"], [row[1] for row in info if row[5]]
 
 
-def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
+def find_damage(connection: sqlite3.Connection, tables: Sequence[str] = TABLES) -> Iterator[str]:
     """Compare rows, their indices and the seal with their checksums. Predictions are not read.
+
+    Parameters
+    ----------
+    connection
+        Store.
+    tables
+        Tables to compare. The seal is compared only with all of them.
 
     Yields
     ------
@@ -104,9 +111,9 @@ def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
     """
     total, is_intact = 0, True
     try:
-        if _is_intact_by_two_processes(connection):
+        if tables == TABLES and _is_intact_by_two_processes(connection):
             return
-        for table in TABLES:
+        for table in tables:
             names, _ = _columns(connection, table)
             query = _select_rows(connection, table)
             if (combined := _combine_intact(connection, query)) is not None:
@@ -121,7 +128,7 @@ def find_damage(connection: sqlite3.Connection) -> Iterator[str]:
                         yield f"the checksum of {_describe(connection, table, row)} is wrong"
             yield from integrity_errors(connection, f"'{table}'")
         seals = connection.execute("SELECT checksum FROM seal").fetchall()
-        if is_intact and seals != [(total.to_bytes(SIZE, "little"),)]:
+        if tables == TABLES and is_intact and seals != [(total.to_bytes(SIZE, "little"),)]:
             yield "the rows are not those that were stored: some are missing, or belong to another store"
     finally:
         connection.text_factory = str

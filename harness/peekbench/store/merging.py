@@ -1,4 +1,4 @@
-"""Adds the outcomes of fragments to a store, and compares those that it has already.
+"""Stores of shards: each attempt of a job of a batch system writes one, which is merged into the store of the run.
 
 A trial that several jobs have computed must have the same bits each time. Only times may differ, and the numbers that a
 method records besides its predictions.
@@ -7,51 +7,333 @@ method records besides its predictions.
 from __future__ import annotations
 
 import json
+import os
+import re
+import secrets
+import shutil
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
-from filelock import FileLock
-
-from peekbench.errors import StoreError
-from peekbench.records.hosts import Host
-from peekbench.records.trials import ArmResult, Trial, TrialFailure, TrialResult
-from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_to_store
-from peekbench.store.checksums import hash_bytes
-from peekbench.store.fragments import Fragment
-from peekbench.store.schema import SCORE_COLUMNS, translate_errors
+from peekbench.errors import PeekbenchError, StoreError
+from peekbench.records.trials import Draw, Trial
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.checksums import TABLES, find_damaged_predictions, shorten
+from peekbench.store.files import has_log, identify, log_path, read_state, refuse_foreign_log, resolve
+from peekbench.store.reader import Reader
+from peekbench.store.schema import ARM_COLUMNS, Database, damage_error, translate_errors
 from peekbench.store.writer import Store
 
-BATCH = 256
-"""Lines of a fragment in one transaction."""
+SUFFIX = ".sqlite"
+NO_LOCKS = "win32-none" if os.name == "nt" else "unix-none"
+"""Part of SQLite that opens files without locks."""
+HEADER = ("run", "sessions", "tasks", "methods")
+"""Tables that do not change after the start of a job."""
+ATTEMPTS, PAUSE = 20, 0.2
+"""Attempts to read a store while its job writes it, and seconds between them."""
 
-SELECT_DRAW = (
-    "SELECT id, test_labels, test_rows FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?"
-)
-SELECT_TRIAL = "SELECT error IS NULL FROM trials WHERE draw = ? AND method = ?"
-SELECT_RESULT = """
-SELECT 1 FROM draws JOIN trials ON trials.draw = draws.id
-WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ? AND method = ? AND error IS NULL
+MEASURED = ("fit_seconds", "predict_seconds", "metrics")
+"""Columns of an arm that may differ if a trial is computed again."""
+COMPARED = tuple(name for name in ARM_COLUMNS if name not in ("draw", "owner", "arm", *MEASURED))
+
+
+def _list(prefix: str = "", columns: Sequence[str] = COMPARED) -> str:
+    return ", ".join(prefix + name for name in columns)
+
+
+# `draw_ids` and `owners` translate from the shard to the store. A base arm has another key there if the spec has got
+# options for a new task.
+MAKE_IDS = "CREATE TEMP TABLE draw_ids (new INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE)"
+COPY_DRAWS = """
+INSERT INTO draws (task, num_train, num_test, subsample, test_labels, test_rows)
+SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM shard.draws WHERE true ORDER BY id
+ON CONFLICT (task, num_train, num_test, subsample) DO NOTHING
 """
-SELECT_ARM = f"""
-SELECT predictions_checksum, {", ".join(SCORE_COLUMNS)} FROM arms WHERE draw = ? AND owner = ? AND arm = ?
+MATCH_DRAWS = """
+INSERT INTO draw_ids SELECT new.id, old.id FROM shard.draws AS new
+JOIN main.draws AS old USING (task, num_train, num_test, subsample)
+"""
+DRAWS = """
+FROM draw_ids JOIN shard.draws AS new ON new.id = draw_ids.new JOIN main.draws AS old ON old.id = draw_ids.id
+WHERE new.test_labels IS NOT NULL
+"""
+FILL_DRAWS = f"""
+UPDATE main.draws SET (test_labels, test_rows) = (SELECT new.test_labels, new.test_rows {DRAWS} AND old.id = draws.id)
+WHERE id IN (SELECT old.id {DRAWS} AND old.test_labels IS NULL)
 """  # noqa: S608 - constants only
+DIFFERENT_DRAWS = f"""
+SELECT old.id, CASE WHEN old.test_rows = new.test_rows THEN 'labels' ELSE 'rows' END {DRAWS}
+AND (old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows) LIMIT 1
+"""
+ARMS = """
+FROM shard.arms AS new JOIN draw_ids ON draw_ids.new = new.draw
+JOIN (
+    SELECT DISTINCT theirs.base_key AS new, main.methods.base_key AS name, true AS is_base
+    FROM shard.methods AS theirs JOIN main.methods USING (name)
+    UNION ALL SELECT name, name, false FROM main.methods
+) AS owners ON owners.new = new.owner AND owners.is_base = (new.arm = 'base')
+"""
+STORED_ARMS = "JOIN main.arms AS old ON old.draw = draw_ids.id AND old.owner = owners.name AND old.arm = new.arm"
+DIFFERENT_ARMS = f"""
+SELECT old.draw, old.owner, old.arm, {_list("old.")}, {_list("new.")} {ARMS} {STORED_ARMS}
+WHERE ({_list("old.")}) IS NOT ({_list("new.")}) LIMIT 1
+"""
+COPY_ARMS = f"""
+INSERT INTO main.arms (draw, owner, arm, {_list("", MEASURED)}, {_list()})
+SELECT draw_ids.id, owners.name, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {ARMS} WHERE true ORDER BY new.id
+ON CONFLICT (draw, owner, arm) DO NOTHING
+"""
+COPY_PREDICTIONS = f"""
+INSERT INTO main.predictions SELECT old.id, predictions.numbers {ARMS} {STORED_ARMS}
+JOIN shard.predictions ON predictions.arm = new.id WHERE old.id > ? ORDER BY old.id
+"""
+TRIALS = """
+FROM shard.trials AS new JOIN draw_ids ON draw_ids.new = new.draw
+LEFT JOIN main.trials AS old ON old.draw = draw_ids.id AND old.method = new.method
+"""
+IS_NEW = "WHERE old.draw IS NULL OR (old.error IS NOT NULL AND new.error IS NULL)"
+COUNT_TRIALS = f"SELECT count(*), coalesce(sum(new.error IS NULL), 0) {TRIALS} {IS_NEW}"
+COPY_HOSTS = "INSERT OR IGNORE INTO main.hosts (session, name, host) SELECT ?, name, host FROM shard.hosts ORDER BY id"
+COPY_TRIALS = f"""
+INSERT OR REPLACE INTO main.trials (draw, method, session, host, error, traceback)
+SELECT draw_ids.id, new.method, :session, here.id, new.error, new.traceback {TRIALS}
+LEFT JOIN shard.hosts AS there ON there.id = new.host
+LEFT JOIN main.hosts AS here ON here.session = :session AND here.name = there.name
+{IS_NEW} ORDER BY draw_ids.id
+"""
 SELECT_ORIGIN = """
-SELECT sessions.provenance FROM trials
-JOIN methods ON methods.name = trials.method JOIN sessions ON sessions.id = trials.session
-WHERE trials.draw = ? AND ? IN (methods.name, methods.base_key) AND trials.error IS NULL ORDER BY sessions.id LIMIT 1
+SELECT task, num_train, num_test, subsample, trials.method, sessions.provenance FROM trials
+JOIN draws ON draws.id = trials.draw JOIN methods ON methods.name = trials.method
+JOIN sessions ON sessions.id = trials.session
+WHERE draws.id = :draw AND coalesce(:owner, methods.name) IN (methods.name, methods.base_key) AND error IS NULL
+ORDER BY sessions.id LIMIT 1
 """
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A part of the work items of a spec.
+
+    Examples
+    --------
+    >>> Shard.parse("3/40")
+    Shard(number=3, count=40)
+    """
+
+    number: int
+    """From 1 to `count`."""
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Return the shard of a text such as '3/40'.
+
+        Raises
+        ------
+        PeekbenchError
+            If the text has another form, or there is no such shard.
+        """
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        if match is None:
+            raise PeekbenchError(
+                f"--shard {shorten(text)}: give the number of the shard and of all shards, such as 3/40"
+            )
+        number, count = map(int, match.groups())
+        if not 1 <= number <= count:
+            hint = f"add 1 to numbers that start at 0: {number + 1}/{count}" if number == 0 and count else ""
+            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; {hint or 'give one'}")
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        """Return the form that `parse` reads."""
+        return f"{self.number}/{self.count}"
+
+
+class ShardStore(Store):
+    """The store of one attempt of a job, until it is closed. No other process ever writes it.
+
+    SQLite takes no locks here, because file systems that several machines share often lack them, and because the name
+    of the file is new. The journal is a write-ahead log as in other stores: a rollback journal would wait for the file
+    server several times for each trial. In the exclusive mode, the index of the log is in the memory of the job, and
+    not in a file that only processes of one machine can share.
+    """
+
+    @classmethod
+    def create(
+        cls, folder: Path, shard: Shard, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]],
+        session: Mapping[str, Any], host: str,
+    ) -> Self:  # fmt: skip
+        """Create a store in a folder, under a name that no other job uses.
+
+        Parameters
+        ----------
+        folder
+            Folder for the stores of all shards.
+        shard
+            The shard.
+        spec, tasks
+            As for `Store.for_run`.
+        session, host
+            As for `Store.add_session`.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        path = (
+            folder
+            / f"shard-{shard.number:0{len(str(shard.count))}}-of-{shard.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
+        )
+        with translate_errors(path):
+            folder.mkdir(parents=True, exist_ok=True)
+            file = resolve(path)
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            store = cls(path, sqlite3.connect(f"{file.as_uri()}?vfs={NO_LOCKS}", uri=True, isolation_level=None))
+            try:
+                store._file = file
+                store._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+                store._begin(spec, tasks)
+                with store._transaction():
+                    store._replace("run", key="shard", value=str(shard))
+                store.add_session(session, host)
+                Store._flush(store)  # other jobs compare what the file has without its log
+                store._identity = identify(file)
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    def _flush(self) -> None:
+        """Let the log reach the disk, but leave it where it is: while it only grows, copies of both files are whole."""
+        descriptor = os.open(log_path(self._file), os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Copy the log into the file, which then has no companions and never changes again."""
+        with suppress(sqlite3.Error):  # readers read the file and the log that is left
+            if self._connection.in_transaction:  # a signal has interrupted it
+                self._connection.execute("ROLLBACK")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        Database.close(self)
+
+
+def find_shards(folder: Path) -> list[Path]:
+    """Return the stores in a folder, or a store that is given itself; sorted by name.
+
+    Raises
+    ------
+    StoreError
+        If there is no such folder.
+    """
+    try:
+        if stat.S_ISDIR(folder.stat().st_mode):
+            return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+    except OSError as error:
+        raise StoreError(f"{folder}: {error.strerror or error}; give a folder of `peekbench worker --out`") from error
+    return [folder]
+
+
+class ShardReader(Reader):
+    """The store of a shard, opened to read it."""
+
+    def __init__(self, path: Path, uri: str) -> None:
+        super().__init__(path, sqlite3.connect(uri, uri=True, isolation_level=None))
+        self.uri = uri
+
+    def part(self) -> Shard:
+        """Return the shard."""
+        return Shard.parse(str(self.shard()))
+
+
+@contextmanager
+def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
+    """Open the store of a shard as it is now, and verify it, without a change to its files or a lock.
+
+    Its job may be writing it on another machine. What is read while the job copies the log into the file is damaged or
+    incomplete, and is read again.
+
+    Parameters
+    ----------
+    path
+        The file.
+    is_whole
+        Whether the trials are to be read, too, for which the log is needed. The file and its log are then copied to
+        this machine.
+
+    Yields
+    ------
+    ShardReader or None
+        None if the job has just started, or was killed at its start.
+
+    Raises
+    ------
+    StoreError
+        If the file is not the store of a shard, or is damaged.
+    """
+    with ExitStack() as stack:
+        yield _open_while_written(path, is_whole, stack)
+
+
+def _open_while_written(path: Path, is_whole: bool, stack: ExitStack) -> ShardReader | None:
+    last_state = None
+    with translate_errors(path):
+        file = resolve(path)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with_log = has_log(file) and (is_whole or attempt > 1)
+                with ExitStack() as resources:
+                    reader = _open(path, file, TABLES if is_whole else HEADER, resources, with_log=with_log)
+                    if reader is not None or with_log == has_log(file):
+                        stack.enter_context(resources.pop_all())
+                        return reader
+            except (StoreError, sqlite3.Error, OSError, UnicodeDecodeError):
+                state = read_state(file)
+                if attempt == ATTEMPTS or state == last_state:  # the job has written nothing since the last attempt
+                    raise
+                last_state = state
+            time.sleep(PAUSE)
+    return None
+
+
+def _open(path: Path, file: Path, tables: Sequence[str], resources: ExitStack, *, with_log: bool) -> ShardReader | None:
+    """Open the file of a shard alone, or a copy of the file and its log, and verify some tables."""
+    if not file.stat().st_size:
+        return None
+    uri = f"{file.as_uri()}?immutable=1"
+    if with_log:
+        copy = Path(resources.enter_context(TemporaryDirectory(prefix="peekbench-"))) / file.name
+        shutil.copyfile(file, copy)
+        shutil.copyfile(log_path(file), log_path(copy))
+        refuse_foreign_log(path, copy)
+        uri = f"{copy.as_uri()}?mode=ro"
+    reader = resources.enter_context(ShardReader(path, uri))
+    if reader._is_empty():
+        return None
+    reader._check_identity()
+    reader.verify(tables)
+    if tables == TABLES:
+        for damage in find_damaged_predictions(reader._connection):
+            raise damage_error(path, damage)
+    if reader.shard() is None:
+        raise StoreError(f"store {path} is not that of a shard; give the folder of `peekbench worker --out`")
+    return reader if reader.sessions() else None
 
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """What became of the outcomes of fragments."""
+    """What became of the trials of shards."""
 
     added: int = 0
     """Finished trials that the store did not have."""
@@ -66,139 +348,94 @@ class MergeCounts:
 
 
 class DifferentOutcomeError(StoreError):
-    """A trial of a fragment that has other numbers than the same trial in the store."""
+    """A trial of a shard that has other numbers than the same trial in the store."""
 
 
 class MergingStore(Store):
-    """An open store to which fragments are added."""
+    """The store of a run, to which the trials of shards are added."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
-        super().__init__(path, connection, lock)
-        self.added: Counter[str] = Counter()
-        """Finished trials that were added, by name of their fragment; also those of a fragment refused later."""
-        self._fragments: dict[str, int] | None = None  # sessions of the fragments in the store when it was opened
+    _merged: dict[str, int] | None = None  # sessions of the shards in the store, by the id of their store
 
-    def merge(self, fragment: Fragment) -> MergeCounts:
-        """Add the outcomes of a fragment.
+    def merge(self, shard: ShardReader) -> MergeCounts:
+        """Add the trials of a shard in one transaction, as a session.
 
-        Each fragment is a session. A failure gives way to a result of the same trial, in either order.
+        A failure gives way to a result of the same trial, in either order.
 
         Parameters
         ----------
-        fragment
-            A fragment with a complete header, whose experiment is that of the store.
+        shard
+            A whole store of a shard, of the same experiment.
 
         Returns
         -------
         MergeCounts
-            Numbers of outcomes.
+            Numbers of trials.
 
         Raises
         ------
-        StoreError
-            If the fragment is damaged, or a result differs from the stored one. The lines before remain stored.
+        DifferentOutcomeError
+            If a result differs from the stored one. The store is then unchanged.
         """
-        header = fragment.read_header()
-        assert header is not None
-        has_session = self._resume_session(fragment)
-        hosts: dict[str, Host] = {}
-        counts = MergeCounts()
-        for batch in _batches(fragment.events(), BATCH):
-            hosts |= {event.name: event for event in batch if isinstance(event, Host)}
-            outcomes = [event for event in batch if not isinstance(event, Host)]
-            new = [kept for outcome in outcomes if (kept := self._find_new(fragment, outcome)) is not None]
-            if new and not has_session:
-                has_session = True
-                origin = {"fragment": fragment.path.name, "shard": str(header.shard)}
-                self.add_session({**header.session, **origin}, header.host)
-            for name in dict.fromkeys(outcome.host for outcome in new):
-                if name in hosts:
-                    self.add_host(hosts[name])
-            self.save(*new)
-            num_failed = sum(isinstance(outcome, TrialFailure) for outcome in new)
-            num_results = sum(isinstance(outcome, TrialResult) for outcome in outcomes)
-            num_added = len(new) - num_failed
-            if num_added:
-                self.added[fragment.path.name] += num_added
-            counts += MergeCounts(num_added, num_results - num_added, num_failed)
-        return counts
-
-    def has_result(self, trial: Trial) -> bool:
-        """Return whether a trial is finished."""
-        draw = trial.draw
-        key = (draw.task, draw.num_train, draw.num_test, draw.subsample, trial.method)
+        (session,) = shard.sessions()
         with translate_errors(self.path):
-            return self._connection.execute(SELECT_RESULT, key).fetchone() is not None
+            self._connection.execute("ATTACH ? AS shard", (shard.uri,))
+            try:
+                with self._transaction():
+                    return self._copy(shard, session)
+            finally:
+                self._connection.execute("DETACH shard")
 
-    def count_failures(self) -> int:
-        """Return the number of trials that failed and have not been repeated successfully."""
-        with translate_errors(self.path):
-            query = "SELECT count(*) FROM trials WHERE error IS NOT NULL"
-            return int(self._connection.execute(query).fetchone()[0])
+    def _copy(self, shard: ShardReader, session: Mapping[str, Any]) -> MergeCounts:
+        execute = self._connection.execute
+        execute("DROP TABLE IF EXISTS draw_ids")
+        execute(MAKE_IDS)
+        execute(COPY_DRAWS)
+        execute(MATCH_DRAWS)
+        execute(FILL_DRAWS)
+        self._refuse_differences(shard)
+        ((num_new, num_results),) = execute(COUNT_TRIALS)
+        if num_new:
+            number = self._session_of(shard, session)
+            execute(COPY_HOSTS, (number,))
+            execute(COPY_TRIALS, {"session": number})
+        ((last,),) = execute("SELECT coalesce(max(id), 0) FROM arms")
+        execute(COPY_ARMS)
+        execute(COPY_PREDICTIONS, (last,))
+        finished, _ = shard.count()
+        return MergeCounts(num_results, finished - num_results, num_new - num_results)
 
-    def _resume_session(self, fragment: Fragment) -> bool:
-        """Continue the session of a fragment of which earlier lines are stored. Return whether there is one."""
-        with translate_errors(self.path):
-            if self._fragments is None:
-                query = "SELECT json_extract(provenance, '$.fragment'), id FROM sessions"
-                self._fragments = dict(self._connection.execute(query))
-            number = self._fragments.get(fragment.path.name)
-            if number is None:
-                return False
-            query = "SELECT provenance FROM sessions WHERE id = ?"
-            (provenance,) = self._connection.execute(query, (number,)).fetchone()
-            hosts = self._connection.execute("SELECT name, id FROM hosts WHERE session = ?", (number,))
-            self._session, self._packages, self._hosts = number, json.loads(provenance)["packages"], dict(hosts)
-        return True
+    def _session_of(self, shard: ShardReader, session: Mapping[str, Any]) -> int:
+        """Return the session of a shard. It is not new if some trials of the shard have been merged before."""
+        if self._merged is None:
+            query = "SELECT json_extract(provenance, '$.shard_store'), id FROM sessions"
+            self._merged = dict(self._connection.execute(query))
+        store_id = shard.store_id()
+        if store_id not in self._merged:
+            origin = {"shard": shard.shard(), "shard_store": store_id, "shard_file": shard.path.name}
+            text = json.dumps({**session, **origin}, sort_keys=True)
+            added = self._connection.execute("INSERT INTO sessions (provenance) VALUES (?)", (text,))
+            self._merged[store_id] = int(added.lastrowid or 0)
+        return self._merged[store_id]
 
-    def _find_new(self, fragment: Fragment, outcome: TrialResult | TrialFailure) -> TrialResult | TrialFailure | None:
-        """Return the part of an outcome that the store does not have, or None. Refuse an outcome that differs."""
-        trial, draw = outcome.trial, outcome.trial.draw
-        with translate_errors(self.path):
-            key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
-            stored_draw = self._connection.execute(SELECT_DRAW, key).fetchone()
-            if stored_draw is None:
-                return outcome
-            draw_id, labels, rows = stored_draw
-            stored = self._connection.execute(SELECT_TRIAL, (draw_id, trial.method)).fetchone()
-            if isinstance(outcome, TrialFailure):
-                return outcome if stored is None else None
-            if labels is not None and labels != labels_to_store(outcome.test_labels).tobytes():
-                raise self._difference(fragment, trial, draw_id, trial.method, "the test labels")
-            if rows is not None and rows != rows_to_store(outcome.test_rows).tobytes():
-                raise self._difference(fragment, trial, draw_id, trial.method, "the test rows")
-            arms = tuple(arm for arm in outcome.arms if not self._has_arm(fragment, trial, draw_id, arm))
-        return replace(outcome, arms=arms) if arms or stored is None or not stored[0] else None
+    def _refuse_differences(self, shard: ShardReader) -> None:
+        """Refuse a shard with other test rows, predictions or scores of a trial than the store."""
+        for draw, what in self._connection.execute(DIFFERENT_DRAWS).fetchall():
+            raise self._difference(shard, draw, None, f"the test {what}")
+        for draw, owner, arm, *values in self._connection.execute(DIFFERENT_ARMS).fetchall():
+            values_of = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
+            name, there, here = next(each for each in values_of if each[1] != each[2])
+            is_hash = isinstance(here, bytes)
+            what, numbers = ("predictions", "") if is_hash else (name, f" ({there!r} there, {here!r} here)")
+            raise self._difference(shard, draw, owner, f"the {what} of the arm {arm}{numbers}")
 
-    def _has_arm(self, fragment: Fragment, trial: Trial, draw_id: int, arm: ArmResult) -> bool:
-        """Return whether the store has an arm. Refuse one that differs."""
-        owner = self._base_keys[trial.method] if arm.arm == "base" else trial.method
-        stored = self._connection.execute(SELECT_ARM, (draw_id, owner, arm.arm)).fetchone()
-        if stored is None:
-            return False
-        checksum, *scores = stored
-        if checksum != hash_bytes(predictions_to_store(arm.predictions).tobytes()):
-            raise self._difference(fragment, trial, draw_id, owner, f"the predictions of the arm {arm.arm}")
-        for name, before in zip(SCORE_COLUMNS, scores, strict=True):
-            if before != arm.scores[name]:
-                what = f"the {name} of the arm {arm.arm} ({before!r} there, {arm.scores[name]!r} here)"
-                raise self._difference(fragment, trial, draw_id, owner, what)
-        return True
-
-    def _difference(
-        self, fragment: Fragment, trial: Trial, draw_id: int, owner: str, what: str
-    ) -> DifferentOutcomeError:
-        row = self._connection.execute(SELECT_ORIGIN, (draw_id, owner)).fetchone()
-        session = {} if row is None else json.loads(row[0])
-        origin = f"the fragment {session['fragment']}" if "fragment" in session else f"the store {self.path}"
+    def _difference(self, shard: ShardReader, draw: int, owner: str | None, what: str) -> DifferentOutcomeError:
+        rows = self._connection.execute(SELECT_ORIGIN, {"draw": draw, "owner": owner}).fetchall()
+        trial, session = "a trial", {}
+        for *sizes, method, provenance in rows:
+            trial, session = str(Trial(Draw(*sizes), method)), json.loads(provenance)
+        origin = f"the shard {session['shard_file']}" if "shard" in session else f"the store {self.path}"
         return DifferentOutcomeError(
-            f"fragment {fragment.path}: {what} of {trial} differ from those in {origin}. The same trial must have the "
-            "same numbers on every machine: look for another version of a library, another kind of processor, or a "
-            "method whose results depend on more than its inputs and its seed. Then remove one of the two"
+            f"store {shard.path}: {what} of {trial} differ from those in {origin}. The same trial must have the same "
+            "numbers on every machine: look for another version of a library, another kind of processor, or a method "
+            "whose results depend on more than its inputs and its seed. Then remove one of the two"
         )
-
-
-def _batches(events: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(events)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -17,8 +17,9 @@ from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.looks import PlannedLook
 from peekbench.records.predictions import Answers
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
+from peekbench.spec.compatibility import Experiment
 from peekbench.spec.components import find_uses
-from peekbench.store.checksums import hash_bytes
+from peekbench.store.checksums import TABLES, find_damage, hash_bytes
 from peekbench.store.identity import run_identifier
 from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
 
@@ -96,6 +97,24 @@ class Reader(Database):
             spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
         distrust(find_uses(spec))
         return spec
+
+    def experiment(self) -> Experiment:
+        """Return what the numbers of the stored trials depend on."""
+        with translate_errors(self.path):
+            spec = json.loads(self._get("spec") or "{}")
+            base_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
+        return Experiment(spec, self.tasks(), base_keys)
+
+    def shard(self) -> str | None:
+        """Return the number of the shard and of all shards, such as '3/40'; None for the store of a run."""
+        with translate_errors(self.path):
+            return self._get("shard")
+
+    def verify(self, tables: Sequence[str] = TABLES) -> None:
+        """Refuse a store with a wrong schema, or with a wrong checksum in one of these tables."""
+        self._check_tables()
+        for damage in find_damage(self._connection, tables):
+            raise damage_error(self.path, damage)
 
     def identifier(self) -> str:
         """Return the identifier of the run; see `run_identifier`."""

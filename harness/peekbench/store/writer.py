@@ -23,10 +23,9 @@ from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.hosts import Host
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
-from peekbench.spec.compatibility import Experiment, changed_experiment
+from peekbench.spec.compatibility import changed_experiment
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.arrays import labels_to_store, predictions_to_store, rows_to_store
-from peekbench.store.checksums import add_triggers, find_damage, hash_bytes
+from peekbench.store.checksums import add_triggers, hash_bytes
 from peekbench.store.files import (
     FileState,
     identify,
@@ -39,7 +38,7 @@ from peekbench.store.files import (
     resolve,
 )
 from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, damage_error, translate_errors
+from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, translate_errors
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
@@ -105,7 +104,7 @@ class Store(Reader):
                     raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
                 store._check_identity()
                 if verified:
-                    store._verify()
+                    store.verify()
                     store.verified = state
             except BaseException:
                 store.close()
@@ -121,12 +120,6 @@ class Store(Reader):
         store = cls(path, connection)
         store._file = file
         return store
-
-    def _verify(self) -> None:
-        """Refuse a store whose tables or checksums are wrong."""
-        self._check_tables()
-        for damage in find_damage(self._connection):
-            raise damage_error(self.path, damage)
 
     @classmethod
     def for_run(
@@ -180,22 +173,19 @@ class Store(Reader):
                 with cls._connect_to_read(path, file) if file.exists() else nullcontext() as stored:
                     if stored is not None and not stored._is_empty():
                         stored._check_identity()
+                        if (shard := stored.shard()) is not None:
+                            raise StoreError(
+                                f"store {path} is that of shard {shard}; `peekbench merge` puts it into the store of "
+                                "the run. Choose another file"
+                            )
                         if not is_verified:
-                            stored._verify()
+                            stored.verify()
                         refuse_hard_links(path, file)
-                connection = sqlite3.connect(file, isolation_level=None)
+                connection = sqlite3.connect(f"{file.as_uri()}?mode=rwc", uri=True, isolation_level=None)
                 store = cls(path, connection, lock)
                 store._file = file
                 store.verified = verified if is_verified else None
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
-                connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages
-                with store._transaction():
-                    if store._is_empty():
-                        store._create()
-                    store._check_identity()
-                    add_triggers(connection)
-                    store._apply_spec(spec, tasks)
+                store._begin(spec, tasks)
                 store._checkpoint()
                 store._identity = identify(file)
         except BaseException:
@@ -204,6 +194,18 @@ class Store(Reader):
             lock.release()
             raise
         return store
+
+    def _begin(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Choose the journal of an open file, create its tables if it is new, and store the spec."""
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
+        self._connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages
+        with self._transaction():
+            if self._is_empty():
+                self._create()
+            self._check_identity()
+            add_triggers(self._connection)
+            self._apply_spec(spec, tasks)
 
     def close(self) -> None:
         """Copy the write-ahead log into the file, close it and release its lock, or leave no trace of reading it."""
@@ -220,10 +222,14 @@ class Store(Reader):
                 remove_empty_log(self._file)
 
     def _checkpoint(self) -> None:
-        """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        """Let all trials reach the disk."""
+        self._flush()
         self._last_checkpoint = time.monotonic()
         self._has_log = False
+
+    def _flush(self) -> None:
+        """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -243,10 +249,8 @@ class Store(Reader):
     def _apply_spec(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         """Store the spec if it equals or extends the stored one."""
         new = canonical(spec)
-        old = self._get("spec")
-        if old is not None:
-            stored_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
-            stored = Experiment(json.loads(old), self.tasks(), stored_keys)
+        if self._get("spec") is not None:
+            stored = self.experiment()
             if changed := changed_experiment(stored, spec, tasks):
                 raise StoreError(
                     f"store {self.path} contains another experiment named {spec.name!r}. Changed:\n  "
@@ -254,9 +258,7 @@ class Store(Reader):
                     + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give "
                     "the spec another name or move the store away"
                 )
-            self._rekey_base_arms(
-                {(stored_keys[method.name], method.base_key()) for method in spec.methods if method.name in stored_keys}
-            )
+            self._rekey_base_arms({(key, spec.method(name).base_key()) for name, key in stored.base_keys.items()})
         self._replace("run", key="spec", value=json.dumps(new))  # reports show options in the order of their model
         self._replace("run", key="folder", value=str(spec.folder))
         for position, task in enumerate(spec.tasks):
@@ -318,12 +320,15 @@ class Store(Reader):
         Returns
         -------
         bool
-            False if the store cannot be written. Then no run can extend it either.
+            False if the store cannot be written, or is that of a shard. Then no run can extend it either.
         """
         with translate_errors(path):
             file = resolve(path)
             if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
                 return False
+            with cls._connect_to_read(path, file) as stored:
+                if stored.shard() is not None:  # its job may be writing it, and takes no locks
+                    return False
             connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
             with closing(connection):
                 store = cls(path, connection)
@@ -408,10 +413,11 @@ class Store(Reader):
     def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None, test_rows: IntArray | None) -> int:
         """Return the id of a draw. Insert the draw, or add its labels and rows if they were unknown."""
         key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
-        labels = None
-        rows = None if test_rows is None else rows_to_store(test_rows).tobytes()
-        if test_labels is not None:
-            labels = labels_to_store(test_labels).tobytes()
+        labels = rows = None
+        if test_labels is not None and test_rows is not None:
+            # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
+            labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
+            rows = test_rows.astype("<i4").tobytes()
         added = self._connection.execute(
             "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels, test_rows) "
             "VALUES (?, ?, ?, ?, ?, ?)",
@@ -433,7 +439,7 @@ class Store(Reader):
         owner = self._base_keys[method] if arm.arm == "base" else method
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
-        blob = predictions_to_store(arm.predictions).tobytes()
+        blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
         times = arm.fit_seconds, arm.predict_seconds
         row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_bytes(blob))
         cursor = self._connection.execute(INSERT_ARM, row)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +18,28 @@ import yaml
 from commands import run_command
 
 from peekbench.cli.cluster import _describe_missing, list_ranges
-from peekbench.execution.merging import MergeSummary
-from peekbench.execution.shards import shard_items
-from peekbench.records.trials import ArmResult, TrialFailure, TrialResult
-from peekbench.spec.compatibility import Experiment
+from peekbench.execution.progress import NullProgress
+from peekbench.execution.shards import MergeSummary, run_shard, shard_items
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.fragments import Fragment, FragmentWriter, Header, Shard
-from peekbench.store.merging import MergeCounts
+from peekbench.store.checksums import add_triggers, hash_bytes
+from peekbench.store.merging import MergeCounts, Shard
 from peekbench.store.writer import Store
 
 OUT = Path("out")
 SPEC = Path("small.yaml")
 BOLD = {"use": "toy.vote", "name": "bold", "options": {"boldness": 3}}  # shares its base arm with toy.vote
-ARMS = ("base", "extra", "test")
-Outcome = TrialResult | TrialFailure
+FAIL = ["UPDATE trials SET error = 'ValueError: lost', traceback = 'Traceback'", "DELETE FROM arms",
+        "DELETE FROM predictions", "UPDATE draws SET test_labels = NULL, test_rows = NULL"]  # fmt: skip
+FIRST_ARM = "WHERE id = (SELECT min(id) FROM arms WHERE arm = '{}')"
+
+
+class Interrupted(NullProgress):
+    """Progress of a job that is interrupted as soon as a trial is saved."""
+
+    def advance(self, outcome: Outcome) -> None:
+        """Interrupt the job."""
+        raise KeyboardInterrupt
 
 
 def write_spec(make_raw: Callable[..., dict[str, Any]], **parts: Any) -> None:
@@ -66,7 +77,7 @@ def contents(path: Path = Path("runs/small.sqlite")) -> tuple[dict[str, list[Any
 
 @pytest.fixture(scope="module")
 def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a spec, its run, and the fragments of its two shards."""
+    """A folder with a spec, its run, and the stores of its two shards."""
     return tmp_path_factory.mktemp("finished")
 
 
@@ -84,33 +95,39 @@ def finished(_finished: Path, make_raw: Callable[..., dict[str, Any]], monkeypat
     shutil.copytree(_finished, Path(), dirs_exist_ok=True)
 
 
-def fragments() -> list[Fragment]:
-    return [Fragment(path) for path in sorted(OUT.iterdir())]
+def shards() -> list[Path]:
+    return sorted(OUT.iterdir())
 
 
-def outcomes(fragment: Fragment) -> list[Outcome]:
-    return [event for event in fragment.events() if isinstance(event, TrialResult | TrialFailure)]
+def count_trials(path: Path) -> int:
+    with Store.open(path) as store:
+        return len(store.done())
 
 
-def rewrite(fragment: Fragment, changed: Sequence[Outcome], header: Header | None = None) -> Path:
-    """Write another fragment with the header of one."""
-    header = header or fragment.read_header()
-    assert header is not None
-    with FragmentWriter.create(OUT, header) as writer:
-        writer.save(*changed)
-    return writer.path
+def rewrite(path: Path, *statements: str) -> Path:
+    """Write another store of the same shard, with changes that have right checksums."""
+    copy = Path(shutil.copy(path, path.with_stem(f"{path.stem}-{secrets.token_hex(2)}")))
+    with closing(sqlite3.connect(copy)) as connection:
+        add_triggers(connection)
+        connection.create_function("hash", 1, hash_bytes)
+        connection.execute("UPDATE seal SET store = ?", (secrets.token_hex(16),))
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return copy
 
 
-def make_failure(outcome: Outcome) -> TrialFailure:
-    return TrialFailure(outcome.trial, "ValueError: lost", "Traceback", outcome.host)
+def set_session(part: str, value: object) -> str:
+    """Return a statement that changes a part of the provenance."""
+    return f"UPDATE sessions SET provenance = json_set(provenance, '$.{part}', json('{json.dumps(value)}'))"
 
 
 @pytest.mark.usefixtures("finished")
 def test_merged_shards_are_bit_equal_to_a_run() -> None:
-    assert "0 trials added" in merge(str(fragments()[0].path), "--store", "whole.sqlite")
-    assert "trials are missing, in shard 2 of 2" in merge(fragments()[0].path, "--store", "half.sqlite", status=3)
+    assert "0 trials added" in merge(str(shards()[0]), "--store", "whole.sqlite")
+    assert "trials are missing, in shard 2 of 2" in merge(shards()[0], "--store", "half.sqlite", status=3)
     output = merge()
-    assert "merged 2 fragments into runs/small.sqlite: 18 trials added" in output
+    assert "merged 2 stores of shards into runs/small.sqlite: 18 trials added" in output
     assert "peekbench report small" in output
     assert contents() == contents(Path("whole.sqlite"))
     with Store.open("runs/small.sqlite") as store:
@@ -127,104 +144,92 @@ def test_merged_shards_are_bit_equal_to_a_run() -> None:
 
 @pytest.mark.usefixtures("finished")
 def test_a_restarted_job_computes_only_what_is_missing() -> None:
-    first, _ = fragments()
+    first, _ = shards()
     expected = contents(Path("whole.sqlite"))
-    num_trials = len(outcomes(first))
-    kept = first.path.read_bytes().splitlines(keepends=True)[:4]
-    first.path.write_bytes(b"".join(kept)[:-10])  # a header, two trials, and a part of a third
-    missing = num_trials - 2
+    num_trials = count_trials(first)
+    first.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        run_shard(load_spec(SPEC), Shard(1, 2), OUT, progress=Interrupted())
+    kept = count_trials(shards()[0])
+    missing = num_trials - kept
+    assert missing
     output = merge(status=3)
-    assert f"{missing} of 18 trials are missing, in shard 1 of 2" in output
+    assert re.search(rf"{missing} of 18 trials (is|are) missing, in shard 1 of 2", output)
     assert f"peekbench worker {SPEC} --shard 1/2 --out {OUT}" in output
-    assert f"shard 1/2: {missing} trials finished, 2 were in {OUT} already" in work("1/2")
-    assert f"all {missing + 2} trials of shard 1/2 are in {OUT}" in work("1/2")
-    assert len(fragments()) == 3
+    assert re.search(rf"shard 1/2: {missing} trials? finished, {kept} were in {OUT} already", work("1/2"))
+    assert f"all {num_trials} trials of shard 1/2 are in {OUT}" in work("1/2")
+    assert len(shards()) == 3
     output = merge()
-    assert f"{missing} trials added" in output
+    assert re.search(rf": {missing} trials? added", output)
     assert contents() == expected
-
-
-def change_prediction(arm: ArmResult) -> ArmResult:
-    predictions = arm.predictions.copy()
-    predictions[0, 0] = np.nextafter(predictions[0, 0], np.float32(1))
-    return replace(arm, predictions=predictions)
+    with Store.open("runs/small.sqlite") as store:
+        assert len(store.sessions()) == 3
 
 
 @pytest.mark.usefixtures("finished")
 def test_a_trial_with_other_numbers_is_refused_with_both_files() -> None:
-    first, _ = fragments()
-    result = outcomes(first)[0]
-    assert isinstance(result, TrialResult)
-    base, *_, test = result.arms
-    kept = result.arms[:-1]
+    first, _ = shards()
+    predictions = "UPDATE predictions SET numbers = randomblob(length(numbers)) WHERE arm = (SELECT id FROM arms {})"
+    checksum = "UPDATE arms SET predictions_checksum = (SELECT hash(numbers) FROM predictions WHERE arm = arms.id)"
     changes = {
-        "the predictions of the arm test": replace(result, arms=(*kept, change_prediction(test))),
-        "the predictions of the arm base": replace(result, arms=(change_prediction(base), *result.arms[1:])),
-        "the brier of the arm test": replace(result, arms=(*kept, replace(test, scores={**test.scores, "brier": 0.5}))),
-        "the test rows": replace(result, test_rows=result.test_rows[::-1]),
-        "the test labels": replace(result, test_labels=(result.test_labels + 1) % 3),
+        "the predictions of the arm test": [predictions.format(FIRST_ARM.format("test")), checksum],
+        "the predictions of the arm base": [predictions.format(FIRST_ARM.format("base")), checksum],
+        "the brier of the arm test (": [f"UPDATE arms SET brier = 0.5 {FIRST_ARM.format('test')}"],
+        "the test rows": ["UPDATE draws SET test_rows = randomblob(length(test_rows)) WHERE id = 1"],
+        "the test labels": ["UPDATE draws SET test_labels = randomblob(length(test_labels)) WHERE id = 1"],
     }
-    merge(first.path, status=3)
-    for what, changed in changes.items():
-        path = rewrite(first, [changed])
+    merge(first, status=3)
+    for what, statements in changes.items():
+        path = rewrite(first, *statements)
         error = refuse("merge", str(SPEC), str(path))
         assert f"{path}: {what}" in error
-        assert f"of {result.trial} differ from those in the fragment {first.path.name}" in error
+        assert re.search(rf" of task a, method toy.*, subsample 0 differ from those in the shard {first.name}", error)
         path.unlink()
-    other = rewrite(first, [changes["the test rows"]])
+    other = rewrite(first, *changes["the test rows"])
     assert "differ from those in the store whole.sqlite" in refuse(
         "merge", str(SPEC), str(other), "--store", "whole.sqlite"
     )
     error = refuse("merge", str(SPEC), str(OUT), "--store", "new.sqlite")
-    assert "differ from those in the fragment shard-" in error
-    assert "from 1 of 3 fragments" in error
-    with Store.open("new.sqlite") as store:
-        assert f"Stored before this error: {len(store.done())} trial" in error
+    assert f"differ from those in the shard {shards()[0].name}" in error
+    assert "from 1 of 3 shards" in error
+    assert f"Stored before this error: {count_trials(Path('new.sqlite'))} trials" in error
 
 
 @pytest.mark.usefixtures("finished")
 @pytest.mark.parametrize("is_success_first", [True, False])
 def test_a_failure_gives_way_to_a_success(is_success_first: bool) -> None:
     expected = contents(Path("whole.sqlite"))
-    first, _ = fragments()
-    failed = rewrite(first, [make_failure(outcome) for outcome in outcomes(first)])
-    order = [first.path, failed] if is_success_first else [failed, first.path]
+    first, _ = shards()
+    failed = rewrite(first, *FAIL)
+    order = [first, failed] if is_success_first else [failed, first]
     for path in order:
         assert "18 trials are missing" in merge(path, status=3)
     merge()
     assert contents() == expected
     with Store.open("runs/small.sqlite") as store:
         assert not store.failures()
+    assert run_command("check-store", "small").returncode == 0
 
 
 @pytest.mark.usefixtures("finished")
-def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict[str, Any]]) -> None:
-    first, _ = fragments()
-    header = first.read_header()
-    assert header is not None
-    experiment = header.experiment
-    session = dict(header.session)
+def test_shards_of_other_experiments_are_refused() -> None:
+    first, _ = shards()
 
-    def of(**parts: Any) -> Experiment:
-        return replace(experiment, **parts)
+    def weights(digit: str) -> str:
+        return set_session("methods", {"toy.vote": {"sha256": {"weights": digit * 64}}})
 
-    weights = {"methods": {"toy.vote": {"sha256": {"weights": "1" * 64}}}}
-    headers = {
-        "seed: 8 before, 7 now": replace(header, experiment=of(spec={**experiment.spec, "seed": 8})),
-        "data of task a: fingerprint 0 before": replace(
-            header, experiment=of(tasks={**experiment.tasks, "a": {**experiment.tasks["a"], "fingerprint": "0"}})
+    changes = {
+        "seed: 8 before, 7 now": "UPDATE run SET value = json_set(value, '$.seed', 8) WHERE key = 'spec'",
+        "data of task a: fingerprint 0 before": (
+            "UPDATE tasks SET data = json_set(data, '$.fingerprint', '0') WHERE name = 'a'"
         ),
-        r"numpy: version (0|\S+ in .*, 0) in shard-": replace(
-            header, session={**session, "versions": {**session["versions"], "numpy": "0"}}
-        ),
-        "peekbench: other source files ": replace(header, session={**session, "core": "0"}),
-        "weights has the SHA-256 (1{12}|2{12}) in shard-": replace(
-            header, session={**session, "methods": {"toy.vote": {"sha256": {"weights": "2" * 64}}}}
-        ),
+        r"numpy: version (0|\S+ in .*, 0) in shard-": set_session("versions.numpy", "0"),
+        "peekbench: other source files ": set_session("core", "0"),
+        "weights has the SHA-256 (1{12}|2{12}) in shard-": weights("2"),
     }
-    rewrite(first, [], replace(header, session={**session, **weights}))
-    for message, changed in headers.items():
-        path = rewrite(first, [], changed)
+    rewrite(first, weights("1"))
+    for message, statement in changes.items():
+        path = rewrite(first, statement)
         for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "1/2", "--out", str(OUT)]):
             if "SHA-256" not in message or command[0] == "merge":
                 error = refuse(*command)
@@ -236,17 +241,14 @@ def test_fragments_of_other_experiments_are_refused(make_raw: Callable[..., dict
 
 @pytest.mark.usefixtures("finished")
 def test_changed_code_is_refused_unless_it_is_allowed() -> None:
-    """The code of the jobs is that of this machine; here, the header of one of them says otherwise."""
-    _, second = fragments()
-    header = second.read_header()
-    assert header is not None
-    code = {plugin: {"sha256": "0", "files": {"changed.py": "0"}} for plugin in header.session["code"]}
-    changed = replace(header, session={**header.session, "code": code})
-    other = rewrite(second, outcomes(second), changed)
-    assert f"the fragments in {OUT} differ from each other" in refuse(
+    """The code of the jobs is that of this machine; here, the store of one of them says otherwise."""
+    _, second = shards()
+    changed = set_session("code.toy", {"sha256": "0", "files": {"changed.py": "0"}})
+    other = rewrite(second, changed)
+    assert f"the shards in {OUT} differ from each other" in refuse(
         "worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)
     )
-    second.path.unlink()
+    second.unlink()
     for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)]):
         error = refuse(*command)
         assert "plugin toy: changed.py" in error
@@ -256,25 +258,20 @@ def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     assert done.returncode == 0
     assert "warning: plugin toy: changed.py" in done.stderr
     assert contents() == contents(Path("whole.sqlite"))
-    result = next(outcome for outcome in outcomes(Fragment(other)) if isinstance(outcome, TrialResult))
+    wrong = rewrite(other, "UPDATE draws SET test_rows = randomblob(length(test_rows))")
     other.unlink()
+    error = refuse("merge", str(SPEC), str(OUT), "--allow-changed-code")
+    assert "code or versions differ, and numbers too:\n  plugin toy: changed.py" in error
+    assert f"{wrong}: the test rows" in error
+    wrong.unlink()
     error = refuse("merge", str(SPEC), str(OUT))
     assert "trials in the store runs/small.sqlite are of other code or versions" in error
     assert "--store" in error
-    other = rewrite(second, [replace(result, test_rows=result.test_rows[::-1])], changed)
-    error = refuse("merge", str(SPEC), str(OUT), "--allow-changed-code")
-    assert "code or versions differ, and numbers too:\n  plugin toy: changed.py" in error
-    assert f"{other}: the test rows" in error
 
 
 @pytest.mark.usefixtures("finished")
-def test_an_extended_spec_merges_the_fragments_of_the_old_one(make_raw: Callable[..., dict[str, Any]]) -> None:
+def test_an_extended_spec_merges_the_shards_of_the_old_one(make_raw: Callable[..., dict[str, Any]]) -> None:
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 4}
-    raw = make_raw()
-    bold = {**BOLD, "by_task": {"c": {"trust": 2}}}
-    task = {"use": "toy.words", "name": "c"}
-    write_spec(make_raw, tasks=[*raw["tasks"], task], methods=["toy.constant", "toy.vote", bold])
-    assert "toy.vote and bold no longer share their base arm" in refuse("merge", str(SPEC), str(OUT))
     write_spec(make_raw, design=design, methods=["toy.constant", "toy.vote", BOLD])
     output = merge(status=3)
     assert "18 trials added" in output
@@ -286,18 +283,30 @@ def test_an_extended_spec_merges_the_fragments_of_the_old_one(make_raw: Callable
 
 
 @pytest.mark.usefixtures("finished")
+def test_methods_that_no_longer_share_their_base_arm_get_one_each(make_raw: Callable[..., dict[str, Any]]) -> None:
+    bold = {**BOLD, "by_task": {"c": {"trust": 2}}}
+    tasks = [*make_raw()["tasks"], {"use": "toy.words", "name": "c"}]
+    write_spec(make_raw, tasks=tasks, methods=["toy.constant", "toy.vote", bold])
+    assert "18 trials added" in merge(status=3)
+    for arguments in ([], ["--store", "whole.sqlite"]):
+        assert run_command("run", str(SPEC), *arguments).returncode == 0
+    assert contents() == contents(Path("whole.sqlite"))
+
+
+@pytest.mark.usefixtures("finished")
 def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) -> None:
     assert "give the number of the shard and of all shards" in refuse("worker", str(SPEC), "--shard", "1", "--out", "x")
     assert "add 1 to numbers that start at 0: 1/2" in refuse("worker", str(SPEC), "--shard", "0/2", "--out", "x")
     assert f"{SPEC} is not a folder" in refuse("worker", str(SPEC), "--shard", "1/2", "--out", str(SPEC))
     Path("empty").mkdir()
-    assert "no fragments in empty" in refuse("merge", str(SPEC), "empty")
+    assert "no shards in empty" in refuse("merge", str(SPEC), "empty")
     assert "missing: No such file or directory; give a folder" in refuse("merge", str(SPEC), "missing")
-    assert f"{SPEC} is not a folder of fragments" in refuse("merge", str(SPEC), str(SPEC))
-    (OUT / "damaged.jsonl").write_bytes(fragments()[0].path.read_bytes().replace(b'"arm":"test"', b'"arm":"best"', 1))
-    error = refuse("merge", str(SPEC), str(OUT))
-    assert "damaged.jsonl, line 2: damaged" in error
-    assert "No trial was added" in error
+    assert "small.yaml: file is not a database; give the path of a store" in refuse("merge", str(SPEC), str(SPEC))
+    error = refuse("merge", str(SPEC), "whole.sqlite")
+    assert "whole.sqlite is not that of a shard; give the folder of `peekbench worker --out`" in error
+    shard = shards()[0]
+    for command in (["run", str(SPEC), "--store", str(shard)], ["merge", str(SPEC), str(OUT), "--store", str(shard)]):
+        assert "is that of shard 1/2; `peekbench merge` puts it into" in refuse(*command)
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "stop": {"looks": 2}}
     write_spec(make_raw, design=design, analyses=["summary"])
     error = refuse("worker", str(SPEC), "--shard", "1/2", "--out", "x")
@@ -305,8 +314,27 @@ def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) ->
 
 
 @pytest.mark.usefixtures("finished")
+def test_a_damaged_shard_is_refused_and_the_others_are_merged() -> None:
+    first, second = shards()
+    content = second.read_bytes()
+    place = content.index(b'"started"')
+    second.write_bytes(content[:place] + b"x" + content[place + 1 :])
+    error = refuse("merge", str(SPEC), str(OUT))
+    assert f"{second}: the checksum of table sessions, id 1 is wrong" in error
+    assert not Path("runs/small.sqlite").exists()
+    second.write_bytes(content[: len(content) // 2])
+    error = refuse("merge", str(SPEC), str(OUT))
+    assert f"{second}: " in error
+    second.unlink()
+    assert f"{count_trials(first)} trials added" in merge(status=3)
+    work("2/2")
+    merge()
+    assert contents() == contents(Path("whole.sqlite"))
+
+
+@pytest.mark.usefixtures("finished")
 def test_more_shards_than_work_items() -> None:
-    """Fragments of other numbers of shards are read, so nothing is computed again."""
+    """Stores of other numbers of shards are read, so nothing is computed again."""
     numbers = [number for number, _ in shard_items(load_spec(SPEC), 13)]
     (without_items,) = set(range(1, 14)).difference(numbers)
     assert "has no trials, because the spec has fewer work items" in work(f"{without_items}/13")

@@ -6,34 +6,15 @@ from collections.abc import Callable, Generator, Sequence
 
 import pytest
 
+from peekbench.data.preflight import describe_tasks
 from peekbench.execution import driver as module
 from peekbench.execution.driver import Driver
 from peekbench.execution.planning import make_trials
 from peekbench.execution.progress import NullProgress
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.work_protocols import Event, Outcome
-from peekbench.records.hosts import Host
-from peekbench.records.trials import Draw
 from peekbench.spec.experiment import ExperimentSpec
-
-
-class RecordingSink:
-    """A sink that keeps the sizes of what it is given."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def bases(self) -> set[tuple[Draw, str]]:
-        """Return that no base arm is saved."""
-        return set()
-
-    def add_host(self, host: Host) -> None:
-        """Expect no machine."""
-        raise AssertionError(host)
-
-    def save(self, *outcomes: Outcome) -> None:
-        """Keep the number of outcomes."""
-        self.sizes.append(len(outcomes))
+from peekbench.store.writer import Store
 
 
 def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
@@ -48,7 +29,16 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
             yield []
 
     monkeypatch.setattr(module, "_execute", wait_between)
-    sink = RecordingSink()
-    Driver(spec, sink, NullProgress(), keep_going=False).do(list(make_trials(spec)), SpecWork(spec))
-    assert sum(sink.sizes) == 2
-    assert 0 in sink.sizes
+    sizes: list[int] = []
+    with Store.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
+        store.add_session({}, "here")
+        save_trials = store.save
+
+        def save(*outcomes: Outcome) -> None:
+            sizes.append(len(outcomes))
+            save_trials(*outcomes)
+
+        monkeypatch.setattr(store, "save", save)
+        Driver(spec, store, NullProgress(), keep_going=False).do(list(make_trials(spec)), SpecWork(spec))
+    assert sum(sizes) == 2
+    assert 0 in sizes

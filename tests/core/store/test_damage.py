@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +24,7 @@ from peekbench.records.trials import Draw, Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
-from peekbench.store import checksums, writer
+from peekbench.store import checksums, reader
 from peekbench.store.checksums import find_damage, hash_row
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -216,11 +216,11 @@ def test_a_run_verifies_its_store_once_unless_it_changes(
 ) -> None:
     verified = []
 
-    def count(connection: sqlite3.Connection) -> Iterator[str]:
+    def count(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterator[str]:
         verified.append(connection)
-        return find_damage(connection)
+        return find_damage(connection, tables)
 
-    monkeypatch.setattr(writer, "find_damage", count)
+    monkeypatch.setattr(reader, "find_damage", count)
     run(make_spec())
     assert len(verified) == 1
     with Store.open(path) as store:
