@@ -189,10 +189,8 @@ class ShardStore(Store):
             If it cannot be written.
         """
         started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        path = (
-            folder
-            / f"shard-{shard.number:0{len(str(shard.count))}}-of-{shard.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
-        )
+        number = f"{shard.number:0{len(str(shard.count))}}"
+        path = folder / f"shard-{number}-of-{shard.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
         with translate_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
             file = resolve(path)
@@ -213,7 +211,7 @@ class ShardStore(Store):
         return store
 
     def _flush(self) -> None:
-        """Let the log reach the disk, but leave it where it is: while it only grows, copies of both files are whole."""
+        """Let the log reach the disk, but do not copy it into the file: while it only grows, copies of both fit."""
         descriptor = os.open(log_path(self._file), os.O_RDWR)
         try:
             os.fsync(descriptor)
@@ -422,9 +420,9 @@ class MergingStore(Store):
         for draw, what in self._connection.execute(DIFFERENT_DRAWS).fetchall():
             raise self._difference(shard, draw, None, f"the test {what}")
         for draw, owner, arm, *values in self._connection.execute(DIFFERENT_ARMS).fetchall():
-            values_of = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
-            name, there, here = next(each for each in values_of if each[1] != each[2])
-            is_hash = isinstance(here, bytes)
+            compared = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
+            name, there, here = next(each for each in compared if each[1] != each[2])
+            is_hash = name == "predictions_checksum"
             what, numbers = ("predictions", "") if is_hash else (name, f" ({there!r} there, {here!r} here)")
             raise self._difference(shard, draw, owner, f"the {what} of the arm {arm}{numbers}")
 

@@ -7,6 +7,7 @@ the file. A power cut loses at most the commits of the last second, and never da
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sqlite3
@@ -105,9 +106,11 @@ def translate_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # of a message about a damaged schema
         raise damage_error(path, f"SQLite: {shorten(str(error.object))}") from error
     except OSError as error:
-        remedy = "create the folder" if isinstance(error, FileNotFoundError) else "make the folder writable"
-        is_other = error.filename is not None and Path(error.filename).suffix == ".lock"
-        place = f"{error.filename}: " if is_other else ""
+        remedies = {errno.ENOENT: "create the folder", errno.ENOSPC: "free some disk space"}
+        remedy = remedies.get(error.errno or 0, "make the folder writable")
+        is_lock = error.filename is not None and Path(error.filename).suffix == ".lock"
+        other = error.filename if is_lock else error.filename2  # the target of a copy
+        place = f"{other}: " if other else ""
         raise StoreError(f"store {path}: {place}{error.strerror or error}; {remedy}, or choose another one") from error
 
 
