@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from peekbench.errors import ContractError, SpecError
+from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.plugins.entries import ReportFormatEntry
-from peekbench.plugins.report_formats import find_format, to_bytes
+from peekbench.plugins.report_formats import find_format, list_files, write_format
 from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records.estimates import Quantity, ScoreEstimate
 from peekbench.records.figures import Forest, Interval
-from peekbench.records.report import MethodFacts, Report
+from peekbench.records.report import MethodFacts, Report, RunContent
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.testing.declaration_checks import check_light_import
 from peekbench.testing.outcomes import CheckOutcome, run_checks
@@ -24,8 +27,25 @@ from peekbench.testing.repeated_call import (
     check_second_call,
     check_state,
 )
+from peekbench.testing.sample_results import sample_results
 
 METHOD = "größe: 50% [a/b] & <c> \\d_{0} $5"  # with characters that formats must escape
+DETAILS: Mapping[str, Any] = {
+    "identifier": "0123456789abcdef" * 2,
+    "spec": {
+        "name": "sample",
+        "seed": 0,
+        "tasks": [{"use": "my_plugin.news", "name": "news"}],
+        "methods": [{"use": "my_plugin.lsa", "name": METHOD, "options": {"num_components": 10}}],
+        "arms": ["base", "extra", "test"],
+        "design": {"train": "balanced", "num_train": [50], "num_test": [200], "num_subsamples": 2, "stop": None},
+        "analyses": [{"use": "my_plugin.mean", "options": {}}],
+    },
+    "data": {"news": {"use": "my_plugin.news", "fingerprint": "0" * 64, "rows": 1000, "details": {}}},
+    "sessions": [
+        {"started": "2026-01-01T00:00:00+00:00", "peekbench": "0.1.0", "python": "3.12.1", "packages": {"numpy": "2.0"}}
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +61,7 @@ class FormatCase:
 
 
 def sample_report() -> Report:
-    """Make a report with all parts: texts that need escapes, missing values, a figure and a failed trial.
+    """Make a report of a run with all parts: texts that need escapes, missing values, a figure and a failed trial.
 
     Returns
     -------
@@ -63,9 +83,38 @@ def sample_report() -> Report:
         tables=(Table("Bias by task", columns, (("news", 0.001, 6), (METHOD, None, 0)), note="100% & more."),),
         failures=(TrialFailure(Trial(Draw("news", 50, 200, 1), METHOD), "ValueError: no texts", "Traceback: none"),),
         provenance={"peekbench": "0.1"},
+        details=DETAILS,
         methods=(MethodFacts(METHOD, "classic.lsa", "num_components 10", "LSA and a linear classifier"),),
         command="peekbench report sample",
+        author="Größe & Söhne",
+        license="CC-BY-4.0",
+        read_run=_read_sample_run,
     )
+
+
+def _read_sample_run() -> RunContent:
+    results = sample_results(2, num_tasks=1).query("method == 'first'").assign(method=METHOD, task="news")
+    values: dict[Quantity, float] = {"extra": 0.7, "bias": 0.001, "boost": 0.05}
+    estimates = [
+        ScoreEstimate(method=METHOD, task=task, quantity=quantity, metric="accuracy", estimate=value, num_trials=2)
+        for quantity, value in values.items()
+        for task in ("", "news")
+    ]
+    return RunContent(
+        report=replace(sample_report(), read_run=None),
+        results=results.reset_index(drop=True),
+        estimates=tuple(estimates),
+        num_planned=2,
+        num_looks=1,
+        last_look=None,
+        summaries={"my_plugin.mean": "mean of each effect"},
+        lock=None,
+        copy_store=_write_sample_store,
+    )
+
+
+def _write_sample_store(path: Path) -> None:
+    path.write_bytes(b"the store of a run")
 
 
 def check_report_format(use: str, options: Mapping[str, Any] | None = None) -> list[CheckOutcome]:
@@ -91,7 +140,7 @@ def check_report_format(use: str, options: Mapping[str, Any] | None = None) -> l
     Examples
     --------
     >>> next(iter(FORMAT_CHECKS))
-    'renders reports with all parts and with none'
+    'writes reports with all parts and with none'
     """
     return list(iterate_format_checks(use, options))
 
@@ -126,7 +175,7 @@ def make_format_case(use: str, entry: ReportFormatEntry) -> FormatCase:
     """
     calls = RepeatedCall(
         use=use,
-        callee=entry.render,
+        callee=entry.write,
         describe=_describe,
         arguments=(use, by_name(use, entry), sample_report()),
         remedy="use nothing but the report",
@@ -135,16 +184,28 @@ def make_format_case(use: str, entry: ReportFormatEntry) -> FormatCase:
 
 
 def _describe(use: str, entry: ReportFormatEntry | None, report: Report) -> str:
-    return repr((entry or find_format(use)).render(report))
+    return repr(_write(use, entry or find_format(use), report))
 
 
-def check_renders(case: FormatCase) -> None:
-    """Check that a format renders a report with all parts, does not change it, and renders one that is empty."""
+def _write(use: str, entry: ReportFormatEntry, report: Report) -> list[tuple[str, bytes]]:
+    """Let a format write a report, and return the names and the contents of its files."""
+    with TemporaryDirectory() as folder:
+        write_format(use, entry, report, Path(folder) / f"report{entry.suffix}")
+        return [(name.as_posix(), (Path(folder) / name).read_bytes()) for name in list_files(Path(folder))]
+
+
+def check_writes(case: FormatCase) -> None:
+    """Check that a format writes a report with all parts, does not change it, and writes or refuses an empty one."""
     report = sample_report()
-    to_bytes(case.entry.render(report), case.use)
+    _write(case.use, case.entry, report)
     if report != sample_report():
         raise ContractError("it changes the report; work on a copy")
-    to_bytes(case.entry.render(Report("empty", "no results")), case.use)
+    try:
+        _write(case.use, case.entry, Report("empty", "no results"))
+    except ContractError:
+        raise
+    except PeekbenchError:
+        pass  # a format of runs, which a report without one lacks
 
 
 def _check_calls(check: Callable[[RepeatedCall], None], case: FormatCase) -> None:
@@ -152,10 +213,10 @@ def _check_calls(check: Callable[[RepeatedCall], None], case: FormatCase) -> Non
 
 
 FORMAT_CHECKS: Mapping[str, Callable[[FormatCase], None]] = {
-    "renders reports with all parts and with none": check_renders,
-    "same file at every call": partial(_check_calls, check_second_call),
+    "writes reports with all parts and with none": check_writes,
+    "same files at every call": partial(_check_calls, check_second_call),
     "global random state is unused and unchanged": partial(_check_calls, check_generators),
-    "same file in every process": partial(_check_calls, check_new_process),
+    "same files in every process": partial(_check_calls, check_new_process),
     "the state of the process is unchanged": partial(_check_calls, check_state),
     "importing the plugin is fast": check_light_import,
 }

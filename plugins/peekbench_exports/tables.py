@@ -9,11 +9,9 @@ from typing import Literal
 
 import pandas as pd
 
-from peekbench.export.content import ExportedRun
-from peekbench.records.estimates import UNITS
-from peekbench.records.units import Unit
-from peekbench.results.columns import COLUMNS
-from peekbench.results.paired_effects import paired_scores
+from peekbench.records import Report, Unit, estimates_table
+from peekbench.results import COLUMNS, paired_scores
+from peekbench_exports.content import ExportedRun, read_run
 
 SCORES, EFFECTS, ESTIMATES = "scores.csv", "effects.csv", "estimates.csv"
 DESCRIPTIONS = {
@@ -31,6 +29,14 @@ MEANINGS = {
     "standard_error": "standard error of the estimate", "num_tasks": "number of tasks",
     "num_trials": "number of subsamples of all tasks", "decision": "verdict on the average bias",
 }  # fmt: skip
+
+
+UNITS: Mapping[str, Unit] = {column.name: column.unit for column in estimates_table([]).columns}
+
+
+def write_csv(report: Report, folder: Path) -> None:
+    """Write all CSV files of the run of a report."""
+    write_tables(read_run(report), folder)
 
 
 def write_tables(run: ExportedRun, folder: Path) -> None:
@@ -68,7 +74,7 @@ def list_columns(tables: Mapping[str, pd.DataFrame]) -> Iterator[FileColumn]:
     for file, table in tables.items():
         for name in map(str, table.columns):
             if file == ESTIMATES and name in MEANINGS:
-                yield FileColumn(file, name, TYPES[UNITS.get(name, "text")], MEANINGS[name])
+                yield FileColumn(file, name, TYPES[UNITS[name]], MEANINGS[name])
             elif name in known:
                 yield FileColumn(file, name, known[name].type, known[name].meaning)
             else:
