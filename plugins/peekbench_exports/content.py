@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peekbench import PeekbenchError
 from peekbench.records import Report, RunContent, ScoreEstimate
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+DETAILS = ("identifier", "spec", "data", "sessions")
 TRIAL = ["task", "method", "model", "num_train", "num_test", "subsample"]
 
 
@@ -20,14 +18,19 @@ class ExportedRun:
     """A run, with what its users say about its publication."""
 
     content: RunContent
+    estimates: Sequence[ScoreEstimate]
+    """Scores and effects by configuration and quantity: the average, then by task."""
+    identifier: str
+    spec: Mapping[str, Any]
+    """Canonical form of the spec."""
+    tasks: Mapping[str, Mapping[str, Any]]
+    """Facts about the data by task."""
+    sessions: Sequence[Mapping[str, Any]]
+    """Provenance of the sessions, oldest first; at least one."""
+    num_analyzed: int
+    """Number of complete trials."""
     author: str
     license: str
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """Canonical form of the spec."""
-        spec: Mapping[str, Any] = self.content.report.details["spec"]
-        return spec
 
     @property
     def name(self) -> str:
@@ -35,41 +38,9 @@ class ExportedRun:
         return str(self.spec["name"])
 
     @property
-    def identifier(self) -> str:
-        """Identifier of the run."""
-        return str(self.content.report.details["identifier"])
-
-    @property
-    def tasks(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about the data by task."""
-        tasks: Mapping[str, Mapping[str, Any]] = self.content.report.details["data"]
-        return tasks
-
-    @property
-    def sessions(self) -> Sequence[Mapping[str, Any]]:
-        """Provenance of the sessions, oldest first; at least one."""
-        sessions: Sequence[Mapping[str, Any]] = self.content.report.details["sessions"]
-        return sessions
-
-    @property
     def session(self) -> Mapping[str, Any]:
         """The last session."""
         return self.sessions[-1]
-
-    @property
-    def results(self) -> pd.DataFrame:
-        """The results table, with complete trials only."""
-        return self.content.results
-
-    @property
-    def estimates(self) -> Sequence[ScoreEstimate]:
-        """Scores and effects by configuration and quantity: the average, then by task."""
-        return self.content.estimates
-
-    @property
-    def num_analyzed(self) -> int:
-        """Number of complete trials."""
-        return len(self.results.drop_duplicates(TRIAL))
 
     @property
     def is_complete(self) -> bool:
@@ -90,4 +61,9 @@ def read_run(report: Report) -> ExportedRun:
             f"{report.name} is a report of no run, and this format describes runs; name a run, as in `peekbench report "
             "RUN --format FORMAT`"
         )
-    return ExportedRun(report.read_run(), report.author, report.license)
+    content = report.read_run()
+    identifier, spec, tasks, sessions = (content.report.details[key] for key in DETAILS)
+    trials = content.results.drop_duplicates(TRIAL)
+    return ExportedRun(
+        content, content.estimates, identifier, spec, tasks, sessions, len(trials), report.author, report.license
+    )

@@ -78,7 +78,7 @@ def describe_run(run: ExportedRun) -> list[str]:
 
 def _describe_method(run: ExportedRun) -> Iterator[str]:
     spec, design = run.spec, run.spec["design"]
-    is_control = dict(zip(run.results["method"], run.results["control"] != "", strict=True))
+    is_control = dict(zip(run.content.results["method"], run.content.results["control"] != "", strict=True))
     names = [method["name"] for method in spec["methods"]]
     methods = [name for name in names if not is_control.get(name)]
     controls = [name for name in names if is_control.get(name)]

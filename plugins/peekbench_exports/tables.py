@@ -49,7 +49,11 @@ def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
     """Return the tables of a run by the names of their files."""
     estimates = pd.DataFrame([asdict(estimate) for estimate in run.estimates])
     whole = {name: "Int64" for name, unit in UNITS.items() if unit == "count"}
-    return {SCORES: run.results, EFFECTS: paired_scores(run.results), ESTIMATES: estimates.astype(whole)}
+    return {
+        SCORES: run.content.results,
+        EFFECTS: paired_scores(run.content.results),
+        ESTIMATES: estimates.astype(whole),
+    }
 
 
 @dataclass(frozen=True, slots=True)

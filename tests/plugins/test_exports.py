@@ -134,8 +134,7 @@ def test_latex_breaks_long_names(report: Report) -> None:
     run_ = read_run(report)
     assert r"\begin{tabular}{lrrr" in average_table(run_)
     name = "sentence_transformer_logistic_regression_with_self_training"
-    estimates = tuple(replace(each, method=name) for each in run_.estimates)
-    long = replace(run_, content=replace(run_.content, estimates=estimates))
+    long = replace(run_, estimates=[replace(each, method=name) for each in run_.estimates])
     for table in (average_table(long), task_table(long)):
         assert r"{>{\raggedright\arraybackslash}p{45mm}rrr" in table
         assert r"sentence\_\allowbreak{}transformer\_\allowbreak{}logistic" in table

@@ -213,7 +213,7 @@ def report(
         allow_incomplete=allow_incomplete,
         analyses=analyses or (),
         formats=formats or (),
-        publication={"author": author, "license": license_},
+        publication=(author, license_),
         pictures=pictures,
     )
 

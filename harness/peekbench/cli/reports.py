@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -152,11 +152,14 @@ def report_run(
     allow_incomplete: bool,
     analyses: Sequence[str] = (),
     formats: Sequence[str] = (),
-    publication: Mapping[str, str] | None = None,
+    publication: tuple[str, str] = ("", ""),
     pictures: Path | None = None,
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> tuple[Report, list[Path]]:
-    """Write the files of a run's report, in other formats if some are given, print it, and return both."""
+    """Write the files of a run's report, in other formats if some are given, print it, and return both.
+
+    The publication is an author and a license, for formats that state them.
+    """
     from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
@@ -164,7 +167,8 @@ def report_run(
     for name in formats:
         check_format(name)
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
-    report = replace(report, formats=tuple(formats) or report.formats, **(publication or {}))
+    author, license_ = publication
+    report = replace(report, formats=tuple(formats) or report.formats, author=author, license=license_)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     options += plugin_arguments()

@@ -111,13 +111,13 @@ class RunContent:
     """Scores and effects with intervals, by configuration and quantity: the average, then by task."""
     num_planned: int
     """Number of trials that the design plans."""
-    num_looks: int
-    """Number of planned looks."""
-    last_look: int | None
-    """Number of the planned look at which the run stopped, from 1; None if it did not."""
     summaries: Mapping[str, str]
     """Summaries of the analyses of the spec, by their names."""
-    lock: Path | None
-    """Lock file of the run, if there is one."""
     copy_store: Callable[[Path], None]
     """Function that writes a copy of the store."""
+    num_looks: int = 1
+    """Number of planned looks, of which the last is at all subsamples."""
+    last_look: int | None = None
+    """Number of the planned look at which the run stopped, from 1; None if it did not."""
+    lock: Path | None = None
+    """Lock file of the run, if there is one."""

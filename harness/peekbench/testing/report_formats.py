@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,18 +45,6 @@ DETAILS: Mapping[str, Any] = {
         {"started": "2026-01-01T00:00:00+00:00", "peekbench": "0.1.0", "python": "3.12.1", "packages": {"numpy": "2.0"}}
     ],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class FormatCase:
-    """A report format with reports to check it on."""
-
-    use: str
-    """Name of the format in specs."""
-    entry: ReportFormatEntry
-    """Its entry."""
-    calls: RepeatedCall
-    """Further calls, with a report that has all parts."""
 
 
 def sample_report() -> Report:
@@ -105,10 +92,7 @@ def _read_sample_run() -> RunContent:
         results=results.reset_index(drop=True),
         estimates=tuple(estimates),
         num_planned=2,
-        num_looks=1,
-        last_look=None,
         summaries={"my_plugin.mean": "mean of each effect"},
-        lock=None,
         copy_store=_write_sample_store,
     )
 
@@ -160,19 +144,7 @@ def iterate_format_checks(use: str, options: Mapping[str, Any] | None = None) ->
     """
     if options:
         raise SpecError(f"{use} is a report format, which has no options; omit them")
-    yield from run_checks(FORMAT_CHECKS, make_format_case(use, find_format(use)), num_required=1)
-
-
-def make_format_case(use: str, entry: ReportFormatEntry) -> FormatCase:
-    """Make a case of a report format.
-
-    Parameters
-    ----------
-    use
-        Name of the format in specs.
-    entry
-        Its entry.
-    """
+    entry = find_format(use)
     calls = RepeatedCall(
         use=use,
         callee=entry.write,
@@ -180,44 +152,37 @@ def make_format_case(use: str, entry: ReportFormatEntry) -> FormatCase:
         arguments=(use, by_name(use, entry), sample_report()),
         remedy="use nothing but the report",
     )
-    return FormatCase(use, entry, calls)
+    yield from run_checks(FORMAT_CHECKS, calls, num_required=1)
 
 
 def _describe(use: str, entry: ReportFormatEntry | None, report: Report) -> str:
-    return repr(_write(use, entry or find_format(use), report))
-
-
-def _write(use: str, entry: ReportFormatEntry, report: Report) -> list[tuple[str, bytes]]:
     """Let a format write a report, and return the names and the contents of its files."""
+    entry = entry or find_format(use)
     with TemporaryDirectory() as folder:
         write_format(use, entry, report, Path(folder) / f"report{entry.suffix}")
-        return [(name.as_posix(), (Path(folder) / name).read_bytes()) for name in list_files(Path(folder))]
+        return repr([(name.as_posix(), (Path(folder) / name).read_bytes()) for name in list_files(Path(folder))])
 
 
-def check_writes(case: FormatCase) -> None:
+def check_writes(calls: RepeatedCall) -> None:
     """Check that a format writes a report with all parts, does not change it, and writes or refuses an empty one."""
-    report = sample_report()
-    _write(case.use, case.entry, report)
+    use, entry, report = calls.arguments
+    _describe(use, entry, report)
     if report != sample_report():
         raise ContractError("it changes the report; work on a copy")
     try:
-        _write(case.use, case.entry, Report("empty", "no results"))
+        _describe(use, entry, Report("empty", "no results"))
     except ContractError:
         raise
     except PeekbenchError:
         pass  # a format of runs, which a report without one lacks
 
 
-def _check_calls(check: Callable[[RepeatedCall], None], case: FormatCase) -> None:
-    check(case.calls)
-
-
-FORMAT_CHECKS: Mapping[str, Callable[[FormatCase], None]] = {
+FORMAT_CHECKS: Mapping[str, Callable[[RepeatedCall], None]] = {
     "writes reports with all parts and with none": check_writes,
-    "same files at every call": partial(_check_calls, check_second_call),
-    "global random state is unused and unchanged": partial(_check_calls, check_generators),
-    "same files in every process": partial(_check_calls, check_new_process),
-    "the state of the process is unchanged": partial(_check_calls, check_state),
+    "same files at every call": check_second_call,
+    "global random state is unused and unchanged": check_generators,
+    "same files in every process": check_new_process,
+    "the state of the process is unchanged": check_state,
     "importing the plugin is fast": check_light_import,
 }
 """Checks of a report format by name.

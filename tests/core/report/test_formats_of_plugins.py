@@ -106,9 +106,12 @@ def test_other_files_in_a_folder_are_never_replaced(tmp_path: Path) -> None:
     assert (folder / "deep/name.txt").read_text() == "sample"
     assert {path.name for path in tmp_path.iterdir()} == {"toy.pages", "report.txt"}, "no unfinished folder is left"
     folder.rename(tmp_path / "elsewhere")
-    for make in (folder.touch, lambda: folder.symlink_to(tmp_path / "elsewhere")):
-        folder.unlink(missing_ok=True)
-        make()
+    for is_link in (False, True):
+        if is_link:
+            folder.unlink()
+            folder.symlink_to(tmp_path / "elsewhere")
+        else:
+            folder.touch()
         with pytest.raises(PeekbenchError, match=r"toy\.pages is not a folder"):
             write_report(sample_report(), tmp_path, ["toy.pages"])
     assert (tmp_path / "elsewhere/notes.txt").exists()

@@ -47,9 +47,9 @@ def read_run(
         If the run has no trials, or trials are missing and `allow_incomplete` is false.
     """
     with Store.open(path) as store:
-        session, stopped_at, folder = next(reversed(store.sessions()), {}), store.stopped_at(), store.folder()
+        sessions, stopped_at, folder = store.sessions(), store.stopped_at(), store.folder()
     results = load_results(path)
-    if results.empty or not session:
+    if results.empty or not sessions:
         raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
     complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
     component = _find_estimates_analysis(spec)
@@ -64,7 +64,7 @@ def read_run(
         num_looks=spec.design.num_looks,
         last_look=None if stopped_at is None else spec.design.look_number(stopped_at),
         summaries={analysis.use: analysis.entry.summary for analysis in spec.analyses},
-        lock=find_lock(_list_spec_files(session, folder, spec.name)),
+        lock=find_lock(_list_spec_files(sessions[-1], folder, spec.name)),
         copy_store=partial(back_up, path),
     )
 
