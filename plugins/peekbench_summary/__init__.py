@@ -94,7 +94,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             sees_controls=True,
             sees_looks=True,
             sees_predictions=True,
-            summary="uncontaminated scores, biases and boosts with intervals; used by `peekbench export`",
+            summary="uncontaminated scores, biases and boosts with intervals; used by formats of reports",
         ),
         AnalyzerEntry(
             name="changes",

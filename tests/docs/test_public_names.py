@@ -19,7 +19,7 @@ import pytest
 
 from peekbench.api import measuring
 
-NAMESPACES = ("peekbench", "peekbench.api", "peekbench.cache", "peekbench.data", "peekbench.errors", "peekbench.export",
+NAMESPACES = ("peekbench", "peekbench.api", "peekbench.cache", "peekbench.data", "peekbench.errors",
               "peekbench.figures", "peekbench.formatting", "peekbench.plugins", "peekbench.records", "peekbench.report",
               "peekbench.results", "peekbench.results.logs", "peekbench.testing")  # fmt: skip
 

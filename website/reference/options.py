@@ -23,10 +23,8 @@ INTRODUCTIONS = {
     "executor": "Executors, one of which a spec names under `executor`. [Clusters](../clusters.md) explains `ray`.",
     "observer": "Observers, which specs name under `observers`. [Trackers](../usage.md#trackers) explains them.",
     "renderer": "Renderers of figures, one of which a spec can name as `renderer` under `report`.",
+    "report format": "Formats of reports, which specs name under `report`. [Exports](../exports.md) explains them.",
 }
-
-KINDS_OF_OTHERS = ("report format",)
-"""Kinds of which peekbench itself registers no entry."""
 
 
 class UndocumentedError(Exception):
@@ -46,7 +44,7 @@ def entries_of(kind: PluginKind) -> dict[str, Entry]:
         if point.dist is not None and point.dist.name == registry.DISTRIBUTION:
             offers = registry.load(plugin).offers[kind.name]
             found |= {join_name(plugin, name): entry for name, entry in offers.items()}
-    if not found and kind.name not in KINDS_OF_OTHERS:
+    if not found:
         raise PluginError(f"no {kind.name} is installed; build the site in the environment of `tox run -e docs`")
     return dict(sorted(found.items()))
 
@@ -59,7 +57,7 @@ def write_options() -> dict[str, str]:
     UndocumentedError
         If an option or a kind has no description.
     """
-    return {f"{kind.heading}.md": _page(kind) for kind in KINDS if kind.name not in KINDS_OF_OTHERS}
+    return {f"{kind.heading}.md": _page(kind) for kind in KINDS}
 
 
 def _page(kind: PluginKind) -> str:

@@ -42,8 +42,8 @@ def analyze(
         typer.Argument(
             metavar="RUN",
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; crate of `peekbench export`; table of scores; - for standard input; "
-            "or folder of tables mM/nN/MODEL/TASK/.",
+            help="Name, spec or store of a run; RO-Crate of a run; table of scores; - for standard input; or folder of "
+            "tables mM/nN/MODEL/TASK/.",
         ),
     ],
     analyses: Annotated[
@@ -181,9 +181,16 @@ def report(
     formats: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            "--format", metavar="FORMAT", help="Format to write instead of those of the spec, such as html; repeatable."
+            "--format",
+            metavar="FORMAT",
+            help="Format to write instead of those of the spec, such as html, or PLUGIN.THING of `peekbench list "
+            "formats`; repeatable.",
         ),
     ] = None,
+    author: Annotated[str, typer.Option(help="Person or organization that publishes the results.")] = "",
+    license_: Annotated[
+        str, typer.Option("--license", metavar="URL", help="License of the results: a URL or an SPDX identifier.")
+    ] = "",
     pictures: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
@@ -206,6 +213,7 @@ def report(
         allow_incomplete=allow_incomplete,
         analyses=analyses or (),
         formats=formats or (),
+        publication=(author, license_),
         pictures=pictures,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,9 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print the report as JSON, as in report.json; everything else goes to stderr.")
 ]
+
+MAX_BESIDE = 4
+"""Files that a report names beside the first one."""
 
 Form: TypeAlias = Literal["screen", "full", "quiet", "json"]
 
@@ -96,7 +100,9 @@ class Printer:
             raise
         more = f"All tables: {again} --full" if again else "All tables: add --full"
         more += "" if folder or again else ", or --reports FOLDER to write it to files"
-        self._print(report, [*_list_files(written), *_list_files(drawn, "Pictures"), more], [*written, *drawn])
+        self._print(
+            report, [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures"), more], [*written, *drawn]
+        )
         return written
 
     def _print(self, report: Report, closing: Sequence[str], written: Sequence[Path] = ()) -> None:
@@ -118,18 +124,17 @@ class Printer:
                 pass
 
 
-def _list_files(paths: Sequence[Path], heading: str = "Report") -> list[str]:
-    """Return a line that names the first of some files, with the others beside it."""
-    if not paths:
+def _list_files(paths: Sequence[Path], folder: Path | None, heading: str = "Report") -> list[str]:
+    """Return a line that names the first of the files or folders in a folder, with the others beside it."""
+    if not paths or folder is None:
         return []
-    first, *others = paths
-    beside = [path.name for path in others if path.parent == first.parent]
-    deeper = [path for path in others if path.parent != first.parent]
-    parts = [*(beside if len(beside) <= 4 else [pluralize(len(beside), "file")])]
-    for folder in dict.fromkeys(path.parent for path in deeper):
-        number = sum(path.parent == folder for path in deeper)
-        parts.append(f"{folder.name} ({pluralize(number, 'file')})")
-    return [f"{heading}: {first}", *([f"{' ' * len(heading)}  and {', '.join(parts)}"] if parts else [])]
+    numbers = Counter(path.relative_to(folder).parts[0] for path in paths)
+    files = [name for name in numbers if folder / name in paths]
+    folders = [f"{name} ({pluralize(number, 'file')})" for name, number in numbers.items() if name not in files]
+    first, *beside = files or folders
+    others = beside if len(beside) <= MAX_BESIDE or not files else [pluralize(len(beside), "file")]
+    others = [*others, *(folders if files else [])]
+    return [f"{heading}: {folder / first}", *([f"{' ' * len(heading)}  and {', '.join(others)}"] if others else [])]
 
 
 def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
@@ -147,10 +152,14 @@ def report_run(
     allow_incomplete: bool,
     analyses: Sequence[str] = (),
     formats: Sequence[str] = (),
+    publication: tuple[str, str] = ("", ""),
     pictures: Path | None = None,
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> tuple[Report, list[Path]]:
-    """Write the files of a run's report, in other formats if some are given, print it, and return both."""
+    """Write the files of a run's report, in other formats if some are given, print it, and return both.
+
+    The publication is an author and a license, for formats that state them.
+    """
     from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
@@ -158,8 +167,8 @@ def report_run(
     for name in formats:
         check_format(name)
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
-    if formats:
-        report = replace(report, formats=tuple(formats))
+    author, license_ = publication
+    report = replace(report, formats=tuple(formats) or report.formats, author=author, license=license_)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     options += plugin_arguments()

@@ -23,8 +23,8 @@ from peekbench.plugins.protocols import (
     Plot,
     Prefetch,
     Renderer,
-    RenderReport,
     ResourcesOf,
+    WriteReport,
 )
 from peekbench.plugins.references import CallableField
 from peekbench.plugins.work_protocols import Executor
@@ -273,21 +273,21 @@ class RendererEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFormatEntry:
-    """A format of report files that a spec can name under `report.formats`.
+    """A format of reports that a spec can name under `report.formats`.
 
     Examples
     --------
     >>> from peekbench.plugins import ReportFormatEntry
-    >>> ReportFormatEntry(name="latex", render="my_package.latex:render", suffix=".tex", summary="LaTeX tables").suffix
+    >>> ReportFormatEntry(name="latex", write="my_package.latex:write", suffix=".tex", summary="LaTeX tables").suffix
     '.tex'
     """
 
     name: str
     """Name in specs, after the plugin's name and a dot."""
-    render: CallableField[RenderReport] = CallableField()
-    """Function that renders a report, or a reference to it."""
-    suffix: str
-    """Suffix of the file, such as '.tex'."""
+    write: CallableField[WriteReport] = CallableField()
+    """Function that writes a report, or a reference to it."""
+    suffix: str = ""
+    """Suffix of the file, such as '.tex'; empty for a format that is a folder of files."""
     summary: str
     """One line for lists."""
 

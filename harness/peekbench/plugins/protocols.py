@@ -11,6 +11,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from peekbench.records.hosts import Resources
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from peekbench.records.analysis import Analysis
@@ -357,27 +359,26 @@ class Renderer(Protocol):
         ...
 
 
-class RenderReport(Protocol):
-    """Function that renders a report in the format of one file.
+class WriteReport(Protocol):
+    """Function that writes a report in a format.
 
     Parameters
     ----------
     report
-        Report to render. Hidden characters in its texts are escapes, and very long texts are shortened.
-
-    Returns
-    -------
-    str or bytes
-        Content of the file: the same for the same report. Text is written in UTF-8.
+        Report to write. Hidden characters in its texts are escapes, and very long texts are shortened. A format that
+        writes more than a report has calls `report.read_run`, and raises a PeekbenchError if that is None.
+    path
+        File to write, with the suffix of the entry; for an entry without a suffix, an empty folder to fill. The files
+        must be the same for the same report. They replace earlier ones when the function has returned.
 
     Raises
     ------
     PeekbenchError
-        If a library that the format needs is not installed.
+        If a library that the format needs is not installed, or the report lacks what the format needs.
     """
 
-    def __call__(self, report: Report) -> str | bytes:
-        """Render the report."""
+    def __call__(self, report: Report, path: Path) -> object:
+        """Write the report."""
         ...
 
 

@@ -1,6 +1,8 @@
-"""Find the formats of report files that plugins register."""
+"""Find the formats of reports that plugins register, and let them write."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from peekbench.errors import ContractError, PluginError
 from peekbench.plugins import registry
@@ -8,7 +10,7 @@ from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.nearest import find_nearest
 from peekbench.plugins.roles import names_with
-from peekbench.records.report_formats import OWN_FORMATS
+from peekbench.records.report import OWN_FORMATS, Report
 
 
 def find_format(use: str) -> ReportFormatEntry:
@@ -49,21 +51,42 @@ def check_format(use: str) -> str:
     return use
 
 
-def to_bytes(content: object, use: str) -> bytes:
-    """Return the content of a file that a report format rendered.
+def write_format(use: str, entry: ReportFormatEntry, report: Report, path: Path) -> list[Path]:
+    """Let a format of a plugin write a report.
 
     Parameters
     ----------
-    content
-        What the format returned.
     use
         Name of the format, for messages.
+    entry
+        Its entry.
+    report
+        Report to write.
+    path
+        File or folder that does not exist, in a folder that exists.
+
+    Returns
+    -------
+    list of Path
+        Files in the folder, sorted and relative to it; empty if the format is a file.
 
     Raises
     ------
     ContractError
-        If it is neither text nor bytes.
+        If it does not write the file, or nothing into the folder.
     """
-    if not isinstance(content, str | bytes):
-        raise ContractError(f"report format {use} returned {type(content).__name__}; return str or bytes")
-    return content.encode() if isinstance(content, str) else content
+    if entry.suffix:
+        entry.write(report, path)
+        if not path.is_file():
+            raise ContractError(f"report format {use} wrote no file; write it to the path that is the second argument")
+        return []
+    path.mkdir()
+    entry.write(report, path)
+    if not (files := list_files(path)):
+        raise ContractError(f"report format {use} wrote no file; write to the folder that is the second argument")
+    return files
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and in its folders, sorted and relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())

@@ -18,7 +18,7 @@ from peekbench.plugins.local_code import FILE
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import InputKind, TaskKind
-from peekbench.records.report_formats import OWN_FORMATS
+from peekbench.records.report import OWN_FORMATS
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
@@ -121,8 +121,8 @@ def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
 
 
 def _suffix_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    if not (isinstance(entry.suffix, str) and FILE_SUFFIX.fullmatch(entry.suffix)):
-        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex'"
+    if entry.suffix and not (isinstance(entry.suffix, str) and FILE_SUFFIX.fullmatch(entry.suffix)):
+        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex', or omit it for a folder"
 
 
 def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:

@@ -39,6 +39,9 @@ from .looks import Looks as Looks
 from .looks import PlannedLook as PlannedLook
 from .predictions import Answers as Answers
 from .predictions import Predictions as Predictions
+from .report import MethodFacts as MethodFacts
+from .report import Report as Report
+from .report import RunContent as RunContent
 from .trials import ArmResult as ArmResult
 from .trials import Context as Context
 from .trials import Control as Control

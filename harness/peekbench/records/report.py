@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from peekbench.records.analysis import Table, Verdict
+from peekbench.records.estimates import ScoreEstimate
 from peekbench.records.figures import Figure
-from peekbench.records.report_formats import DEFAULT_FORMATS
 from peekbench.records.trials import TrialFailure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ReportFormat: TypeAlias = Literal["html", "text", "markdown", "json", "cards", "svg", "png"]
+"""Formats of peekbench itself. 'cards' is one Markdown file per method; 'svg' and 'png' are one picture per figure."""
+
+OWN_FORMATS: tuple[str, ...] = get_args(ReportFormat)
+"""Names that no format of a plugin can have."""
+DEFAULT_FORMATS: tuple[ReportFormat, ...] = ("html", "text", "markdown", "json", "cards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +83,41 @@ class Report:
     """Formats to write, unless `write_report` is told otherwise; empty for a report that is only printed."""
     renderer: str = ""
     """Renderer of the figures, as `plugin.thing`; empty for the only one installed."""
+    author: str = ""
+    """Person or organization that publishes the results, for formats that state it."""
+    license: str = ""
+    """License of the results, a URL or an SPDX identifier, for formats that state it."""
+    read_run: Callable[[], RunContent] | None = None
+    """Function that reads the run, for formats that write more than a report has; None if the report is of no run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContent:
+    """What formats can write of a run besides its report.
+
+    Examples
+    --------
+    >>> from peekbench.testing import sample_report
+    >>> sample_report().read_run().num_planned
+    2
+    """
+
+    report: Report
+    """The report with the texts as they are: hidden characters are no escapes. `details` has the spec, the data and the
+    sessions of the run, oldest first."""
+    results: pd.DataFrame
+    """The results table, with complete trials only."""
+    estimates: tuple[ScoreEstimate, ...]
+    """Scores and effects with intervals, by configuration and quantity: the average, then by task."""
+    num_planned: int
+    """Number of trials that the design plans."""
+    summaries: Mapping[str, str]
+    """Summaries of the analyses of the spec, by their names."""
+    copy_store: Callable[[Path], None]
+    """Function that writes a copy of the store."""
+    num_looks: int = 1
+    """Number of planned looks, of which the last is at all subsamples."""
+    last_look: int | None = None
+    """Number of the planned look at which the run stopped, from 1; None if it did not."""
+    lock: Path | None = None
+    """Lock file of the run, if there is one."""

@@ -16,7 +16,7 @@ from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.kinds import PluginKind, kind_of
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
-from peekbench.records.report_formats import OWN_FORMATS
+from peekbench.records.report import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import NAMED
 from peekbench.spec.components import component_types

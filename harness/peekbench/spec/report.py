@@ -10,7 +10,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.report_formats import check_format
-from peekbench.records.report_formats import DEFAULT_FORMATS
+from peekbench.records.report import DEFAULT_FORMATS
 from peekbench.spec.base import STORED, SpecModel
 
 

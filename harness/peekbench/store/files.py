@@ -96,7 +96,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def crate_store(folder: Path) -> Path | None:
-    """Return the store in a crate that `peekbench export` wrote; None for anything else."""
+    """Return the store in an RO-Crate of a run; None for anything else."""
     store = folder / CRATE_STORE
     return store if (folder / CRATE_METADATA).is_file() and is_store(store) else None
 

@@ -19,7 +19,7 @@ from peekbench.cli import app
 
 COMMANDS = [
     "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
-    "backup", "check-store", "export", "import",
+    "backup", "check-store", "import",
     "list", "show", "check", "schema", "watch",
 ]  # fmt: skip
 

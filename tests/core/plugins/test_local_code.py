@@ -207,7 +207,7 @@ def test_reading_results_imports_no_code_that_only_a_store_names(
     monkeypatch.delitem(sys.modules, "evil_module", raising=False)
     done = pb.load_run(store)
     assert len(done.arms) == 4
-    for command in (["report"], ["plan"], ["export", "--to", "latex"]):
+    for command in (["report"], ["plan"], ["report", "--format", "exports.latex"]):
         result = CliRunner().invoke(app, [*command, str(store)])
         assert "is not imported" in f"{result.output} {result.exception}", command
     assert CliRunner().invoke(app, ["watch", "--once", str(store)]).exit_code == 0

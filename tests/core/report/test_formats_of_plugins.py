@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,13 @@ from peekbench import hookimpl
 from peekbench.plugins import ReportFormatEntry
 
 
+def write(report, path):
+    path.write_text(report.name)
+
+
 @hookimpl
 def peekbench_report_formats():
-    return [ReportFormatEntry(name="short", render=lambda report: report.name, suffix=".txt", summary="the name")]
+    return [ReportFormatEntry(name="short", write=write, suffix=".txt", summary="the name")]
 """
 
 
@@ -46,11 +51,11 @@ def test_a_plugin_writes_a_table_for_latex(tmp_path: Path) -> None:
 def test_hidden_characters_are_escaped_for_formats(tmp_path: Path) -> None:
     seen: list[Report] = []
 
-    def render(report: Report) -> bytes:
+    def write(report: Report, path: Path) -> None:
         seen.append(report)
-        return b""
+        path.touch()
 
-    entry = ReportFormatEntry(name="x", render=render, suffix=".x", summary="")
+    entry = ReportFormatEntry(name="x", write=write, suffix=".x", summary="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("peekbench.report.render.files.find_format", lambda use: entry)
         write_report(Report("a", "\x1b[31mred"), tmp_path, ["my.x"])
@@ -65,7 +70,7 @@ def test_a_format_that_fails_loses_no_other_file(tmp_path: Path) -> None:
     blot, gone, number = str(raised.value).splitlines()
     assert "report format toy.blot: RuntimeError: no ink" in blot
     assert "no report format 'toy.gone'" in gone
-    assert "toy.number returned int; return str or bytes" in number
+    assert "toy.number wrote no file" in number
     assert {path.name for path in tmp_path.iterdir()} == {
         "report.json", "report.html", "report-toy.latex.tex", "report-toy.blot.txt"
     }  # fmt: skip
@@ -83,8 +88,39 @@ def test_a_format_does_not_replace_an_attachment(tmp_path: Path) -> None:
     assert (tmp_path / "report-toy.latex.tex").read_text() == "mine"
 
 
+def test_a_format_is_a_folder(tmp_path: Path) -> None:
+    names = [path.relative_to(tmp_path).as_posix() for path in write_report(sample_report(), tmp_path, ["toy.pages"])]
+    assert names == ["toy.pages/0.txt", "toy.pages/deep/name.txt"]
+    longer = replace(sample_report(), name="longer")
+    write_report(longer, tmp_path, ["toy.pages"])
+    assert (tmp_path / "toy.pages/deep/name.txt").read_text() == "longer"
+
+
+def test_other_files_in_a_folder_are_never_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "toy.pages"
+    write_report(sample_report(), tmp_path, ["toy.pages"])
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(PeekbenchError, match=r"toy\.pages has other files, such as notes\.txt"):
+        write_report(replace(sample_report(), name="longer"), tmp_path, ["toy.pages", "text"])
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert (folder / "deep/name.txt").read_text() == "sample"
+    assert {path.name for path in tmp_path.iterdir()} == {"toy.pages", "report.txt"}, "no unfinished folder is left"
+    folder.rename(tmp_path / "elsewhere")
+    for is_link in (False, True):
+        if is_link:
+            folder.unlink()
+            folder.symlink_to(tmp_path / "elsewhere")
+        else:
+            folder.touch()
+        with pytest.raises(PeekbenchError, match=r"toy\.pages is not a folder"):
+            write_report(sample_report(), tmp_path, ["toy.pages"])
+    assert (tmp_path / "elsewhere/notes.txt").exists()
+
+
 def test_unknown_formats_are_refused_with_all_names() -> None:
-    with pytest.raises(PluginError, match=r"'pdf' is not one of html, .*svg, png, toy\.latex, toy\.blot"):
+    with pytest.raises(
+        PluginError, match=r"'pdf' is not one of html, .*svg, png, exports\.csv, .*toy\.latex, toy\.blot"
+    ):
         check_format("pdf")
     with pytest.raises(PluginError, match=r"no report format 'toy.latx'; did you mean toy.latex\?"):
         check_format("toy.latx")
@@ -95,8 +131,8 @@ def test_unknown_formats_are_refused_with_all_names() -> None:
 
 def test_names_and_suffixes_are_checked() -> None:
     assert find_misreading("html", ReportFormatEntry) == "a format of peekbench itself"
-    for suffix in ("tex", "/../x.tex", ".", ""):
-        entry = ReportFormatEntry(name="x", render=lambda report: "", suffix=suffix, summary="")
+    for suffix in ("tex", "/../x.tex", "."):
+        entry = ReportFormatEntry(name="x", write=lambda report, path: None, suffix=suffix, summary="")
         with pytest.raises(PluginError, match="suffix is .*such as '.tex'"):
             check_entries({"x": entry})
 
@@ -138,6 +174,6 @@ def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
 def test_contract_checks() -> None:
     assert failed(check_report_format("toy.latex")) == []
     assert "no ink" in failed(check_report_format("toy.blot"))[0]
-    assert "return str or bytes" in failed(check_report_format("toy.number"))[0]
+    assert "wrote no file" in failed(check_report_format("toy.number"))[0]
     with pytest.raises(PeekbenchError, match="no options"):
         check_report_format("toy.latex", {"a": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from peekbench.report.build.code_versions import code_tables, warn_of_code_chang
 from peekbench.report.build.planned_looks import describe_stop, look_tables
 from peekbench.report.build.provenance_text import describe_provenance, session_command
 from peekbench.report.build.report_warnings import check_results, warn_of_run
+from peekbench.report.build.run_content import read_run
 from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
 from peekbench.report.build.text_tables import text_tables
 from peekbench.report.document import MethodFacts, Report
@@ -248,7 +250,8 @@ def report_of_run(
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes)
-    return replace(report, tables=(*code_tables(versions, results), *report.tables))
+    report = replace(report, tables=(*code_tables(versions, results), *report.tables))
+    return replace(report, read_run=partial(read_run, path, spec, planned, report, allow_incomplete=allow_incomplete))
 
 
 def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> tuple[AnalysisSpec, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
@@ -18,8 +21,8 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
-from peekbench.plugins.report_formats import find_format, to_bytes
-from peekbench.records.report_formats import OWN_FORMATS
+from peekbench.plugins.report_formats import find_format, list_files, write_format
+from peekbench.records.report import OWN_FORMATS
 from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards
 from peekbench.report.render.html import render_html
@@ -75,7 +78,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
         Folder of the files; it is created.
     formats
         Formats to write instead of `report.formats`: 'html', 'text', 'markdown', 'json', 'cards' (one Markdown file
-        per method), 'svg' and 'png' (one picture per figure), and formats of plugins, as `plugin.thing`.
+        per method), 'svg' and 'png' (one picture per figure), and formats of plugins, as `plugin.thing`, which are a
+        file or a folder of files.
 
     Returns
     -------
@@ -86,7 +90,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     ------
     PeekbenchError
         If the folder cannot be written, no renderer of figures is installed for 'svg' or 'png', or a format of a
-        plugin is missing or fails; in the last case, all other files are written.
+        plugin is missing, fails, or finds files in its folder that it does not write; in the last case, all other
+        files are written.
 
     Examples
     --------
@@ -204,22 +209,46 @@ def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer)
 
 
 def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:
-    """Write one file per format; if some formats fail, write the others, then raise an error."""
+    """Write each format; if some formats fail, write the others, then raise an error."""
     written, errors = [], []
     for use in uses:
         try:
-            entry = find_format(use)
-            with one_line_errors(f"report format {use}", use):
-                content = entry.render(make_printable(report))
-            path = folder / f"report-{folder_name(use)}{entry.suffix}"
-            if path.name in report.attachments:
-                raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
-            written.append(_write_bytes(path, to_bytes(content, use)))
+            written += _write_format(report, folder, use)
         except PeekbenchError as error:
             errors.append(error)
     if errors:
         raise PeekbenchError("\n".join(f"{error}; all other files were written" for error in errors)) from errors[0]
     return written
+
+
+def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
+    """Write the file or the folder of a format of a plugin, completely or not at all."""
+    entry = find_format(use)
+    path = folder / (f"report-{folder_name(use)}{entry.suffix}" if entry.suffix else folder_name(use))
+    if path.name in report.attachments:
+        raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as temporary:
+            part = Path(temporary) / path.name
+            with one_line_errors(f"report format {use}", use):
+                names = write_format(use, entry, make_printable(report), part)
+            if names and (path.exists() or path.is_symlink()):
+                _refuse_other_files(path, names)
+                shutil.rmtree(path)
+            os.replace(part, path)  # noqa: PTH105 - the name says that it must not fail half-way
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    return [path / name for name in names] or [path]
+
+
+def _refuse_other_files(folder: Path, names: Sequence[Path]) -> None:
+    if not folder.is_dir() or folder.is_symlink():
+        raise PeekbenchError(f"{folder} is not a folder; delete it, or choose another folder with --reports")
+    if others := [str(name) for name in list_files(folder) if name not in names]:
+        raise PeekbenchError(
+            f"{folder} has other files, such as {others[0]}; delete the folder, or choose another one with --reports"
+        )
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
@@ -273,7 +302,10 @@ def _replace(path: Path, write: Callable[[Path], object]) -> Path:
         with atomic_write(path) as temporary:
             write(temporary)
     except OSError as error:
-        raise PeekbenchError(
-            f"cannot write {path}: {error.strerror or error}; make the folder writable, or choose another one"
-        ) from error
+        raise _cannot_write(path, error) from error
     return path
+
+
+def _cannot_write(path: Path, error: OSError) -> PeekbenchError:
+    remedy = "make the folder writable, or choose another one"
+    return PeekbenchError(f"cannot write {path}: {error.strerror or error}; {remedy}")

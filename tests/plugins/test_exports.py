@@ -1,4 +1,4 @@
-"""Exports of a run: the numbers are those of its report, and the official validators accept the files."""
+"""Formats for other tools: the numbers are those of the report, and the official validators accept the files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from commands import run_command
 
 from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
-from peekbench.export import FORMATS, export_run
-from peekbench.export.content import Publication, read_run
-from peekbench.export.latex import average_table, escape, task_table
-from peekbench.report import report_of_run
+from peekbench.records import Report
+from peekbench.report import report_of_run, write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
-from peekbench.store.files import CRATE_METADATA
+from peekbench.testing import check_report_format
+from peekbench_exports.content import read_run
+from peekbench_exports.latex import average_table, escape, task_table
+from peekbench_exports.ro_crate import METADATA
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+FORMATS = ("csv", "latex", "text", "every-eval-ever", "ro-crate", "croissant")
 SPEC: dict[str, Any] = {
     "name": "small_run",
     "seed": 7,
@@ -40,7 +42,6 @@ SPEC: dict[str, Any] = {
     "analyses": [{"use": "summary", "options": {"level": 0.9}}, "permutation"],
     "executor": {"use": "local", "options": {"in_process": True}},
 }
-PUBLICATION = Publication(author="Ada Lovelace", license="CC-BY-4.0")
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +51,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def exported(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the exports of all formats."""
+def report(store: Path) -> Report:
+    return replace(report_of_run(store), author="Ada Lovelace", license="CC-BY-4.0")
+
+
+@pytest.fixture(scope="module")
+def exported(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a folder for each format."""
     folder = tmp_path_factory.mktemp("exported")
     for name in FORMATS:
-        written = export_run(store, name, folder / name, publication=PUBLICATION)
-        assert sorted(path for path in (folder / name).rglob("*") if path.is_file()) == written
+        written = write_report(report, folder, [f"exports.{name}"])
+        assert sorted(path for path in (folder / f"exports.{name}").rglob("*") if path.is_file()) == written
+        (folder / f"exports.{name}").rename(folder / name)
     return folder
 
 
@@ -73,10 +80,9 @@ def read_rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def test_csv_has_the_scores_and_their_intervals(exported: Path, store: Path) -> None:
+def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) -> None:
     rows = read_rows(exported / "csv/estimates.csv")
     biases = {row["method"]: row for row in rows if row["quantity"] == "bias" and not row["task"]}
-    report = report_of_run(store)  # with the options of the spec
     for verdict in (verdict for verdict in report.verdicts if verdict.analysis == "summary"):
         bias = biases[verdict.method.partition(" ")[0]]  # the label also has the model
         shown = [float(bias[name]) if bias[name] else None for name in ("estimate", "low", "high", "level")]
@@ -124,17 +130,17 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
         assert fact in plain
 
 
-def test_latex_breaks_long_names(store: Path) -> None:
-    content = read_run(store, PUBLICATION)
-    assert r"\begin{tabular}{lrrr" in average_table(content)
+def test_latex_breaks_long_names(report: Report) -> None:
+    run_ = read_run(report)
+    assert r"\begin{tabular}{lrrr" in average_table(run_)
     name = "sentence_transformer_logistic_regression_with_self_training"
-    long = replace(content, estimates=[replace(each, method=name) for each in content.estimates])
+    long = replace(run_, estimates=[replace(each, method=name) for each in run_.estimates])
     for table in (average_table(long), task_table(long)):
         assert r"{>{\raggedright\arraybackslash}p{45mm}rrr" in table
         assert r"sentence\_\allowbreak{}transformer\_\allowbreak{}logistic" in table
 
 
-def test_records_follow_the_schema_of_every_eval_ever(exported: Path, store: Path) -> None:
+def test_records_follow_the_schema_of_every_eval_ever(exported: Path, report: Report) -> None:
     schema = json.loads((FIXTURES / "every_eval_ever/eval.schema.json").read_text())
     files = sorted((exported / "every-eval-ever").rglob("*.json"))
     assert len(files) == 2
@@ -150,7 +156,7 @@ def test_records_follow_the_schema_of_every_eval_ever(exported: Path, store: Pat
                 assert score == 0, "an inert method has no interval"
                 continue
             assert interval["confidence_interval"]["lower"] <= score <= interval["confidence_interval"]["upper"]
-    again = export_run(store, "every-eval-ever", exported / "again")
+    again = write_report(report, exported / "again", ["exports.every-eval-ever"])
     assert [path.name for path in again] == [path.name for path in files], "the same run has the same identifiers"
 
 
@@ -219,10 +225,10 @@ def test_official_validator_accepts_the_crate(exported: Path, monkeypatch: pytes
     }  # fmt: skip
     broken = tmp_path / "broken"
     broken.mkdir()
-    content = json.loads((exported / "ro-crate" / CRATE_METADATA).read_text())
+    content = json.loads((exported / "ro-crate" / METADATA).read_text())
     (action,) = (entity for entity in content["@graph"] if entity["@type"] == "CreateAction")
     del action["instrument"]
-    (broken / CRATE_METADATA).write_text(json.dumps(content))
+    (broken / METADATA).write_text(json.dumps(content))
     assert any("instrument" in message for severity, message in find_issues(broken) if severity == "REQUIRED")
 
 
@@ -249,24 +255,24 @@ def test_official_library_loads_the_croissant_data_set(exported: Path, no_networ
         mlcroissant.Dataset(str(broken / "croissant.json"))
 
 
-def test_other_files_are_never_replaced(store: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    export_run(store, "csv", folder)
-    export_run(store, "csv", folder)
-    (folder / "notes.txt").write_text("mine")
-    with pytest.raises(PeekbenchError, match=r"out has other files, such as notes\.txt"):
-        export_run(store, "csv", folder)
-    assert (folder / "notes.txt").read_text() == "mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no unfinished folder is left"
-    with pytest.raises(PeekbenchError, match="did you mean ro-crate"):
-        export_run(store, "rocrate", folder)
+def test_a_report_of_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PeekbenchError, match="scores is a report of no run"):
+        write_report(Report("scores", "from scores.csv"), tmp_path, ["exports.latex"])
+    assert not list(tmp_path.iterdir())
 
 
 def test_command_exports_a_run_with_its_lock_file(make_raw: Callable[..., Any], tmp_path: Path) -> None:
     spec = make_spec(make_raw(design={"num_train": 12, "num_test": 30, "num_subsamples": 2}), folder=tmp_path)
     run(spec)
     Path("small.lock").write_text("pinned")
-    done = run_command("export", "small", "--to", "ro-crate", "--license", "CC0-1.0")
+    done = run_command("report", "small", "--format", "exports.ro-crate", "--license", "CC0-1.0")
     assert done.returncode == 0, done.stderr
-    assert f"written: {Path('exports/small/ro-crate/spec.lock')}" in done.stdout
-    assert Path("exports/small/ro-crate/spec.lock").read_text() == "pinned"
+    assert f"Report: {Path('reports/small/exports.ro-crate')}" in done.stdout
+    assert Path("reports/small/exports.ro-crate/spec.lock").read_text() == "pinned"
+    assert "CC0-1.0" in Path("reports/small/exports.ro-crate", METADATA).read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+def test_contract(name: str) -> None:
+    assert [outcome.message for outcome in check_report_format(f"exports.{name}") if not outcome.passed] == []

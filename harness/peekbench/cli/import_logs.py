@@ -1,4 +1,4 @@
-"""Commands for other tools: export a run in their formats, and import their logs."""
+"""Command that imports the logs of other tools."""
 
 from __future__ import annotations
 
@@ -8,52 +8,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from peekbench.cli.app import IncompleteOption, RunArgument, app, run_path
+from peekbench.cli.app import app
 from peekbench.cli.output import echo
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-
-EXPORTS = Path("exports")
-FORMAT_NAMES = "csv, latex, text, every-eval-ever, ro-crate or croissant"
-
-
-@app.command()
-def export(
-    run_: RunArgument,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"Format to write: {FORMAT_NAMES}.")],
-    output: Annotated[
-        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
-        typer.Option("--output", "-o", metavar="FOLDER", help="Folder to create. Default: exports/NAME/FORMAT."),
-    ] = None,
-    author: Annotated[str, typer.Option(help="Person or organization that publishes the results.")] = "",
-    license_: Annotated[
-        str, typer.Option("--license", metavar="URL", help="License of the results: a URL or an SPDX identifier.")
-    ] = "",
-    allow_incomplete: IncompleteOption = False,
-) -> None:
-    """Export a run for other tools: scores of the arm extra, biases and boosts with their intervals.
-
-    Example: peekbench export quickstart --to latex
-    """
-    from peekbench.export import export_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.export.content import Publication  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.lockfile import find_lock  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.writer import Store  # noqa: PLC0415 - for a fast --help
-
-    store = run_path(run_)
-    with Store.open(store, verified=False) as opened:
-        name, folder = opened.spec()["name"], opened.folder()
-    specs = [Path(run_), folder / f"{name}.yaml"]
-    publication = Publication(author, license_, find_lock(specs))
-    written = export_run(
-        store,
-        to,
-        output or EXPORTS / name / to,
-        publication=publication,
-        allow_incomplete=allow_incomplete,
-    )
-    for path in written:
-        echo(f"written: {path}")
 
 
 @app.command("import")

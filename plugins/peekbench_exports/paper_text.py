@@ -9,16 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from peekbench.export.content import ExportedRun
-from peekbench.export.references import REFERENCES_FILE, make_references
 from peekbench.formatting import difference_unit, format_cell, format_signed, pluralize, score_unit
-from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry
-from peekbench.records.estimates import ACCURACY, ScoreEstimate
-from peekbench.report.build.provenance_text import MAIN_PACKAGES
-from peekbench.results.paired_effects import label_configuration
-from peekbench.spec.design import Design
+from peekbench.records import Report, ScoreEstimate
+from peekbench.results import label_configuration
+from peekbench_exports.content import ExportedRun, read_run
 
+ACCURACY = "accuracy"  # `ScoreEstimate.metric` of accuracies
+PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
+)  # fmt: skip
 CITATION = re.compile(r"<<(\w+)>>")
 MAX_NAMED = 12  # tasks or methods that are named, or configurations whose results are stated
 ARM_WORDS = {
@@ -26,6 +25,31 @@ ARM_WORDS = {
     "extra": "with the extra texts as unlabeled text (extra)",
     "test": "with the test texts, but not their labels, as unlabeled text (test)",
 }
+REFERENCES_FILE = "references.bib"
+REFERENCES = """\
+@software{peekbench,
+  title = {peekbench: measuring the bias of adapting to unlabeled test data},
+  author = {{The peekbench authors}},
+  version = {VERSION},
+  year = {YEAR},
+  url = {https://github.com/peekbench/peekbench},
+}
+
+@inproceedings{dubey2024,
+  title = {Evaluating the fairness of task-adaptive pretraining on unlabeled test data before few-shot text
+           classification},
+  author = {Dubey, Kush},
+  booktitle = {Proceedings of the 2nd GenBench Workshop on Generalisation (Benchmarking) in NLP},
+  year = {2024},
+  pages = {1--26},
+  url = {https://arxiv.org/abs/2410.00179},
+}
+"""
+
+
+def write_paragraph(report: Report, folder: Path) -> None:
+    """Write the paragraph on the run of a report as plain text."""
+    write_text(read_run(report), folder)
 
 
 def write_text(run: ExportedRun, folder: Path) -> None:
@@ -38,7 +62,8 @@ def write_text(run: ExportedRun, folder: Path) -> None:
 def write_references(run: ExportedRun, folder: Path) -> None:
     """Write the references that the paragraphs cite."""
     year = datetime.fromisoformat(run.session["started"]).year
-    (folder / REFERENCES_FILE).write_text(make_references(run.session["peekbench"], year), encoding="utf-8")
+    references = REFERENCES.replace("VERSION", run.session["peekbench"]).replace("YEAR", str(year))
+    (folder / REFERENCES_FILE).write_text(references, encoding="utf-8")
 
 
 def fill_citations(text: str, cite: Callable[[str], str]) -> str:
@@ -53,8 +78,10 @@ def describe_run(run: ExportedRun) -> list[str]:
 
 def _describe_method(run: ExportedRun) -> Iterator[str]:
     spec, design = run.spec, run.spec["design"]
-    methods = [name for name, method in run.methods.items() if not method.control]
-    controls = [name for name, method in run.methods.items() if method.control]
+    is_control = dict(zip(run.content.results["method"], run.content.results["control"] != "", strict=True))
+    names = [method["name"] for method in spec["methods"]]
+    methods = [name for name in names if not is_control.get(name)]
+    controls = [name for name in names if is_control.get(name)]
     yield (
         f"We used peekbench {run.session['peekbench']} <<peekbench>> to measure whether adapting to the unlabeled "
         f"texts of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
@@ -80,29 +107,26 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         yield f"The run includes the control{'s' if controls[1:] else ''} {_join(controls)}, whose bias is known."
     if design["stop"] is not None:
         yield _describe_looks(run)
-    summaries = [
-        f"{analysis['use']} ({registry.find(analysis['use'], AnalyzerEntry).summary})" for analysis in spec["analyses"]
-    ]
-    yield f"The results were analyzed with {_join(summaries)}."
+    analyses = [f"{analysis['use']} ({run.content.summaries[analysis['use']]})" for analysis in spec["analyses"]]
+    yield f"The results were analyzed with {_join(analyses)}."
 
 
 def _describe_looks(run: ExportedRun) -> str:
     """Return a sentence on the planned looks, and on the one at which the run stopped."""
-    design = Design.model_validate(run.spec["design"])
-    planned = f"We planned {pluralize(design.num_looks, 'look')} at the results, for which the intervals account"
-    if run.stopped_at is None:
+    planned = f"We planned {pluralize(run.content.num_looks, 'look')} at the results, for which the intervals account"
+    if run.content.last_look is None:
         return f"{planned}."
-    return f"{planned}; the run ended at look {design.look_number(run.stopped_at)}, when all verdicts were settled."
+    return f"{planned}; the run ended at look {run.content.last_look}, when all verdicts were settled."
 
 
 def _describe_results(run: ExportedRun) -> Iterator[str]:
-    report = run.report
-    failed = f"; {pluralize(len(report.failures), 'trial')} failed" if report.failures else ""
-    number = f"{run.num_analyzed:,} of {pluralize(run.num_planned, 'planned trial')}"
-    yield f"{f'All {run.num_planned:,} planned trials' if run.is_complete else number} were analyzed{failed}."
+    failures, planned = run.content.report.failures, run.content.num_planned
+    failed = f"; {pluralize(len(failures), 'trial')} failed" if failures else ""
+    number = f"{run.num_analyzed:,} of {pluralize(planned, 'planned trial')}"
+    yield f"{f'All {planned:,} planned trials' if run.is_complete else number} were analyzed{failed}."
     yield from _describe_biases(run)
     packages = run.session.get("versions", run.session["packages"])  # without what no method requires
-    versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
+    versions = [f"{name} {packages[name]}" for name in PACKAGES if name in packages]
     software = _join([f"Python {run.session['python']}", *versions])
     yield f"The run used {software}; its identifier is {run.identifier}."
 
@@ -112,7 +136,8 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     averages = [estimate for estimate in run.estimates if estimate.is_average]
     scores = {estimate.configuration: estimate for estimate in averages if estimate.quantity == "extra"}
     biases = [estimate for estimate in averages if estimate.quantity == "bias"]
-    regions = {each.region for each in run.report.verdicts if each.effect == "bias" and each.region is not None}
+    verdicts = [verdict for verdict in run.content.report.verdicts if verdict.effect == "bias"]
+    regions = {verdict.region for verdict in verdicts if verdict.region is not None}
     if len(regions) == 1:
         (region,) = regions
         is_accuracy = scores[biases[0].configuration].metric == ACCURACY
@@ -121,7 +146,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
             f"{f'{100 * region:g} points' if is_accuracy else f'{region:.4g}'} of 0; otherwise biased if the interval "
             "excludes 0, and inconclusive if it does not."
         )
-    family = max((verdict.family for verdict in run.report.verdicts if verdict.effect == "bias"), default=1)
+    family = max((verdict.family for verdict in verdicts), default=1)
     if family > 1:
         yield f"These intervals are adjusted for {family} configurations."
     if len(biases) > MAX_NAMED:

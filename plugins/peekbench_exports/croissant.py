@@ -10,9 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from peekbench.export.content import ExportedRun
-from peekbench.export.paper_text import describe_run, fill_citations
-from peekbench.export.tables import DESCRIPTIONS, FileColumn, list_columns, make_tables, write_tables
+from peekbench.records import Report
+from peekbench_exports.content import read_run
+from peekbench_exports.paper_text import describe_run, fill_citations
+from peekbench_exports.tables import DESCRIPTIONS, FileColumn, list_columns, make_tables, write_tables
 
 METADATA = "croissant.json"
 VERSION = "1.0.0"
@@ -62,8 +63,9 @@ CONTEXT: dict[str, Any] = {
 """The context that the specification gives."""
 
 
-def write_croissant(run: ExportedRun, folder: Path) -> None:
+def write_croissant(report: Report, folder: Path) -> None:
     """Write the CSV files of a run and their description."""
+    run = read_run(report)
     write_tables(run, folder)
     columns = list(list_columns(make_tables(run)))
     content = {
@@ -76,8 +78,8 @@ def write_croissant(run: ExportedRun, folder: Path) -> None:
         "datePublished": run.session["started"],
         "url": f"urn:peekbench:{run.identifier}",
         "citeAs": CITATION,
-        **({"license": run.publication.license} if run.publication.license else {}),
-        **({"creator": {"@type": "sc:Person", "name": run.publication.author}} if run.publication.author else {}),
+        **({"license": run.license} if run.license else {}),
+        **({"creator": {"@type": "sc:Person", "name": run.author}} if run.author else {}),
         "distribution": [_file(folder / name) for name in DESCRIPTIONS],
         "recordSet": [_record_set(name, [each for each in columns if each.file == name]) for name in DESCRIPTIONS],
     }

@@ -14,27 +14,25 @@ from typing import Any
 
 import yaml
 
-from peekbench.export.content import ExportedRun
-from peekbench.export.paper_text import describe_run, fill_citations, write_text
-from peekbench.export.references import REFERENCES_FILE
-from peekbench.export.tables import DESCRIPTIONS, write_tables
-from peekbench.report.render.files import write_report
-from peekbench.spec.lockfile import SUFFIX as LOCK_SUFFIX
-from peekbench.store.files import CRATE_METADATA, CRATE_STORE
-from peekbench.store.maintenance import back_up
+from peekbench.records import Report
+from peekbench.report import write_report
+from peekbench_exports.content import ExportedRun, read_run
+from peekbench_exports.paper_text import REFERENCES_FILE, describe_run, fill_citations, write_text
+from peekbench_exports.tables import DESCRIPTIONS, write_tables
 
+METADATA, STORE = "ro-crate-metadata.json", "run.sqlite"  # names by which `peekbench analyze` knows a crate
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 SOFTWARE = "https://github.com/peekbench/peekbench"
 SPEC = "spec.yaml"
-LOCK = f"spec{LOCK_SUFFIX}"
+LOCK = "spec.lock"
 ACTION, AUTHOR, NO_LICENSE = "#run", "#author", "#no-license"
 TYPES = {
-    ".sqlite": "application/vnd.sqlite3", ".yaml": "application/yaml", LOCK_SUFFIX: "application/yaml",
+    ".sqlite": "application/vnd.sqlite3", ".yaml": "application/yaml", ".lock": "application/yaml",
     ".csv": "text/csv", ".json": "application/json", ".html": "text/html", ".txt": "text/plain",
     ".bib": "application/x-bibtex", ".nc": "application/x-netcdf",
 }  # fmt: skip
 FILES = {
-    CRATE_STORE: "Store of the run: all trials with their predictions, as `peekbench analyze` reads it",
+    STORE: "Store of the run: all trials with their predictions, as `peekbench analyze` reads it",
     SPEC: "Spec of the run with all defaults filled in",
     LOCK: "Lock file: versions of the data and models that the spec names",
     "report.json": "Report for programs: verdicts, tables, figures, spec, data and sessions",
@@ -45,26 +43,27 @@ FILES = {
 }
 
 
-def write_crate(run: ExportedRun, folder: Path) -> None:
+def write_crate(report: Report, folder: Path) -> None:
     """Write a crate."""
-    back_up(run.store, folder / CRATE_STORE)
+    run = read_run(report)
+    run.content.copy_store(folder / STORE)
     (folder / SPEC).write_text(yaml.safe_dump(dict(run.spec), sort_keys=False, allow_unicode=True), encoding="utf-8")
-    if run.publication.lock is not None:
-        shutil.copyfile(run.publication.lock, folder / LOCK)
+    if run.content.lock is not None:
+        shutil.copyfile(run.content.lock, folder / LOCK)
     write_tables(run, folder)
     write_text(run, folder)
-    write_report(run.report, folder, ("html", "json"))
+    write_report(run.content.report, folder, ("html", "json"))
     content = {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": list(_graph(run, folder))}
-    (folder / CRATE_METADATA).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (folder / METADATA).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _graph(run: ExportedRun, folder: Path) -> Iterator[dict[str, Any]]:
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     inputs = [name for name in names if name in (SPEC, LOCK)]
-    author = {"@id": AUTHOR} if run.publication.author else None
+    author = {"@id": AUTHOR} if run.author else None
     license_id = _license_id(run)
     yield {
-        "@id": CRATE_METADATA,
+        "@id": METADATA,
         "@type": "CreativeWork",
         "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
         "about": {"@id": "./"},
@@ -75,7 +74,7 @@ def _graph(run: ExportedRun, folder: Path) -> Iterator[dict[str, Any]]:
         "conformsTo": {"@id": PROFILE},
         "identifier": f"urn:peekbench:{run.identifier}",
         "name": f"peekbench run {run.name}",
-        "description": run.report.headline,
+        "description": run.content.report.headline,
         "datePublished": run.session["started"],
         "license": {"@id": license_id},
         **({"author": author} if author else {}),
@@ -85,7 +84,7 @@ def _graph(run: ExportedRun, folder: Path) -> Iterator[dict[str, Any]]:
     yield {"@id": PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
     yield _license(run, license_id)
     if author:
-        yield {"@id": AUTHOR, "@type": "Person", "name": run.publication.author}
+        yield {"@id": AUTHOR, "@type": "Person", "name": run.author}
     yield {
         "@id": SOFTWARE,
         "@type": "SoftwareApplication",
@@ -124,13 +123,13 @@ def _references(names: list[str]) -> list[dict[str, str]] | dict[str, str]:
 
 
 def _license_id(run: ExportedRun) -> str:
-    stated = run.publication.license
+    stated = run.license
     if not stated:
         return NO_LICENSE
     return stated if "://" in stated else f"https://spdx.org/licenses/{stated}"
 
 
 def _license(run: ExportedRun, identifier: str) -> dict[str, Any]:
-    stated = run.publication.license
+    stated = run.license
     description = "License of the results" if stated else "No license was stated; ask the authors before you reuse it"
     return {"@id": identifier, "@type": "CreativeWork", "name": stated or "No license", "description": description}

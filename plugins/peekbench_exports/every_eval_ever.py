@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from peekbench.export.content import ExportedRun
-from peekbench.records.estimates import Quantity, ScoreEstimate
+from peekbench.records import Quantity, Report, ScoreEstimate
+from peekbench_exports.content import ExportedRun, read_run
 
 SCHEMA_VERSION = "0.3.0"
 COLLECTION = "peekbench"
@@ -30,8 +30,9 @@ MEANINGS: dict[Quantity, str] = {
 }
 
 
-def write_records(run: ExportedRun, folder: Path) -> None:
+def write_records(report: Report, folder: Path) -> None:
     """Write a record of each method and model; controls are no evaluations and are left out."""
+    run = read_run(report)
     groups: dict[tuple[str, str], list[ScoreEstimate]] = {}
     for estimate in run.estimates:
         if not estimate.control:
@@ -62,7 +63,7 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
         "source_metadata": {
             "source_name": f"peekbench run {run.name}",
             "source_type": "evaluation_run",
-            "source_organization_name": run.publication.author or UNSTATED,
+            "source_organization_name": run.author or UNSTATED,
             "evaluator_relationship": "other",
             "additional_details": {"peekbench_run": run.identifier},
         },
@@ -73,8 +74,8 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
 
 
 def _model_info(run: ExportedRun, method: str, model: str) -> dict[str, Any]:
-    use = run.use_of[method]
     written = next(each for each in run.spec["methods"] if each["name"] == method)
+    use = written["use"]
     developer = _portable(re.split(r"[.:]", use)[0])
     label = f"{method} with {model}" if model else method
     details = {

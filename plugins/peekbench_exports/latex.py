@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from peekbench.export.content import ExportedRun
-from peekbench.export.paper_text import describe_run, fill_citations, vary, write_references
 from peekbench.formatting import visible
-from peekbench.records.estimates import ACCURACY, ScoreEstimate
-from peekbench.results.paired_effects import label_configuration
+from peekbench.records import Report, ScoreEstimate
+from peekbench.results import label_configuration
+from peekbench_exports.content import ExportedRun, read_run
+from peekbench_exports.paper_text import ACCURACY, describe_run, fill_citations, vary, write_references
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -38,8 +38,9 @@ def escape(text: str) -> str:
     return re.sub(r'[\\~^<>|"&%$#_{}]', lambda match: SPECIAL[match[0]], visible(text))
 
 
-def write_latex(run: ExportedRun, folder: Path) -> None:
+def write_latex(report: Report, folder: Path) -> None:
     """Write a document that compiles, with the tables and the paragraph as files of their own."""
+    run = read_run(report)
     text = "\n\n".join(_as_latex(paragraph) for paragraph in describe_run(run))
     files = {
         "average.tex": average_table(run),

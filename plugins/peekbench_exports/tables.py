@@ -9,11 +9,9 @@ from typing import Literal
 
 import pandas as pd
 
-from peekbench.export.content import ExportedRun
-from peekbench.records.estimates import UNITS
-from peekbench.records.units import Unit
-from peekbench.results.columns import COLUMNS
-from peekbench.results.paired_effects import paired_scores
+from peekbench.records import Report, Unit, estimates_table
+from peekbench.results import COLUMNS, paired_scores
+from peekbench_exports.content import ExportedRun, read_run
 
 SCORES, EFFECTS, ESTIMATES = "scores.csv", "effects.csv", "estimates.csv"
 DESCRIPTIONS = {
@@ -33,6 +31,14 @@ MEANINGS = {
 }  # fmt: skip
 
 
+UNITS: Mapping[str, Unit] = {column.name: column.unit for column in estimates_table([]).columns}
+
+
+def write_csv(report: Report, folder: Path) -> None:
+    """Write all CSV files of the run of a report."""
+    write_tables(read_run(report), folder)
+
+
 def write_tables(run: ExportedRun, folder: Path) -> None:
     """Write all CSV files of a run, with numbers in full precision."""
     for name, table in make_tables(run).items():
@@ -43,7 +49,11 @@ def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
     """Return the tables of a run by the names of their files."""
     estimates = pd.DataFrame([asdict(estimate) for estimate in run.estimates])
     whole = {name: "Int64" for name, unit in UNITS.items() if unit == "count"}
-    return {SCORES: run.results, EFFECTS: paired_scores(run.results), ESTIMATES: estimates.astype(whole)}
+    return {
+        SCORES: run.content.results,
+        EFFECTS: paired_scores(run.content.results),
+        ESTIMATES: estimates.astype(whole),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ def list_columns(tables: Mapping[str, pd.DataFrame]) -> Iterator[FileColumn]:
     for file, table in tables.items():
         for name in map(str, table.columns):
             if file == ESTIMATES and name in MEANINGS:
-                yield FileColumn(file, name, TYPES[UNITS.get(name, "text")], MEANINGS[name])
+                yield FileColumn(file, name, TYPES[UNITS[name]], MEANINGS[name])
             elif name in known:
                 yield FileColumn(file, name, known[name].type, known[name].meaning)
             else:

@@ -1,2 +1,0 @@
-from .formats import FORMATS as FORMATS
-from .formats import export_run as export_run
