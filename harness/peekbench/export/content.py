@@ -16,7 +16,7 @@ from peekbench.report.build.run_report import report_of_run
 from peekbench.results.analyze import Seen, find_analysis, only_complete, planned_trials, run_analysis
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store

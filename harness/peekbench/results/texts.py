@@ -1,4 +1,4 @@
-"""Adds up the rows of a table that are about single texts, and keeps the scores of the texts.
+"""Answers to single texts: those that a store keeps, and rows of a user's table that are about a single text.
 
 A draw, such as a training seed, has one row for each arm and test text. The results table has one row for each arm of
 the draw, and analyses that cross texts with draws read the scores of the texts from `TextScores`. If there is a single
@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.predictions import Answers
 from peekbench.records.scores import SCORES
-from peekbench.results.cells import short
-from peekbench.results.column_names import ignore_option
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
-from peekbench.results.row_order import sort_rows
-from peekbench.results.scores_and_counts import ANSWERS
+from peekbench.results.cells import ANSWERS, CellReader, natural_key, short
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
+from peekbench.store.writer import Store
 
+MAX_TEXT = 1_000_000  # characters of a text, which can be its own name
 MEANS = ("score", "log_loss", "brier")
 """Measures of all texts that are means of those of single texts."""
 OF_DRAW = (
@@ -36,6 +37,30 @@ OF_DRAW = (
 """Measures of all texts that those of single texts do not give, so all texts must have the same value."""
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
+
+
+class StoredPredictions:
+    """Predictions of a run, read from its store on demand.
+
+    Parameters
+    ----------
+    path
+        The store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers | None:
+        """Read the answers of one method in one task at one design point; see `peekbench.records.Predictions`."""
+        assert num_train is not None
+        assert num_test is not None
+        with Store.open(self._path, verified=False) as store:
+            if not store.tasks()[task]["class_names"]:
+                return None
+            return store.answers(task, method, num_train, num_test, arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +103,47 @@ class TextScores:
         )
 
 
+def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
+    """Return a table in which correct answers to single texts are 1, and others 0."""
+    if Role(TEXT.name) not in roles.sources:
+        return table
+    scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
+    return table.assign(**{name: table[name].astype("int64") for name in scores if is_bool_dtype(table[name])})
+
+
+@dataclass(frozen=True, slots=True)
+class RowTexts:
+    """The test text that each row of a table is about."""
+
+    numbers: IntArray
+    """Number of the text of each row, in natural order of the names: (n_rows,)."""
+    names: Sequence[str]
+    """Names of the texts by their numbers."""
+
+
+def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
+    """Return the text of each row, or None if rows are not about single texts.
+
+    Raises
+    ------
+    ResultsError
+        If a cell is empty, or is neither a text nor a number.
+    """
+    sources = roles.sources.get(Role(TEXT.name), ())
+    if not sources:
+        return None
+    parts = [reader.texts(source, MAX_TEXT) for source in sources]
+    for source, part in zip(sources, parts, strict=True):
+        remedy = "name the text of each row, and delete rows that are not about a text"
+        reader.require(part != "", source, f"is empty; {remedy}")
+    first, *others = parts
+    codes, found = pd.factorize(first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first)
+    names = sorted(map(str, found), key=natural_key)
+    positions = {name: position for position, name in enumerate(names)}
+    numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
+    return RowTexts(numbers, names)
+
+
 def add_up(
     rows: pd.DataFrame, names: Sequence[str], origin: str, *, needs_pairs: bool
 ) -> tuple[pd.DataFrame, TextScores | None]:
@@ -99,7 +165,7 @@ def add_up(
     Returns
     -------
     tuple
-        The results table, and the scores of the texts; None instead of them if the texts are the draws.
+        The results table, and the scores of the texts. If the texts are the draws, rows that are not sorted, and None.
 
     Raises
     ------
@@ -115,9 +181,7 @@ def add_up(
     _check_sizes(arms, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
-        results = sort_rows(rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]))
-        assert results is not None  # no text is duplicated
-        return results, None
+        return rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]), None
     _check_equal(rows, arms, groups, origin)
     sums = {
         column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
@@ -190,7 +254,7 @@ def _check_equal(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, origi
         if is_other.any():
             raise ResultsError(
                 f"{origin}: {_describe(arms.iloc[int(groups[is_other.argmax()])])}: {column} differs between texts, "
-                f"and it is a measure of all texts; give the same value in all rows, or use {ignore_option(column)}"
+                f"and it is a measure of all texts; give the same value in all rows, or use --ignore {column}"
             )
 
 
