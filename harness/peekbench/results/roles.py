@@ -298,9 +298,7 @@ def _refuse_missing(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[R
         problem = f"no column has the arms; {columns}. Add a column 'arm', or one for each arm: base, extra, test"
         problem += f" (scores without arms can be analyzed by {', '.join(usable)})" if usable else ""
     elif missing[0] == SCORE:
-        problem = (
-            f"no column has the scores; {columns}. Add a column 'score' or 'accuracy', or 'loss' if lower is better"
-        )
+        problem = f"no column has the scores; {columns}. Add a column 'score', or 'loss' if lower is better"
     else:
         arm = missing[0].arm
         problem = f"no column has the scores of the arm {arm!r}; {columns}. Add a column {arm!r}"

@@ -32,8 +32,8 @@ from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
-from peekbench.results.texts import StoredPredictions
 from peekbench.results.read import read_store
+from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, canonical, make_spec
