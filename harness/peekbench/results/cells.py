@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,15 +92,12 @@ class CellReader:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
-    def is_empty(self, position: int, source: str) -> bool:
-        """Return whether the cell of a row, which is counted from 0, is empty."""
-        return bool(is_empty(self._table[source].iloc[position : position + 1]).item())
-
     def error(
         self, position: int, source: str, problem: str | Callable[[str], str], arguments: Sequence[str] = ()
     ) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
-        text = "the cell" if self.is_empty(position, source) else short(str(self._table[source].iloc[position]))
+        cell = self._table[source].iloc[position : position + 1]
+        text = "the cell" if is_empty(cell).item() else short(str(cell.iloc[0]))
         problem = problem if isinstance(problem, str) else problem(text)
         return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", arguments)
 
@@ -277,60 +275,6 @@ def natural_key(text: str) -> list[str | int]:
     return [int(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+)", text))]
 
 
-class ScoreChecks:
-    """Refuses scores that are missing or contradict counts; messages name the user's columns.
-
-    Parameters
-    ----------
-    results
-        Rows of the user's table, once for each arm that they contain.
-    roles
-        Roles of the user's columns.
-    reader
-        Reader of the user's table.
-    """
-
-    def __init__(self, results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
-        self._arms = results["arm"]
-        self._roles = roles
-        self._reader = reader
-
-    def require(self, is_valid: pd.Series[bool], column: str, problem: str) -> None:
-        """Refuse the first row that is not valid."""
-        invalid = (~is_valid.astype("bool")).to_numpy()
-        if invalid.any():
-            position = int(invalid.argmax())
-            source = self._source(position, column, *SCORE_SOURCES)
-            raise self._reader.error(position % len(self._reader.index), source, problem)
-
-    def require_scores(self, scores: pd.Series[float]) -> None:
-        """Refuse the first row without a score."""
-        missing = scores.isna().to_numpy()
-        if missing.any():
-            self._refuse_missing(int(missing.argmax()))
-
-    def _refuse_missing(self, position: int) -> NoReturn:
-        row, remedy = (
-            position % len(self._reader.index),
-            "is empty; fill it in, or delete the row and use --allow-incomplete",
-        )
-        source, size = self._source(position, *SCORE_SOURCES, "log_loss"), self._roles.source("num_test")
-        if source != self._roles.source("num_correct", self._arm(position)) or self._reader.is_empty(row, source):
-            raise self._reader.error(row, source, remedy)
-        if size is not None:
-            raise self._reader.error(row, size, remedy)
-        problem = "is a count, and the number of test texts is missing; add the column 'num_test'"
-        raise self._reader.error(row, source, problem)
-
-    def _arm(self, position: int) -> str:
-        return str(self._arms.iloc[position]) if self._roles.arms else ""
-
-    def _source(self, position: int, *columns: str) -> str:
-        """Return the first of several columns of a row of the results that the user's table has."""
-        arm = self._arm(position)
-        return next(source for column in columns if (source := self._roles.source(column, arm)) is not None)
-
-
 def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
     """Compute missing scores and counts of rows that are about single texts, and the column of numbers of answers.
 
@@ -382,31 +326,39 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     ResultsError
         If a row has no score, or scores, counts and sizes contradict each other.
     """
-    checks = ScoreChecks(results, roles, reader)
+
+    def require(is_valid: pd.Series[bool], problem: str, *columns: str) -> None:
+        """Refuse the first row that is not valid; the message names the first of the columns that the table has."""
+        invalid = (~is_valid.astype("bool")).to_numpy()
+        if invalid.any():
+            position = int(invalid.argmax())
+            arm = str(results["arm"].iloc[position]) if roles.arms else ""
+            sources = (roles.source(column, arm) for column in (*columns, *SCORE_SOURCES))
+            raise reader.error(position % len(reader.index), next(filter(None, sources)), problem)
+
     given = results["num_correct"]
     results["num_scored"] = results["num_scored"].fillna(results["num_test"])
     size = results["num_scored"].astype("float64")
     scores = results["score"].fillna(given.astype("float64") / size)
     if scores.isna().all():  # an accuracy that is missing beside others is an error
         scores = -results["bits_per_byte"]
-    checks.require_scores(scores)
+    is_count = given.notna() & results["score"].isna()
+    unknown_size = "is a count, and the number of test texts is missing; add the column 'num_test' and fill it in"
+    require(scores.notna() | ~is_count, unknown_size, "num_correct")
+    require(scores.notna(), "is empty; fill it in, or delete the row and use --allow-incomplete")
     fits = given.isna() | (scores <= 1)
-    checks.require(fits, "num_correct", "is larger than the number of test texts; correct one of them")
+    require(fits, "is larger than the number of test texts; correct one of them", "num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
     is_accuracy = ~(~scores.between(0, 1) | is_loss).groupby(results["task"]).transform("any")  # R^2 can be negative
     exact = scores * size
     tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
-    if not is_whole.all():
-        column = roles.source("num_scored") or roles.source("num_test") or "num_test"
-        problem = (
-            f"is not a whole number of correct answers out of {column}; correct {column}, or use "
-            f"--ignore {short(column)} if the score is not an accuracy"
-        )
-        checks.require(is_whole, "score", problem)
+    size_column = short(roles.source("num_scored") or roles.source("num_test") or "num_test")
+    problem = f"is not a whole number of correct answers out of {size_column}; correct {size_column}, or use --ignore "
+    require(is_whole, f"{problem}{shlex.quote(size_column)} if the score is not an accuracy")
     counts = exact.where(is_accuracy).round().astype("Int64")
     agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
-    checks.require(agrees.fillna(True), "num_correct", "is not score x num_test; correct one of them")
+    require(agrees.fillna(True), "is not score x num_test; correct one of them", "num_correct")
     results["score"] = scores
     results["num_correct"] = given.fillna(counts)
 

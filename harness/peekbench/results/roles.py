@@ -156,11 +156,12 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     sources = _use_losses(sources, unknown, requested, origin, lower_is_better=options.lower_is_better)
     _use_one_form(sources, unknown)
     roles = ColumnRoles(sources, unknown, ignored, frozenset(requested), arm_names)
-    if missing := _find_missing(roles, options):
-        _refuse_missing(table, roles, missing, origin)
-    if arm_names and ARM not in sources:
+    missing = _find_missing(roles, options)
+    if arm_names and ARM not in sources and not (missing and _arm_columns(table, roles)):
         source, arm = next(iter(arm_names.items()))
         raise ResultsError(f"--map {short(source)}={arm}: {_no_column(source, names, origin)}")
+    if missing:
+        _refuse_missing(table, roles, missing, origin)
     is_plain = not roles.arms and ARM not in sources
     if is_plain and METHOD not in sources and MODEL in sources:  # scores of models without arms
         sources = {METHOD if role == MODEL else role: names for role, names in sources.items()}
@@ -338,14 +339,12 @@ def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, places: IntArray, or
             columns[name] = near
     if separating := find_separating(table, roles, places):
         columns.setdefault(*separating)
-    listed = [f"{short(name)!r} ({reason or _list_values(table[name])})" for name, reason in roles.unknown.items()][
-        :MAX_LISTED
-    ]
+    shown = list(roles.unknown.items())[:MAX_LISTED]
+    listed = ", ".join(f"{short(name)!r} ({reason or _list_values(table[name])})" for name, reason in shown)
     more = f" and {len(roles.unknown) - MAX_LISTED} more" if len(roles.unknown) > MAX_LISTED else ""
-    plural = "s" if len(roles.unknown) > 1 else ""
     raise ResultsError(
-        f"{origin}: unknown column{plural} {', '.join(listed)}{more}. Name what a column distinguishes, such as --map "
-        f"{shlex.quote(short(next(iter(roles.unknown))))}=method, and ignore what says nothing about the scores",
+        f"{origin}: unknown column{'s' * (len(shown) > 1)} {listed}{more}. Name what a column distinguishes, such as "
+        f"--map {shlex.quote(short(shown[0][0]))}=method, and ignore what says nothing about the scores",
         TableOptions(columns, [name for name in roles.unknown if name not in columns]).arguments(),
     )
 
@@ -365,49 +364,50 @@ def find_separating(table: pd.DataFrame, roles: ColumnRoles, places: IntArray) -
 def _propose(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[Role]) -> dict[str, str]:
     """Return meanings of unknown columns for all missing roles; empty if a role fits none of them."""
     numbers = {name: to_floats(table[name]) for name in roles.unknown}
-    numeric = [name for name, values in numbers.items() if values.notna().all()]
-    fractional = [name for name in numeric if (numbers[name] % 1 != 0).any()]
-    fitting = {
-        TASK: [name for name in numbers if name not in numeric],
-        SCORE: fractional,
-        SUBSAMPLE: [name for name in numeric if name not in fractional],
-    }
+    fractional = [name for name, values in numbers.items() if values.notna().all() and (values % 1 != 0).any()]
+    whole = [name for name, values in numbers.items() if values.notna().all() and name not in fractional]
+    texts = [name for name in numbers if name not in (*fractional, *whole)]
     columns: dict[str, str] = {}
     for role in missing:
-        left = [name for name in roles.unknown if name not in columns]
         if role == ARM:
-            arms = _propose_arms(table, roles, left, fractional)
-            columns |= arms
-            if "arm" in arms.values():  # one row for each arm
-                wanted = [] if any(roles.source(column) for column in SCORE_SOURCES) else [SCORE]
-                for other in [*([] if SUBSAMPLE in roles.sources else [SUBSAMPLE]), *wanted]:
-                    columns |= {name: str(other) for name in [n for n in fitting[other] if n not in columns][:1]}
-            found = bool(arms)
+            arms = _propose_arms(table, roles, [name for name in texts if name not in columns], fractional)
+            is_long = "arm" in arms.values()
+            has_scores = any(roles.source(column) for column in SCORE_SOURCES)
+            arms |= {name: "subsample" for name in whole[:1] if is_long and SUBSAMPLE not in roles.sources}
+            arms |= {name: "score" for name in fractional[:1] if is_long and not has_scores}
         else:
-            candidates = [name for name in fitting.get(role, fractional) if name in left]
-            chosen = nearest(str(role), left) or next(iter(candidates), "")
-            columns |= {chosen: str(role)} if chosen else {}
-            found = bool(chosen)
-        if not found:
+            left = [name for name in numbers if name not in columns]
+            fitting = [name for name in (texts if role == TASK else fractional) if name in left]
+            arms = {name: str(role) for name in [nearest(str(role), left) or next(iter(fitting), "")] if name}
+        if not arms:
             return {}
+        columns |= arms
     return columns
 
 
+def _arm_columns(table: pd.DataFrame, roles: ColumnRoles) -> list[str]:
+    """Return the unknown columns whose values are arms, with the names that the user gives."""
+    values = {name: table[name].dropna().astype("str").str.strip().unique() for name in roles.unknown}
+    return [
+        name
+        for name, cells in values.items()
+        if len(cells) and all(normalize_arm(roles.arm_names.get(cell, cell)) for cell in cells)
+    ]
+
+
 def _propose_arms(
-    table: pd.DataFrame, roles: ColumnRoles, names: Sequence[str], fractional: Sequence[str]
+    table: pd.DataFrame, roles: ColumnRoles, texts: Sequence[str], fractional: Sequence[str]
 ) -> dict[str, str]:
     """Return a column of arms with its values, or columns for each arm; ARM stands for arms that no name tells."""
-    texts = {name: [str(value) for value in table[name].dropna().unique()] for name in names if name not in fractional}
-    for name, values in texts.items():
-        if all(roles.arm_names.get(value) or normalize_arm(value) for value in values):
-            return {name: "arm"}
-    columns = {name: arm for name in names if name in fractional if (arm := _arm_in(name))}
-    if columns:
+    if named := _arm_columns(table, roles):
+        return {named[0]: "arm"}
+    if columns := {name: arm for name in fractional if (arm := _arm_in(name))}:
         return columns
-    for name, values in texts.items():
-        if 1 < len(values) <= MAX_ARMS and to_floats(table[name]).isna().all():
+    for name in texts:
+        values = [str(value) for value in table[name].dropna().unique()]
+        if 1 < len(values) <= MAX_ARMS:
             return {name: "arm"} | propose_values([value for value in values if normalize_arm(value) is None])
-    return {name: "ARM" for name in names if name in fractional}
+    return dict.fromkeys(fractional, "ARM")
 
 
 def propose_values(values: Sequence[str]) -> dict[str, str]:
@@ -421,12 +421,10 @@ def _arm_in(name: str) -> str:
 
 
 def _list_values(cells: pd.Series[Any]) -> str:
-    _, positions = np.unique(number_values(cells), return_index=True)
-    values = cells.iloc[np.sort(positions)[:MAX_VALUES]].tolist()
-    more = f", ... {len(positions)} values" if len(positions) > MAX_VALUES else ""
-    return ", ".join(_show(value) for value in values) + more
-
-
-def _show(value: Any) -> str:
-    is_empty = pd.api.types.is_scalar(value) and pd.isna(value)
-    return "empty" if is_empty else short(repr(value))
+    """Return the first distinct values of a column."""
+    first = np.unique(number_values(cells), return_index=True)[1]
+    values = cells.iloc[np.sort(first)[:MAX_VALUES]]
+    shown = [
+        "empty" if pd.api.types.is_scalar(each) and pd.isna(each) else short(repr(each)) for each in values.tolist()
+    ]
+    return ", ".join(shown) + (f", ... {len(first)} values" if len(first) > MAX_VALUES else "")
