@@ -75,8 +75,7 @@ def analyze(
     Raises
     ------
     ResultsError
-        If the table is malformed, a column that is neither known nor ignored distinguishes rows, or trials are
-        missing.
+        If the table is malformed, a column is neither known nor mapped nor ignored, or trials are missing.
     SpecError
         If an analysis does not exist, or cannot analyze these scores.
 

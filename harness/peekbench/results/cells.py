@@ -265,11 +265,6 @@ def rank(cells: pd.Series[Any]) -> IntArray:
     return ranks[codes]
 
 
-def rank_numbers(numbers: IntArray) -> IntArray:
-    """Return the position of each number in the sorted distinct numbers."""
-    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-
-
 def natural_key(text: str) -> list[str | int]:
     """Return a key that sorts n50 before n100."""
     return [int(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+)", text))]

@@ -25,6 +25,13 @@ UNKNOWN_UNIT = (
     "differences are shown as fractions. If they are accuracies, add num_test, the number of test texts, to see "
     "percentage points."
 )
+WARNINGS_OF_PAIRING = {
+    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
+    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
+    "show both.",
+    BY_ORDER: "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have "
+    "their rows in different orders, all intervals are wrong.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +67,18 @@ class ColumnUse:
 
     def __str__(self) -> str:
         """Return the columns in one line."""
-        reasons: dict[str, list[str]] = {}
-        for name, reason in self.ignored.items():
-            reasons.setdefault(reason, []).append(name)
-        mapped = [f"{source}={target}" for source, target in self.mapped.items()]
-        ignored = [f"{_listed(names)} ({reason})" for reason, names in reasons.items()]
-        parts = (
-            ("used", _listed(self.used)),
-            ("mapped", _listed(mapped)),
-            ("ignored", ", ".join(ignored)),
-            ("percentages", _listed(self.percentages)),
-        )
-        return "; ".join([*(f"{name} {text}" for name, text in parts if text), *filter(None, [self.pairing])])
+        ignored = [
+            f"{_listed([name for name, other in self.ignored.items() if other == reason])} ({reason})"
+            for reason in dict.fromkeys(self.ignored.values())
+        ]
+        parts = {
+            "used ": _listed(self.used),
+            "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
+            "ignored ": ", ".join(ignored),
+            "percentages ": _listed(self.percentages),
+            "": self.pairing,
+        }
+        return "; ".join(name + text for name, text in parts.items() if text)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -79,25 +86,8 @@ class ColumnUse:
         losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
         losses += [name for name in self.used if name.startswith("loss")]
         lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
-        return (
-            *([UNKNOWN_UNIT] if self.has_unknown_unit else []),
-            *([lower] if losses else []),
-            *self._warn_of_pairing(),
-        )
-
-    def _warn_of_pairing(self) -> tuple[str, ...]:
-        if self.pairing == BY_TEXT:
-            return (
-                "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
-                "fitted models, and not for models that are trained again. Several runs of each arm, such as training "
-                "seeds, would show both.",
-            )
-        if self.pairing != BY_ORDER:
-            return ()
-        return (
-            "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have their "
-            "rows in different orders, all intervals are wrong.",
-        )
+        pairing = WARNINGS_OF_PAIRING.get(self.pairing, "")
+        return tuple(filter(None, [self.has_unknown_unit * UNKNOWN_UNIT, bool(losses) * lower, pairing]))
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""

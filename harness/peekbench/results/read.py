@@ -104,7 +104,7 @@ def load_results(
     Raises
     ------
     ResultsError
-        If a file cannot be read or is malformed, or a column that is neither known nor ignored distinguishes rows. The
+        If a file cannot be read or is malformed, or a column is neither known nor mapped nor ignored. The
         message names the file, the row and the column.
     StoreError
         If a store is damaged or has another version.

@@ -90,6 +90,8 @@ class TextScores:
         is_wanted = self.arms["arm"].isin(arms)
         place = {"task": task, "method": method, "model": model, "num_train": num_train, "num_test": num_test}
         for column, value in place.items():
+            if column == "num_test" and value is None:  # tasks of different sizes are analyzed together
+                continue
             is_wanted &= self.arms[column].isna() if value is None else (self.arms[column] == value).fillna(False)
         wanted = self.arms[is_wanted]
         first = wanted.pivot(index="subsample", columns="arm", values="first").dropna().astype("int64").sort_index()
@@ -144,9 +146,7 @@ def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
     return RowTexts(numbers, names)
 
 
-def add_up(
-    rows: pd.DataFrame, names: Sequence[str], origin: str, *, needs_pairs: bool
-) -> tuple[pd.DataFrame, TextScores | None]:
+def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.DataFrame, TextScores | None]:
     """Add up the rows of the texts of each draw and arm.
 
     Parameters
@@ -158,9 +158,6 @@ def add_up(
         Names of the texts by their numbers, for messages.
     origin
         Name of the table for messages.
-    needs_pairs
-        Whether tasks are averaged. Numbers of texts that differ between tasks are then left out, because they would
-        distinguish configurations.
 
     Returns
     -------
@@ -194,9 +191,6 @@ def add_up(
         means["score"] = sums["num_correct"] / sizes
     results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes, num_scored=sizes)
     results = results[list(COLUMN_NAMES)].astype(dict.fromkeys(("num_test", "num_scored", "num_correct"), "Int64"))
-    if needs_pairs and _is_size_of_task(results):
-        results["num_test"] = pd.NA
-    results = results.astype({"num_test": "Int64"})
     scores = rows["num_correct"] / rows[ANSWERS] if is_count else rows["score"]
     predictions = TextScores(
         results[list(ARM)].assign(first=first),
@@ -256,14 +250,6 @@ def _check_equal(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, origi
                 f"{origin}: {_describe(arms.iloc[int(groups[is_other.argmax()])])}: {column} differs between texts, "
                 f"and it is a measure of all texts; give the same value in all rows, or use --ignore {column}"
             )
-
-
-def _is_size_of_task(results: pd.DataFrame) -> bool:
-    """Return whether each task has a number of texts of its own."""
-    methods = [name for name in CONFIGURATION if name != "num_test"]
-    sizes = results.groupby([*methods, "task"], dropna=False)["num_test"].agg(["min", "max"])
-    differ = sizes.groupby(methods, dropna=False)["min"].nunique() > 1
-    return bool((sizes["min"] == sizes["max"]).all() and differ.any())
 
 
 def _describe(arm: pd.Series[Any]) -> str:

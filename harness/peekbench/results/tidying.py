@@ -21,7 +21,6 @@ from peekbench.results.cells import (
     fill_text_scores,
     quoted,
     rank,
-    rank_numbers,
     short,
     to_floats,
 )
@@ -65,7 +64,6 @@ AVERAGES = frozenset(
 """Normalized names of rows that summarize other tasks."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
-MAX_KEY = 2**62
 MAX_LISTED = 3  # rows that a message lists
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
@@ -131,7 +129,7 @@ def tidy(
     Raises
     ------
     ResultsError
-        If the table is malformed, or a column that is neither known nor ignored distinguishes rows. The message names
+        If the table is malformed, or a column is neither known nor mapped nor ignored. The message names
         `origin`, the row (the first below the heading is 1) and the column.
 
     Examples
@@ -169,7 +167,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         _refuse_duplicate(rows, roles, reader)
     predictions = None
     if texts:
-        results, predictions = add_up(results, texts.names, origin, needs_pairs=options.needs_pairs)
+        results, predictions = add_up(results, texts.names, origin)
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
@@ -408,19 +406,14 @@ def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame |
     numbers that also distinguish and order rows.
     """
     arms = {arm: number for number, arm in enumerate(sort_arms(results["arm"].unique()))}
+    numbers = (results["subsample"], results["arm"].map(arms), *(results[name] for name in last))
     keys = [rank(results[name]) for name in (*CONFIGURATION, "task")]
-    keys += [
-        rank_numbers(column.to_numpy().astype(np.int64))
-        for column in (results["subsample"], results["arm"].map(arms), *(results[name] for name in last))
-    ]
-    combined = np.zeros(len(results), dtype=np.int64)
+    keys += [column.to_numpy().astype(np.int64) for column in numbers]
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
     for key in keys:
-        size = int(key.max()) + 1
-        if combined.max() >= MAX_KEY // size:
-            combined = rank_numbers(combined)
-        combined = combined * size + key
-    order = np.argsort(combined, kind="stable")
-    if (np.diff(combined[order]) == 0).any():
+        is_new |= np.diff(key[order]) != 0
+    if not is_new.all():
         return None
     is_sorted = bool((np.diff(order) == 1).all())
     return (results if is_sorted else results.iloc[order]).reset_index(drop=True)

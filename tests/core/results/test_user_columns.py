@@ -132,8 +132,8 @@ def test_what_was_done_with_each_column_is_described() -> None:
     )
     wide = WIDE.drop(columns="subsample").assign(extra=WIDE["extra"] * 100, test=WIDE["test"] * 100)
     assert describe(wide, percent=True) == (
-        "used task, method, num_test, extra, test; percentages extra, test; no column numbers the subsamples, so arms are "
-        "paired by row and methods are not paired"
+        "used task, method, num_test, extra, test; percentages extra, test; no column numbers the subsamples, so arms "
+        "are paired by row and methods are not paired"
     )
 
 
