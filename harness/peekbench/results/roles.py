@@ -387,12 +387,17 @@ def _propose(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[Role]) -
 
 def _arm_columns(table: pd.DataFrame, roles: ColumnRoles) -> list[str]:
     """Return the unknown columns whose values are arms, with the names that the user gives."""
-    values = {name: table[name].dropna().astype("str").str.strip().unique() for name in roles.unknown}
+    values = {name: _distinct(table[name]) for name in roles.unknown}
     return [
         name
         for name, cells in values.items()
-        if len(cells) and all(normalize_arm(roles.arm_names.get(cell, cell)) for cell in cells)
+        if cells and all(normalize_arm(roles.arm_names.get(cell, cell)) for cell in cells)
     ]
+
+
+def _distinct(cells: pd.Series[Any]) -> list[str]:
+    """Return the distinct values of a column as texts."""
+    return list(dict.fromkeys(str(cell).strip() for cell in cells.dropna()))
 
 
 def _propose_arms(
@@ -404,7 +409,7 @@ def _propose_arms(
     if columns := {name: arm for name in fractional if (arm := _arm_in(name))}:
         return columns
     for name in texts:
-        values = [str(value) for value in table[name].dropna().unique()]
+        values = _distinct(table[name])
         if 1 < len(values) <= MAX_ARMS:
             return {name: "arm"} | propose_values([value for value in values if normalize_arm(value) is None])
     return dict.fromkeys(fractional, "ARM")
