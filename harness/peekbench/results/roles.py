@@ -305,7 +305,8 @@ def _refuse_missing(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[R
         problem = f"no column has the scores of the arm {arm!r}; {columns}. Add a column {arm!r}"
     proposal = _propose(table, roles, missing)
     if not proposal:
-        raise ResultsError(f"{origin}: {problem}, or name yours with --map COLUMN={missing[0]}")
+        problem += f", or name yours with --map COLUMN={missing[0]}" if roles.unknown else ""
+        raise ResultsError(f"{origin}: {problem}")
     ignored = [name for name in roles.unknown if name not in proposal]
     problem += ", or name yours, and ignore what says nothing about the scores" if ignored else ", or name yours"
     problem += f", with {ARMS_EXPLAINED}" if "ARM" in proposal.values() else ""
