@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "fixtures"))
 os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[-1], os.environ.get("PYTHONPATH", "")])
 
 from peekbench.execution.runner import RunSummary, run
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
 from peekbench.spec.experiment import make_spec
 
 SECONDS = 0.02  # of a fit that does not hang, of which a trial has three

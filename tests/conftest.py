@@ -48,7 +48,7 @@ def simulate() -> Callable[..., Any]:
         import numpy as np
         import pandas as pd
 
-        from peekbench.results.table import tidy
+        from peekbench.results import tidy
 
         rng = np.random.default_rng(seed)
         rows = []

@@ -28,6 +28,6 @@ from .records.data import Labeled as Labeled
 from .records.data import Task as Task
 from .records.trials import Context as Context
 from .records.trials import Predictor as Predictor
-from .results.table import load_results as load_results
+from .results.read import load_results as load_results
 from .spec.experiment import ExperimentSpec as ExperimentSpec
 from .spec.experiment import load_spec as load_spec

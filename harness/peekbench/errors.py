@@ -21,7 +21,8 @@ exception is a defect of peekbench or of a plugin and keeps its traceback.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 
 
 class PeekbenchError(Exception):
@@ -163,6 +164,13 @@ class StoreError(PeekbenchError):
 class ResultsError(PeekbenchError):
     """A results table that is malformed, or lacks trials.
 
+    Parameters
+    ----------
+    problem
+        Problem, place and remedy.
+    arguments
+        Arguments that make the command work, if they are added to it.
+
     Examples
     --------
     >>> import pandas as pd, peekbench as pb
@@ -172,6 +180,17 @@ class ResultsError(PeekbenchError):
     ...     print(type(error).__name__)
     ResultsError
     """
+
+    def __init__(self, problem: str, arguments: Sequence[str] = ()) -> None:
+        super().__init__(problem, arguments)
+        self.problem = problem
+        """Problem, place and remedy, without the arguments."""
+        self.arguments = tuple(arguments)
+        """Arguments that make the command work."""
+
+    def __str__(self) -> str:
+        """Return the problem, and the arguments in a line of their own."""
+        return f"{self.problem}:\n  {shlex.join(self.arguments)}" if self.arguments else self.problem
 
 
 class ContractError(PeekbenchError):

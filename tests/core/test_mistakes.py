@@ -1,7 +1,8 @@
-"""Mistakes that people make: each message names the place and the remedy, in a few lines."""
+"""Mistakes that people make: messages name the place and the remedy in a few lines, and their commands work."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from peekbench.cli.app import app
-from peekbench.cli.output import ERROR, echo
+from peekbench.cli.output import ERROR, describe_error, echo
 from peekbench.errors import PeekbenchError
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "mistakes"
@@ -27,7 +28,7 @@ def message_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         app(arguments)
         status: Any = 0
     except PeekbenchError as error:
-        echo(f"peekbench: {error}", err=True)
+        echo(describe_error(error, arguments), err=True)
         status = ERROR
     except SystemExit as ended:
         status = ended.code
@@ -47,3 +48,7 @@ def test_the_message_names_the_place_and_the_remedy(
     assert mistake["place"] in message
     assert mistake["remedy"] in message
     assert message.count("\n") <= MAX_LINES
+    if (command := message.splitlines()[-1].strip()).startswith("peekbench ") and "ARM" not in command:
+        with pytest.raises(SystemExit) as ended:
+            app(shlex.split(command)[1:])
+        assert ended.value.code == 0

@@ -10,7 +10,7 @@ from loopback_hub import LoopbackHub
 
 from peekbench import load_dataset
 from peekbench.execution.runner import run
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
 from peekbench.spec.experiment import make_spec
 from peekbench_hf.definition import HubFiles
 from peekbench_hf.tasks import TASKS

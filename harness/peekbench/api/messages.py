@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 
+from peekbench.errors import ResultsError
+from peekbench.records.table_options import TableOptions
+
 WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
 ARGUMENTS = (
-    (re.compile(r" --map \(columns= in Python\)"), " columns={...}"),
     (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
     (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
     (re.compile(r"--percent"), "percent=True"),
@@ -35,3 +37,26 @@ def in_python(message: str) -> str:
     for option, argument in ARGUMENTS:
         message = option.sub(argument, message)
     return message
+
+
+def explain_table(error: ResultsError, options: TableOptions) -> str:
+    """Return a message about a table, with all arguments that make it readable if the error knows them.
+
+    Parameters
+    ----------
+    error
+        The error, with arguments of the command line.
+    options
+        What the user said about the table.
+    """
+    columns, ignore = dict(options.columns), [options.ignore] if isinstance(options.ignore, str) else [*options.ignore]
+    arguments = iter(error.arguments)
+    for option in arguments:
+        if option == "--map":
+            source, _, target = next(arguments).rpartition("=")
+            columns[source] = target
+        elif option == "--ignore":
+            ignore.append(next(arguments))
+    keywords = [f"columns={columns}"] * bool(columns) + [f"ignore={ignore}"] * bool(ignore)
+    keywords += ["pair_by_order=True"] * ("--pair-by-order" in error.arguments)
+    return in_python(error.problem) + (f":\n  {', '.join(keywords)}" if error.arguments else "")

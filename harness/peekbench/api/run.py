@@ -16,7 +16,7 @@ from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
 from peekbench.store.writer import Store
 
 if TYPE_CHECKING:

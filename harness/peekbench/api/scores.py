@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
-from peekbench.api.messages import in_python
+from peekbench.api.messages import explain_table
 from peekbench.api.report_view import ReportView
 from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
@@ -21,7 +21,7 @@ from peekbench.report.build.run_report import report_of_table
 from peekbench.report.document import Report
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
-from peekbench.results.table import is_results_table, load_table
+from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 
 FRAME = "the data frame"
@@ -75,8 +75,7 @@ def analyze(
     Raises
     ------
     ResultsError
-        If the table is malformed, a column that is neither known nor ignored distinguishes rows, or trials are
-        missing.
+        If the table is malformed, a column is neither known nor mapped nor ignored, or trials are missing.
     SpecError
         If an analysis does not exist, or cannot analyze these scores.
 
@@ -106,7 +105,7 @@ def analyze(
     try:
         return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))
     except ResultsError as error:
-        raise ResultsError(in_python(str(error))) from error
+        raise ResultsError(explain_table(error, options)) from error
 
 
 def _analyze(

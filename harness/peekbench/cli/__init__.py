@@ -109,7 +109,7 @@ def run_command() -> int:
         with _plain_plugin_warnings():
             app.select(sys.argv[1:])()
     except PeekbenchError as error:
-        output.echo(f"peekbench: {error}", err=True)
+        output.echo(output.describe_error(error, sys.argv[1:]), err=True)
         return output.ERROR
     except (MemoryError, ImportError) as error:
         if isinstance(error, ImportError) and NO_MEMORY_FOR_LIBRARY not in str(error):

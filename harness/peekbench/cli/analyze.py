@@ -90,7 +90,7 @@ def analyze(
         planned_trials,
     )
     from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.table import load_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 

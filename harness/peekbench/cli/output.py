@@ -7,10 +7,13 @@ escape control characters.
 from __future__ import annotations
 
 import errno
+import shlex
 import sys
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
+from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import shorten, visible
 
 if TYPE_CHECKING:
@@ -22,6 +25,13 @@ SUCCESS, ERROR, FAILED, GATED, INTERRUPTED = 0, 2, 3, 4, 130
 _is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
 _results: ContextVar[TextIO | None] = ContextVar("_results", default=None)
 """The standard output, while what others print goes to the standard error."""
+
+
+def describe_error(error: PeekbenchError, arguments: Sequence[str]) -> str:
+    """Return the message about an error of a command, with the complete command that works if the error knows it."""
+    if not isinstance(error, ResultsError) or not error.arguments:
+        return f"peekbench: {error}"
+    return f"peekbench: {error.problem}:\n  {shlex.join(['peekbench', *arguments, *error.arguments])}"
 
 
 def exit_status(status: int) -> int:

@@ -15,10 +15,10 @@ from .paired_effects import label_parts as label_parts
 from .paired_effects import pair_arms as pair_arms
 from .paired_effects import paired_scores as paired_scores
 from .paired_effects import plain_cell as plain_cell
+from .read import load_results as load_results
 from .score_choice import check_region as check_region
 from .score_choice import default_region as default_region
 from .score_choice import resolve_score as resolve_score
 from .score_choice import select_score as select_score
 from .scored_set import score_one_set as score_one_set
-from .table import load_results as load_results
 from .tidying import tidy as tidy

@@ -25,8 +25,7 @@ from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
-from peekbench.results.similar_names import explain_similar_names, warn_of_similar_names
-from peekbench.results.table import is_results_table, load_table
+from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task
@@ -188,7 +187,7 @@ def only_complete(
     allow_incomplete: bool = False,
     has_texts_as_draws: bool = False,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the trials that have every arm, and warnings if trials are missing or a method may be misspelled.
+    """Return the trials that have every arm, and a warning if trials are missing.
 
     In a table of scores, `join_sizes` makes one configuration of tasks with different numbers of test texts.
 
@@ -212,22 +211,21 @@ def only_complete(
         results = join_sizes(results)
     gaps = find_gaps(results, planned, has_texts_as_draws=has_texts_as_draws)
     if not gaps:
-        return results, () if planned else tuple(warn_of_similar_names(results))
+        return results, ()
     at_least = "at least " if len(gaps) == MAX_GAPS else ""
     more = [f"... and {at_least}{len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else []
     listed = gaps[:MAX_LISTED] + more
     lines = "\n  ".join(listed)
-    similar = "" if planned else explain_similar_names(results)
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
-            f"--allow-incomplete analyzes the complete trials and says so in the report{similar and f'. {similar}'}"
+            f"--allow-incomplete analyzes the complete trials and says so in the report"
         )
     complete = drop_incomplete(results)
     if complete.empty:
         raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
-    heading = f"{_name_lost(results, complete, planned)}{similar and f'. {similar} Missing'}"
-    return complete, (f"The design has missing trials, and only complete trials were analyzed{heading}:\n  {lines}",)
+    lost = _name_lost(results, complete, planned)
+    return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
 
 
 def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:

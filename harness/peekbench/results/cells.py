@@ -1,10 +1,14 @@
-"""Reads the cells of a user's table; messages about a cell name the table, the row and the user's column."""
+"""Reads the cells of a user's table, and computes scores from counts and counts from scores.
+
+Messages about a cell name the table, the row and the user's column.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
+import shlex
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
@@ -15,7 +19,8 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_string_dtype
 
 from peekbench.errors import ResultsError
-from peekbench.results.columns import USER_COLUMNS, WHOLE_NUMBERS
+from peekbench.records.data import IntArray
+from peekbench.results.columns import LOSS, SCORE_SOURCES, USER_COLUMNS, WHOLE_NUMBERS, ColumnRoles
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
@@ -42,8 +47,14 @@ ADVICE = {
     "num_train": "give the number of labeled train texts",
     "num_test": "give the number of test texts",
     "num_correct": "give the number of correct answers",
-    "subsample": "give the number of the draw",
 }
+
+ANSWERS = "answers"
+"""Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
+DECIMALS = range(2, 6)
+"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
+FLOAT_ERROR = 1e-7
+"""Largest error of a score in single precision."""
 
 
 class CellReader:
@@ -81,15 +92,14 @@ class CellReader:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
-    def is_empty(self, position: int, source: str) -> bool:
-        """Return whether the cell of a row, which is counted from 0, is empty."""
-        return bool(is_empty(self._table[source].iloc[position : position + 1]).item())
-
-    def error(self, position: int, source: str, problem: str | Callable[[str], str]) -> ResultsError:
+    def error(
+        self, position: int, source: str, problem: str | Callable[[str], str], arguments: Sequence[str] = ()
+    ) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
-        text = "the cell" if self.is_empty(position, source) else short(str(self._table[source].iloc[position]))
+        cell = self._table[source].iloc[position : position + 1]
+        text = "the cell" if is_empty(cell).item() else short(str(cell.iloc[0]))
         problem = problem if isinstance(problem, str) else problem(text)
-        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}")
+        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", arguments)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
         """Return a column of numbers of the results table; all values are missing if the user has no such column."""
@@ -144,6 +154,16 @@ class CellReader:
             self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
         return texts
 
+    def joined_texts(self, sources: Sequence[str]) -> pd.Series[str]:
+        """Return the texts of several columns as one, such as 'lsa, 100'."""
+        texts = [self.texts(source) for source in sources]
+        if len(texts) == 1:
+            return texts[0]
+        parts = pd.concat(texts, axis="columns", keys=range(len(texts)))
+        codes = parts.groupby(list(parts.columns), sort=False).ngroup().to_numpy()
+        names = [", ".join(filter(None, row)) for row in parts.drop_duplicates().itertuples(index=False)]
+        return pd.Series(np.array(names, dtype="object")[codes], index=self.index, dtype="str")
+
     def _is_percentage(self, values: pd.Series[float], has_sign: pd.Series[bool], source: str) -> bool:
         if not self._percent and "%" not in source:
             if not has_sign.any():
@@ -172,12 +192,6 @@ def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
     if not is_numeric_dtype(cells):
         empty |= cells.map(lambda cell: isinstance(cell, str) and not cell.strip()).astype("bool")
     return empty
-
-
-def has_whole(cells: pd.Series[Any]) -> bool:
-    """Return whether a cell is a whole number."""
-    values = to_floats(cells)
-    return bool((values == values.round()).any())
 
 
 def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
@@ -230,3 +244,124 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, str):
         return SURROGATE.search(value) is None
     return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
+
+
+def number_values(cells: pd.Series[Any]) -> IntArray:
+    """Return a number for each cell, equal for equal values."""
+    try:
+        codes, _ = pd.factorize(cells, use_na_sentinel=False)
+    except (TypeError, ValueError):  # values that cannot be hashed, such as lists
+        codes, _ = pd.factorize(cells.map(repr))
+    return codes.astype(np.int64)
+
+
+def rank(cells: pd.Series[Any]) -> IntArray:
+    """Return the position of each value in the natural order of the distinct values; missing values come first."""
+    codes, values = pd.factorize(cells, use_na_sentinel=True)
+    order = sorted(range(len(values)), key=lambda position: natural_key(str(values[position])))
+    ranks = np.empty(len(values) + 1, dtype=np.int64)
+    ranks[order] = np.arange(1, len(values) + 1)
+    ranks[-1] = 0
+    return ranks[codes]
+
+
+def natural_key(text: str) -> list[str | int]:
+    """Return a key that sorts n50 before n100."""
+    return [int(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+)", text))]
+
+
+def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts of rows that are about single texts, and the column of numbers of answers.
+
+    Scores of 0 and 1 are those of a single answer, also if `num_test` is the number of all texts. With `num_correct`,
+    `num_test` is the number of answers to each text. Other scores are no counts.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles, reader
+        As for `fill_scores`.
+
+    Raises
+    ------
+    ResultsError
+        As `fill_scores`, or if a row has bits per byte, whose mean over texts would be another measure.
+    """
+    for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
+        raise ResultsError(
+            f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
+            f"give one row for each subsample and arm, or use --ignore {short(column)}"
+        )
+    given, sizes = results["num_correct"], results["num_test"]
+    scores = results["score"].fillna(given.astype("float64"))
+    if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
+        answers = pd.Series(1, index=results.index, dtype="Int64")
+    else:
+        answers = sizes.where(given.notna())
+    results["num_test"] = answers
+    fill_scores(results, roles, reader)
+    results["num_test"], results["num_scored"], results[ANSWERS] = sizes, pd.NA, answers.fillna(1)
+
+
+def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts, counts by rounding: 0.29 x 100 is 28.999999999999996, not 28.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles
+        Roles of the user's columns, for messages.
+    reader
+        Reader of the user's table, for messages.
+
+    Raises
+    ------
+    ResultsError
+        If a row has no score, or scores, counts and sizes contradict each other.
+    """
+
+    def require(is_valid: pd.Series[bool], problem: str, *columns: str) -> None:
+        """Refuse the first row that is not valid; the message names the first of the columns that the table has."""
+        invalid = (~is_valid.astype("bool")).to_numpy()
+        if invalid.any():
+            position = int(invalid.argmax())
+            arm = str(results["arm"].iloc[position]) if roles.arms else ""
+            sources = (roles.source(column, arm) for column in (*columns, *SCORE_SOURCES))
+            raise reader.error(position % len(reader.index), next(filter(None, sources)), problem)
+
+    given = results["num_correct"]
+    results["num_scored"] = results["num_scored"].fillna(results["num_test"])
+    size = results["num_scored"].astype("float64")
+    scores = results["score"].fillna(given.astype("float64") / size)
+    if scores.isna().all():  # an accuracy that is missing beside others is an error
+        scores = -results["bits_per_byte"]
+    is_count = given.notna() & results["score"].isna()
+    unknown_size = "is a count, and the number of test texts is missing; add the column 'num_test' and fill it in"
+    require(scores.notna() | ~is_count, unknown_size, "num_correct")
+    require(scores.notna(), "is empty; fill it in, or delete the row and use --allow-incomplete")
+    fits = given.isna() | (scores <= 1)
+    require(fits, "is larger than the number of test texts; correct one of them", "num_correct")
+    is_loss = any(role.column == LOSS.name for role in roles.sources)
+    is_accuracy = ~(~scores.between(0, 1) | is_loss).groupby(results["task"]).transform("any")  # R^2 can be negative
+    exact = scores * size
+    tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
+    is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
+    size_column = short(roles.source("num_scored") or roles.source("num_test") or "num_test")
+    problem = f"is not a whole number of correct answers out of {size_column}; correct {size_column}, or use --ignore "
+    require(is_whole, f"{problem}{shlex.quote(size_column)} if the score is not an accuracy")
+    counts = exact.where(is_accuracy).round().astype("Int64")
+    agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
+    require(agrees.fillna(True), "is not score x num_test; correct one of them", "num_correct")
+    results["score"] = scores
+    results["num_correct"] = given.fillna(counts)
+
+
+def _last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
+    scores = results["score"]
+    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
+    for number in reversed(DECIMALS):
+        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
+    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from peekbench.formatting import visible
-from peekbench.results.cells import MAX_QUOTED, short
-from peekbench.results.column_names import find_claims
-from peekbench.results.column_roles import ColumnRoles, is_exact
-from peekbench.results.other_columns import ROW_NUMBERS
+import pandas as pd
 
+from peekbench.formatting import visible
+from peekbench.results.cells import MAX_QUOTED, CellReader, quoted, short
+from peekbench.results.columns import LOSS, ColumnRoles, find_role
+
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 BY_ORDER = "rows paired by their order, on request"
 BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
@@ -21,6 +25,13 @@ UNKNOWN_UNIT = (
     "differences are shown as fractions. If they are accuracies, add num_test, the number of test texts, to see "
     "percentage points."
 )
+WARNINGS_OF_PAIRING = {
+    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
+    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
+    "show both.",
+    BY_ORDER: "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have "
+    "their rows in different orders, all intervals are wrong.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +67,18 @@ class ColumnUse:
 
     def __str__(self) -> str:
         """Return the columns in one line."""
-        reasons: dict[str, list[str]] = {}
-        for name, reason in self.ignored.items():
-            reasons.setdefault(reason, []).append(name)
-        mapped = [f"{source}={target}" for source, target in self.mapped.items()]
-        ignored = [f"{_listed(names)} ({reason})" for reason, names in reasons.items()]
-        parts = (
-            ("used", _listed(self.used)),
-            ("mapped", _listed(mapped)),
-            ("ignored", ", ".join(ignored)),
-            ("percentages", _listed(self.percentages)),
-        )
-        return "; ".join([*(f"{name} {text}" for name, text in parts if text), *filter(None, [self.pairing])])
+        ignored = [
+            f"{_listed([name for name, other in self.ignored.items() if other == reason])} ({reason})"
+            for reason in dict.fromkeys(self.ignored.values())
+        ]
+        parts = {
+            "used ": _listed(self.used),
+            "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
+            "ignored ": ", ".join(ignored),
+            "percentages ": _listed(self.percentages),
+            "": self.pairing,
+        }
+        return "; ".join(name + text for name, text in parts.items() if text)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -75,25 +86,8 @@ class ColumnUse:
         losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
         losses += [name for name in self.used if name.startswith("loss")]
         lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
-        return (
-            *([UNKNOWN_UNIT] if self.has_unknown_unit else []),
-            *([lower] if losses else []),
-            *self._warn_of_pairing(),
-        )
-
-    def _warn_of_pairing(self) -> tuple[str, ...]:
-        if self.pairing == BY_TEXT:
-            return (
-                "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
-                "fitted models, and not for models that are trained again. Several runs of each arm, such as training "
-                "seeds, would show both.",
-            )
-        if self.pairing != BY_ORDER:
-            return ()
-        return (
-            "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have their "
-            "rows in different orders, all intervals are wrong.",
-        )
+        pairing = WARNINGS_OF_PAIRING.get(self.pairing, "")
+        return tuple(filter(None, [self.has_unknown_unit * UNKNOWN_UNIT, bool(losses) * lower, pairing]))
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
@@ -107,32 +101,50 @@ class ColumnUse:
 
 
 def describe_use(
-    roles: ColumnRoles, row_numbers: Sequence[str], percentages: Collection[str], pairing: str
+    results: pd.DataFrame, roles: ColumnRoles, row_numbers: Mapping[str, str], reader: CellReader, pairing: str
 ) -> ColumnUse:
     """Return what was done with the columns of a table.
 
     Parameters
     ----------
+    results
+        The results table.
     roles
-        Final roles of the columns.
+        Roles of the columns.
     row_numbers
-        Columns that were dropped because they only number the rows.
-    percentages
-        Columns that were read as percentages.
+        Columns that were dropped, with the reason.
+    reader
+        Reader that read the cells.
     pairing
         How rows were matched, if no column numbers the subsamples.
     """
     assigned = [(name, role) for role, names in roles.sources.items() for name in names]
-    named = {role.column for _, role in assigned}
-    named |= {claim.role.column for name in roles.ignored for claim in find_claims(name)}
+    named = {role.column for role in (*roles.sources, *filter(None, map(find_role, roles.ignored)))}
     return ColumnUse(
-        tuple(name for name, role in assigned if is_exact(role, name)),
-        {name: str(role) for name, role in assigned if not is_exact(role, name)},
-        {**dict.fromkeys(row_numbers, ROW_NUMBERS), **roles.ignored},
-        tuple(sorted(percentages)),
+        tuple(name for name, role in assigned if name == str(role)),
+        {name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
+        {**row_numbers, **dict.fromkeys(roles.ignored, "by request")},
+        tuple(sorted(reader.percentages)),
         pairing,
         has_unknown_unit=not named & {"num_test", "num_correct"}
-        and any(name in percentages for name, role in assigned if role.column == "score"),
+        and any(name in reader.percentages for name, role in assigned if role.column == "score"),
+        not_like_accuracy=_explain_unit(results, roles, reader.origin),
+    )
+
+
+def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str:
+    """Return why scores are not shares, as accuracies are; empty if they are."""
+    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ""
+    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    sizes = results["score"].abs()
+    if not losses and MIN_SHARE <= sizes.max() <= 1:
+        return ""
+    name = quoted(losses) if losses else "the scores"
+    return (
+        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
+        "largest bias that is negligible; choose one in this unit with --region WIDTH, such as "
+        f"--region {sizes.mean() / 100:.1g}, which is 1% of the mean"
     )
 
 

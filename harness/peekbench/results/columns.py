@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from peekbench.records.scores import SCORES, Score
 
@@ -38,15 +39,12 @@ class ResultsColumn:
     maximum: float | None = None
     """Largest value; None if there is no bound."""
     synonyms: tuple[str, ...] = ()
-    """Other names of the column in users' tables. Each is safe: no other column of a table of scores has this name.
-
-    Synonyms of `arm` count only if all values are arms, those of `subsample` only if values are integers, and those of
-    `text` only if all scores are 0 or 1."""
+    """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
 
 
 SYNONYMS_OF_SCORES = {
     "num_correct": ("n_correct", "correct"),
-    "score": ("accuracy", "acc", "value", "r2"),
+    "score": ("accuracy", "acc", "r2"),
     "macro_f1": ("f1_macro",),
     "bits_per_byte": ("bpb",),
 }
@@ -54,20 +52,19 @@ SYNONYMS_OF_SCORES = {
 COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn(
         "task", "text", "name of the task", "required", is_of_arm=False,
-        synonyms=("task_name", "dataset", "dataset_name", "data", "corpus", "benchmark", "benchmark_name"),
+        synonyms=("task_name", "dataset", "benchmark"),
     ),
     ResultsColumn(
         "method", "text", "label of the method", "'method'", is_of_arm=False,
-        synonyms=("method_name", "system", "system_name", "algorithm", "algo", "approach"),
+        synonyms=("method_name", "system", "algorithm"),
     ),
     ResultsColumn(
         "model", "text", "language model, or empty", "empty", is_of_arm=False,
-        synonyms=("model_name", "base_model", "language_model", "pretrained_model", "backbone", "checkpoint", "encoder",
-                  "lm", "plm"),
+        synonyms=("model_name", "language_model"),
     ),
     ResultsColumn(
         "num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0,
-        synonyms=("n_train", "train_size", "num_labeled", "n_labeled", "m"),
+        synonyms=("n_train", "train_size"),
     ),
     ResultsColumn(
         "num_test", "integer", "test texts, and as many extra texts", "missing; num_correct is then missing too",
@@ -81,13 +78,12 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         "subsample", "integer", "number of the draw; methods with the same number are paired",
         "each row of a table with a column for each arm is a draw of its own; otherwise required",
         is_of_arm=False, minimum=0,
-        synonyms=("seed", "random_seed", "run", "run_id", "fold", "trial", "trial_id", "draw", "repeat", "repetition",
-                  "rep", "split", "iteration", "replicate", "resample"),
+        synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
     ),
     ResultsColumn(
         "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5",
         "required, or one column for each arm",
-        synonyms=("condition", "setting", "variant", "treatment", "group", "split", "variable"),
+        synonyms=("condition",),
     ),
     ResultsColumn(
         "num_scored", "integer", "answers from which scores are computed: num_test, or with crossover scoring those to "
@@ -117,28 +113,22 @@ Examples
 
 TEXT = ResultsColumn(
     "text", "text", "test text of a row that is about a single text; these rows are added up for each subsample",
-    "rows are about all texts of a subsample", is_of_arm=False,
-    synonyms=("text_id", "doc_id", "sample_id", "example_id", "instance_id", "item", "item_id", "question_id"),
+    "rows are about all texts of a subsample", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
 )  # fmt: skip
-"""The column that only users' tables have."""
-
+METRIC = ResultsColumn(
+    "metric", "text", "metric of the scores, one for each task; it is not used otherwise", "not needed", is_of_arm=False
+)
 LOSS = ResultsColumn(
     "loss", "number", "a score of which lower is better, whose negative becomes the score; analyses then need a region",
-    "the score", synonyms=("error", "err", "wer", "cer", "ter", "eer", "rmse", "mae", "mse", "mape", "nll", "ppl",
-                           "perplexity", "cross_entropy", "eval_loss"),
+    "the score", synonyms=("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss"),
 )  # fmt: skip
 ERROR_RATE = ResultsColumn(
-    "error_rate",
-    "number",
-    "share of wrong answers; the score is 1 - error_rate",
-    "the score",
-    minimum=0,
-    maximum=1,
-    synonyms=("err_rate", "error rate", "misclassification_rate"),
+    "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "the score", minimum=0, maximum=1
 )
-"""Columns of scores of which lower is better, which only users' tables have."""
+ONLY_OF_USERS = (TEXT, METRIC, LOSS, ERROR_RATE)
+"""Columns that only users' tables have."""
 
-USER_COLUMNS = (*COLUMNS, TEXT, LOSS, ERROR_RATE)
+USER_COLUMNS = (*COLUMNS, *ONLY_OF_USERS)
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 """Columns that distinguish configurations, which analyses keep apart."""
@@ -148,11 +138,14 @@ SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
+TEXT_COLUMNS = tuple(column.name for column in USER_COLUMNS if column.type == "text")
 WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integer")
 NUMBERS = tuple(column.name for column in COLUMNS if column.type == "number")
 ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")
 """Columns whose values belong to one arm."""
-SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", LOSS.name, ERROR_RATE.name)
+LOSSES = (LOSS.name, ERROR_RATE.name)
+"""Columns of scores of which lower is better."""
+SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
@@ -165,12 +158,104 @@ def is_arm(name: str) -> bool:
     return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, PROTOCOL))
 
 
-def arm_order(name: str) -> tuple[int, float, str]:
-    """Return the place of an arm in an order: base, extra, test, then doses by their share, then rules by name."""
-    if name in ARMS:
-        return ARMS.index(name), 0.0, ""
-    is_dose = DOSE.fullmatch(name) is not None
-    return (len(ARMS), float(name.removeprefix("mix-")), "") if is_dose else (len(ARMS) + 1, 0.0, name)
+class Role(NamedTuple):
+    """What a column of a user's table contains: a column of the results table, perhaps of one arm only."""
+
+    column: str
+    arm: str = ""
+
+    def __str__(self) -> str:
+        """Return the role as users write it after `--map`."""
+        if self.arm:
+            return self.arm if self.column == "score" else f"{self.column}_{self.arm}"
+        return self.column
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRoles:
+    """Roles of the columns of a user's table."""
+
+    sources: Mapping[Role, tuple[str, ...]]
+    """Columns of the user that form each column of the results table; several only if they are combined."""
+    unknown: Mapping[str, str]
+    """Columns without a role, with the reason if their names are known."""
+    ignored: tuple[str, ...]
+    """Columns that the user ignored."""
+    requested: frozenset[str]
+    """Columns whose role the user named."""
+    arm_names: Mapping[str, str]
+    """Values of the column of arms that the user renames."""
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms of a table that has columns for each arm; none if it has one row for each arm."""
+        return sort_arms({role.arm for role in self.sources if role.arm})
+
+    def source(self, column: str, arm: str = "") -> str | None:
+        """Return the user's column that is a column of the results table, or None."""
+        names = self.sources.get(Role(column, arm))
+        return names[0] if names else None
+
+
+def normalize(name: str) -> str:
+    """Return a name without case, spaces, hyphens, underscores, parentheses and percent signs.
+
+    Examples
+    --------
+    >>> normalize("Num-Test"), normalize("accuracy (%)")
+    ('numtest', 'accuracy')
+    """
+    return re.sub(r"[\s_\-()%]+", "", name.casefold())
+
+
+NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
+SYNONYMS = {normalize(synonym): column.name for column in USER_COLUMNS for synonym in column.synonyms}
+SEPARATOR = re.compile(r"[\s_.:(\-]+")
+"""What separates the arm and the measure in the name of a column."""
+
+
+def normalize_arm(name: str) -> str | None:
+    """Return the arm that a text names in any case, or None.
+
+    Examples
+    --------
+    >>> normalize_arm("Extra"), normalize_arm("MIX 0.25"), normalize_arm("mix")
+    ('extra', 'mix-0.25', None)
+    """
+    folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
+    return next((arm for arm in (name, folded, re.sub(r"^mix-?", "mix-", folded)) if is_arm(arm)), None)
+
+
+def sort_arms(arms: Iterable[str]) -> list[str]:
+    """Return base, extra, test, doses in ascending order, and other arms."""
+    order = {arm: (number, 0.0) for number, arm in enumerate(ARMS)}
+    others = (len(ARMS) + 1, 0.0)
+    return sorted(
+        sorted(arms),
+        key=lambda arm: (len(ARMS), float(arm.partition("-")[2])) if DOSE.fullmatch(arm) else order.get(arm, others),
+    )
+
+
+def find_role(name: str) -> Role | None:
+    """Return what a column contains according to its name, or None.
+
+    Examples
+    --------
+    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host")]
+    ['subsample', 'extra', 'num_correct_test', 'None']
+    """
+    if (arm := normalize_arm(name)) is not None:
+        return Role("score", arm)
+    known = NAMES | SYNONYMS
+    if (column := known.get(normalize(name))) is not None:
+        return Role(column)
+    for separator in SEPARATOR.finditer(name):
+        parts = name[: separator.start()], name[separator.end() :]
+        for measure, of_arm in (parts, parts[::-1]):
+            column, arm = known.get(normalize(measure)), normalize_arm(of_arm.removesuffix(")"))
+            if arm is not None and column in (*ARM_MEASURES, *LOSSES):
+                return Role(column, arm)
+    return None
 
 
 def describe_columns() -> str:

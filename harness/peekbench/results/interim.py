@@ -19,8 +19,8 @@ from peekbench.records.looks import Looks
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
 from peekbench.results.looks import first_maximum
-from peekbench.results.predictions import StoredPredictions
-from peekbench.results.table import read_store
+from peekbench.results.read import read_store
+from peekbench.results.texts import StoredPredictions
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use
 from peekbench.store.writer import Store

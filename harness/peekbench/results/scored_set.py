@@ -13,7 +13,7 @@ from peekbench.execution.scoring import compute_scores
 from peekbench.records.data import SourceRef, Task
 from peekbench.records.scores import average_scores
 from peekbench.results.columns import COLUMN_NAMES, MAJORITY
-from peekbench.results.table import TYPES, read_store
+from peekbench.results.read import TYPES, read_store
 from peekbench.store.writer import Store
 
 

@@ -12,8 +12,8 @@ from peekbench.execution.runner import run as run_trials
 from peekbench.records.looks import PlannedLook, Settled
 from peekbench.results.analyze import Seen, only_complete, run_analysis
 from peekbench.results.looks import count_trials, describe_looks, first_maximum
-from peekbench.results.predictions import StoredPredictions
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
+from peekbench.results.texts import StoredPredictions
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 

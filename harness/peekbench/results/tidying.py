@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -15,57 +14,58 @@ from peekbench.records.data import IntArray
 from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
-from peekbench.results.arm_names import rename_arms
-from peekbench.results.cells import CellReader, quoted, short
-from peekbench.results.column_names import (
-    LOSSES,
-    Role,
-    as_score,
-    guess_arm,
-    ignore_option,
-    map_option,
-    nearest,
-    normalize,
-    normalize_arm,
+from peekbench.results.cells import (
+    MAX_COUNT,
+    CellReader,
+    fill_scores,
+    fill_text_scores,
+    quoted,
+    rank,
+    short,
+    to_floats,
 )
-from peekbench.results.column_roles import ARM, METHOD, MODEL, SUBSAMPLE, TASK, TEXT, ColumnRoles, assign_roles
 from peekbench.results.column_use import BY_ORDER, BY_ROW, BY_TEXT, ColumnUse, describe_use
 from peekbench.results.columns import (
     ARM_MEASURES,
-    ARMS,
     COLUMN_NAMES,
     CONFIGURATION,
-    LOSS,
+    LOSSES,
     MAJORITY,
     SIZES,
     TEXT_DEFAULTS,
     TRIAL,
+    ColumnRoles,
+    Role,
+    normalize,
+    normalize_arm,
+    sort_arms,
 )
-from peekbench.results.numbering import (
-    choose_numbering,
-    number_rows_by_content,
-    number_rows_by_order,
-    read_subsamples,
-    refuse_unnumbered,
-    refuse_unpaired,
+from peekbench.results.roles import (
+    ARM,
+    ARMS_EXPLAINED,
+    METHOD,
+    MODEL,
+    SUBSAMPLE,
+    TASK,
+    TEXT,
+    as_score,
+    assign_roles,
+    find_separating,
+    nearest,
+    plain_table,
+    propose_values,
+    refuse_unknown,
 )
-from peekbench.results.other_columns import ignore_harmless
-from peekbench.results.plain_table import plain_table
-from peekbench.results.proposals import ARMS_EXPLAINED, MAX_ARMS
-from peekbench.results.row_order import rank_numbers, sort_arms, sort_rows
-from peekbench.results.scores_and_counts import fill_scores, fill_text_scores
-from peekbench.results.text_column import choose_texts, grades_as_numbers, ignore_facts_of_texts, read_texts
-from peekbench.results.text_rows import add_up
+from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
-KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
-"""Columns of scores with a known unit."""
 AVERAGES = frozenset(
     ("average", "avg", "mean", "all", "overall", "total", "macroavg", "macroaverage", "microavg", "microaverage")
 )
 """Normalized names of rows that summarize other tasks."""
+PLACE = (*CONFIGURATION, "task")
+DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
+MAX_LISTED = 3  # rows that a message lists
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
-MIN_SHARE = 0.05
-"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def tidy(
     Raises
     ------
     ResultsError
-        If the table is malformed, or a column that is neither known nor ignored distinguishes rows. The message names
+        If the table is malformed, or a column is neither known nor mapped nor ignored. The message names
         `origin`, the row (the first below the heading is 1) and the column.
 
     Examples
@@ -145,109 +145,85 @@ def tidy(
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
     table, row_numbers = plain_table(table, origin)
-    if table.empty:
-        raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of a subsample")
-    table, options, arm_names = rename_arms(table, origin, options)
     roles = assign_roles(table, origin, options)
     table = grades_as_numbers(table, roles)
     reader = CellReader(table, origin, percent=options.percent, has_unit=options.region is not None)
     trials = _read_trials(roles, reader)
-    is_plain = SUBSAMPLE in roles.sources and not (roles.others or roles.numberings or roles.texts)
-    groups = np.arange(len(table)) if is_plain else _group(trials)  # grouping takes a while and is rarely needed
-    roles = choose_texts(table, roles, groups, origin)
-    roles = choose_numbering(table, roles, groups, origin)
-    texts = read_texts(trials, roles, reader)
-    if texts is not None:
-        roles = ignore_facts_of_texts(table, roles, groups, texts)
-    roles = ignore_harmless(table, roles, trials, groups, origin)
-    results = _read_arms(trials, roles, reader, options.arms)
-    if texts is not None:
-        groups = rank_numbers(groups * len(texts.names) + texts.numbers)
-    pairing = ""
-    if SUBSAMPLE in roles.sources:
-        if options.pair_by_order:
-            source = roles.sources[SUBSAMPLE][0]
-            raise ResultsError(
-                f"{origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; remove "
-                f"the option, or use {ignore_option(source)}"
-            )
-        subsamples = read_subsamples(table, roles, reader)
-        if not roles.arms:
-            refuse_unpaired(trials, subsamples, roles, origin)
-    elif len(np.unique(groups)) == len(groups):
-        subsamples = pd.Series(0, index=table.index, dtype="Int64")
-    elif options.pair_by_order:
-        _refuse_copies(trials, results, origin)
-        subsamples, pairing = number_rows_by_order(groups), BY_ORDER
-    elif roles.arms and texts is None:
-        _refuse_copies(trials, results, origin)
-        scores = results["score"].to_numpy().reshape(len(roles.arms), len(table)).T
-        subsamples, pairing = number_rows_by_content(trials, pd.DataFrame(scores), groups), BY_ROW
-    else:
-        refuse_unnumbered(groups, origin, roles)
+    texts = read_texts(roles, reader)
+    subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
+    rows = _read_arms(trials, roles, reader, options.arms)
+    (fill_text_scores if texts else fill_scores)(rows, roles, reader)
     num_arms = max(1, len(roles.arms))
-    results["subsample"] = pd.concat([subsamples] * num_arms).array
+    if pairing in (BY_ORDER, BY_ROW):
+        _refuse_copies(trials, rows, origin)
+    if subsamples is None:
+        scores = rows["score"].to_numpy().reshape(num_arms, len(table)).T
+        subsamples = number_by_content(trials, pd.DataFrame(scores))
+    rows["subsample"] = pd.concat([subsamples] * num_arms).array
+    if texts:
+        rows[TEXT.column] = np.tile(texts.numbers, num_arms)
+    results = sort_rows(rows, [TEXT.column] if texts else [])
+    if results is None:
+        _refuse_duplicate(rows, roles, reader)
     predictions = None
-    if texts is not None:
-        results[TEXT.column] = np.tile(texts.numbers, num_arms)
-    ordered = sort_rows(results, () if texts is None else (TEXT.column,))
-    if ordered is None:
-        _refuse_duplicate(results, roles, reader)
-    if texts is not None:
-        ordered, predictions = add_up(ordered, texts.names, origin, needs_pairs=options.needs_pairs)
-        pairing = pairing or ("" if predictions else BY_TEXT)
-    use = describe_use(roles, row_numbers, reader.percentages, pairing)
-    unit = _explain_unit(ordered, roles, reader)
-    use = replace(use, mapped={**use.mapped, **arm_names}, not_like_accuracy=unit, region=options.region)
-    return TidyTable(ordered[list(COLUMN_NAMES)], use, predictions)
-
-
-def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> str:
-    """Return why scores are not shares, as accuracies are; empty if they are."""
-    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
-        return ""
-    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
-    sizes = results["score"].abs()
-    if not losses and MIN_SHARE <= sizes.max() <= 1:
-        return ""
-    name = quoted(losses) if losses else "the scores"
-    return (
-        f"{reader.origin}: the unit of {name} is unknown (mean {results['score'].abs().mean():.3g}), so there is no "
-        "default for the largest bias that is negligible; choose one in this unit with --region WIDTH, such as "
-        f"--region {sizes.mean() / 100:.1g}, which is 1% of the mean"
-    )
+    if texts:
+        results, predictions = add_up(results, texts.names, origin)
+        if predictions is None:
+            results, pairing = sort_rows(results), pairing or BY_TEXT
+            assert results is not None  # no text is duplicated
+    use = describe_use(results, roles, row_numbers, reader, pairing)
+    return TidyTable(results[list(COLUMN_NAMES)], replace(use, region=options.region), predictions)
 
 
 def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     """Return the columns that are not of one arm, and the arm if each row has one."""
     trials = pd.DataFrame(index=reader.index)
     for column, default in TEXT_DEFAULTS.items():
-        sources = roles.sources.get(Role(column), ())
-        if sources:
-            texts = [reader.texts(source) for source in sources]
-            trials[column] = texts[0] if len(texts) == 1 else _join(texts)
+        if sources := roles.sources.get(Role(column)):
+            trials[column] = reader.joined_texts(sources)
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
     for column in (*SIZES, "num_scored", MAJORITY):
         trials[column] = reader.column(roles.source(column), column)
     if "arm" in trials.columns:
-        names = {arm: normalize_arm(arm) for arm in trials["arm"].unique()}
-        reader.require(
-            trials["arm"].isin([arm for arm, name in names.items() if name]),
-            roles.sources[ARM][0],
-            partial(_explain_arm, unknown=[arm for arm, name in names.items() if not name]),
-        )
-        trials["arm"] = trials["arm"].map(names).astype("str")
+        trials["arm"] = _read_arm_names(trials["arm"], roles, reader)
     elif not roles.arms:
         trials["arm"] = pd.Series("base", index=reader.index, dtype="str")
-    reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
     _check_names(trials, roles, reader)
-    _check_controls(trials, roles, reader)
+    if source := roles.source("control"):
+        problem = "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls"
+        reader.require(trials["control"].isin(get_args(Control)), source, problem)
+        problem = "differs from the first row of its method; use one value for all rows of a method"
+        first = trials.groupby("method")["control"].transform("first")
+        reader.require(trials["control"] == first, source, problem)
     return trials
 
 
+def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReader) -> pd.Series[str]:
+    """Return the arms of the rows, with values that the user renames."""
+    (source,) = roles.sources[ARM]
+    values = [str(value) for value in cells.unique()]
+    for name, arm in roles.arm_names.items():
+        if name not in values:
+            near = nearest(name, values)
+            raise ResultsError(
+                f"--map {short(name)}={arm}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
+                f"{short(source)!r}, has no such value; "
+                + (f"did you mean {near!r}?" if near else f"its values are {quoted(values)}")
+            )
+    arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
+    if unknown := [value for value, arm in arms.items() if arm is None]:
+        proposal = propose_values(unknown)
+        explained = f", with {ARMS_EXPLAINED}" if "ARM" in proposal.values() else ""
+        problem = "is not an arm; arms are base, extra, test and doses such as mix-0.25. Correct it, or name each value"
+        position = int(cells.isin(unknown).to_numpy().argmax())
+        raise reader.error(position, source, problem + explained, TableOptions(proposal).arguments())
+    return cells.map(arms).astype("str")
+
+
 def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
-    """Refuse rows without a method, methods with a model in some rows only, and rows that average other rows."""
+    """Refuse rows without a task or method, methods with a model in some rows only, and averages of other rows."""
+    reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
     remedy = "is empty, but other rows have a name; fill in every cell, also below merged cells"
     if METHOD in roles.sources:
         reader.require(trials["method"] != "", roles.sources[METHOD][0], remedy)
@@ -259,13 +235,150 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if len(tasks) > len(averages) > 0:
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
         reader.require(~trials["task"].isin(averages), roles.sources[TASK][0], problem)
+    if source := roles.source("metric"):
+        metrics = reader.texts(source)
+        is_first = metrics == metrics.groupby(trials["task"]).transform("first")
+        reader.require(is_first, source, "differs from the first row of its task, so scores are not comparable; give "
+                       "one metric for each task")  # fmt: skip
 
 
-def _refuse_copies(trials: pd.DataFrame, results: pd.DataFrame, origin: str) -> None:
+def _number_rows(
+    table: pd.DataFrame,
+    trials: pd.DataFrame,
+    texts: RowTexts | None,
+    roles: ColumnRoles,
+    reader: CellReader,
+    *,
+    pair_by_order: bool,
+) -> tuple[pd.Series[int] | None, str]:
+    """Return the number of the subsample of each row, and how rows are paired if the user's table has no such number.
+
+    None instead of numbers: each row of a table with columns of arms is a draw of its own.
+    """
+    places = trials[[name for name in (*PLACE, "arm") if name in trials]]
+    if texts:
+        places = places.assign(text=texts.numbers)
+    if SUBSAMPLE in roles.sources:
+        if pair_by_order:
+            source = roles.sources[SUBSAMPLE][0]
+            raise ResultsError(
+                f"{reader.origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; "
+                f"remove the option, or use --ignore {short(source)}"
+            )
+        subsamples = _read_subsamples(table, roles, reader)
+        if roles.unknown:
+            refuse_unknown(table, roles, _number(places.assign(subsample=subsamples)), reader.origin)
+        return subsamples, ""
+    groups = _number(places)
+    is_distinct = len(np.unique(groups)) == len(groups)
+    is_by_row = bool(roles.arms) and texts is None
+    if roles.unknown and (is_distinct or pair_by_order or is_by_row or find_separating(table, roles, groups)):
+        refuse_unknown(table, roles, groups, reader.origin)
+    if is_distinct:
+        return pd.Series(0, index=table.index, dtype="Int64"), ""
+    if pair_by_order:
+        return pd.Series(groups).groupby(groups).cumcount().astype("Int64"), BY_ORDER
+    if is_by_row:
+        return None, BY_ROW
+    raise _unnumbered(groups, roles, reader.origin)
+
+
+def _number(places: pd.DataFrame) -> IntArray:
+    """Return a number for each row, equal for equal rows."""
+    return places.groupby(list(places.columns), dropna=False, sort=False).ngroup().to_numpy().astype(np.int64)
+
+
+def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> pd.Series[int]:
+    """Return the numbers of the subsamples.
+
+    Whole numbers are kept. Texts, negative or very large numbers, and combinations of columns are numbered in their
+    sorted order, if the user named the columns.
+    """
+    names = roles.sources[SUBSAMPLE]
+    for name in names:
+        reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
+        if name in roles.requested:
+            reader.texts(name)
+    if len(names) > 1:
+        ranks = pd.DataFrame({name: rank(table[name]) for name in names})
+        return ranks.groupby(list(names)).ngroup().astype("Int64")
+    (name,) = names
+    numbers = to_floats(table[name])
+    if name not in roles.requested:
+        if not (is_whole := numbers == numbers.round()).all():
+            problem = "is not a whole number; number the draws, delete rows that are not draws, or name draws by texts"
+            position = int((~is_whole).to_numpy().argmax())
+            raise reader.error(position, name, problem, ("--map", f"{name}={SUBSAMPLE}"))
+        return reader.whole_numbers(name, "subsample")
+    if (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
+        return numbers.astype("Int64")
+    return pd.Series(rank(table[name]), index=table.index, dtype="Int64")
+
+
+def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[int]:
+    """Return numbers of subsamples for rows that have all arms of a trial but no number.
+
+    The numbers depend on the scores of a row, not on its position, and look random, so that the first subsamples are
+    not those of the lowest scores. Configurations have different numbers, because nothing says that they share draws.
+
+    Parameters
+    ----------
+    trials
+        Configuration and task of each row.
+    scores
+        Scores of each row, one column for each arm.
+    """
+    groups = _number(trials[list(PLACE)])
+    _, counts = np.unique(groups, return_counts=True)
+    hashes = pd.util.hash_pandas_object(scores.round(DIGITS) + 0.0, index=False).to_numpy()
+    order = np.lexsort([*(scores[arm].to_numpy() for arm in scores.columns), hashes, groups])
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ranks = pd.DataFrame({name: rank(trials[name]) for name in CONFIGURATION})
+    configuration = ranks.groupby(list(CONFIGURATION)).ngroup()
+    return (configuration * int(counts.max()) + position).astype("Int64")
+
+
+def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsError:
+    """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
+    optional = [str(role) for role in (TEXT, ARM) if role in roles.sources]
+    *columns, last = ["task", "method", "model", "sizes", *optional]
+    _, first, counts = np.unique(groups, return_index=True, return_counts=True)
+    largest = int(counts.argmax())
+    rows = (np.flatnonzero(groups == groups[first[largest]])[:MAX_LISTED] + 1).tolist()
+    return ResultsError(
+        f"{origin}: {counts[largest]:,} rows have the same {', '.join(columns)} and {last} (rows "
+        f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
+        "subsamples, so it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
+        "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it",
+        [*TableOptions(ignore=list(roles.unknown)).arguments(), "--pair-by-order"],
+    )
+
+
+def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, needed: Sequence[str]) -> pd.DataFrame:
+    """Return one row for each arm of each row of the user's table, one arm below the other."""
+    tables = []
+    for arm in roles.arms or [""]:
+        measures = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
+        for column in LOSSES:
+            if (source := roles.source(column, arm)) is not None:
+                measures["score"] = measures["score"].fillna(as_score(reader.numbers(source, column), column))
+        tables.append(trials.assign(**({"arm": arm} if arm else {}), **measures))
+    rows = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    for arm in needed:
+        if not (rows["arm"] == arm).any():
+            because = (
+                "but the bias is the score of test minus the score of extra" if arm != "base" else "which is needed"
+            )
+            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, {because}; add these rows")
+    return rows
+
+
+def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
     """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
-    scores = results["score"].to_numpy().reshape(-1, len(trials))
-    rows = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
-    counts = rows.groupby(list(rows.columns), dropna=False).size()
+    scores = rows["score"].to_numpy().reshape(-1, len(trials))
+    distinct = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
+    counts = distinct.groupby(list(distinct.columns), dropna=False).size()
     if len(counts) >= MIN_COPIED and counts.min() > 1:
         raise ResultsError(
             f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
@@ -273,71 +386,9 @@ def _refuse_copies(trials: pd.DataFrame, results: pd.DataFrame, origin: str) -> 
         )
 
 
-def _explain_arm(value: str, unknown: Sequence[str]) -> str:
-    remedy = " ".join(map_option(each, guess_arm(each) or "ARM") for each in unknown[:MAX_ARMS])
-    near = nearest(value, ARMS)
-    return (
-        f"is not an arm; {f'did you mean {near}? Arms' if near else 'arms'} are base, extra, test and doses such as "
-        f"mix-0.25. Say which arm each value is: {remedy}, {ARMS_EXPLAINED}"
-    )
-
-
-def _group(trials: pd.DataFrame) -> IntArray:
-    """Return a number for each row, equal for rows of the same configuration and task, and of the same arm if any."""
-    names = [*CONFIGURATION, "task", *(["arm"] if "arm" in trials.columns else [])]
-    return trials.groupby(names, dropna=False, sort=False).ngroup().to_numpy().astype(np.int64)
-
-
-def _join(texts: Sequence[pd.Series[str]]) -> pd.Series[str]:
-    """Return the texts of several columns as one, such as 'lsa, 100'."""
-    parts = pd.concat(texts, axis="columns", keys=range(len(texts)))
-    codes = parts.groupby(list(parts.columns), sort=False).ngroup().to_numpy()
-    distinct = parts.drop_duplicates()
-    names = [", ".join(filter(None, row)) for row in distinct.itertuples(index=False)]
-    return pd.Series(np.array(names, dtype="object")[codes], index=parts.index, dtype="str")
-
-
-def _check_controls(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
-    source = roles.source("control")
-    if source is None:
-        return
-    reader.require(
-        trials["control"].isin(get_args(Control)),
-        source,
-        "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls",
-    )
-    first = trials.groupby("method")["control"].transform("first")
-    reader.require(
-        trials["control"] == first,
-        source,
-        "differs from the first row of its method; use one value for all rows of a method",
-    )
-
-
-def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, needed: Sequence[str]) -> pd.DataFrame:
-    """Return one row for each arm of each row of the user's table, one arm below the other."""
-    arms = sort_arms(roles.arms) or [""]
-    tables = []
-    for arm in arms:
-        measures = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
-        for role in (Role(name, arm) for name in LOSSES):
-            if (source := roles.source(*role)) is not None:
-                measures["score"] = measures["score"].fillna(as_score(reader.numbers(source, role.column), role))
-        tables.append(trials.assign(**({"arm": arm} if arm else {}), **measures))
-    results = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    for arm in needed:
-        if not (results["arm"] == arm).any():
-            because = (
-                "but the bias is the score of test minus the score of extra" if arm != "base" else "which is needed"
-            )
-            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, {because}; add these rows")
-    (fill_text_scores if TEXT in roles.sources else fill_scores)(results, roles, reader)
-    return results
-
-
-def _refuse_duplicate(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:
+def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:
     is_text = TEXT in roles.sources
-    position = int(results.duplicated([*TRIAL, "arm", *([TEXT.column] if is_text else [])]).to_numpy().argmax())
+    position = int(rows.duplicated([*TRIAL, "arm", *([TEXT.column] if is_text else [])]).to_numpy().argmax())
     source = roles.source(TEXT.column if is_text else "subsample")
     assert source is not None  # other numbers are distinct
     raise reader.error(
@@ -346,3 +397,23 @@ def _refuse_duplicate(results: pd.DataFrame, roles: ColumnRoles, reader: CellRea
         f"is duplicated for the same task, method, model, sizes{', subsample' * is_text} and arm; number the "
         "subsamples, or name the columns that distinguish the rows, such as --map COLUMN=method",
     )
+
+
+def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame | None:
+    """Return a results table in natural order of its rows, or None if two rows are the same arm of the same trial.
+
+    Results then do not depend on the order of the rows of a file, not even in their last digit. `last` names columns of
+    numbers that also distinguish and order rows.
+    """
+    arms = {arm: number for number, arm in enumerate(sort_arms(results["arm"].unique()))}
+    numbers = (results["subsample"], results["arm"].map(arms), *(results[name] for name in last))
+    keys = [rank(results[name]) for name in (*CONFIGURATION, "task")]
+    keys += [column.to_numpy().astype(np.int64) for column in numbers]
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
+    for key in keys:
+        is_new |= np.diff(key[order]) != 0
+    if not is_new.all():
+        return None
+    is_sorted = bool((np.diff(order) == 1).all())
+    return (results if is_sorted else results.iloc[order]).reset_index(drop=True)

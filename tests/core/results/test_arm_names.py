@@ -37,8 +37,8 @@ def test_columns_of_arms_are_renamed_in_the_same_way(scores: pd.DataFrame) -> No
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({}, "--map condition=arm --map none=base --map independent=extra --map transductive=test"),
-        ({"condition": "arm"}, "each value is: --map none=base --map independent=extra --map transductive=test"),
+        ({}, "in place of each ARM:\n  --map none=ARM --map independent=ARM --map transductive=ARM"),
+        ({"none": "base"}, "in place of each ARM:\n  --map independent=ARM --map transductive=ARM"),
         ({"condition": "arm"}, "row 1, column 'condition': none is not an arm"),
         ({"none": "base", "Independents": "extra"}, "--map Independents=extra: t has no column 'Independents'"),
         ({"none": "base", "Independents": "extra"}, "'condition', has no such value; did you mean 'independent'?"),
@@ -63,6 +63,6 @@ def test_misspelled_arms_have_a_suggestion(scores: pd.DataFrame, column: str) ->
 
 def test_a_column_with_the_values_that_is_not_known_to_have_arms_is_named(scores: pd.DataFrame) -> None:
     own = scores.assign(regime=scores["arm"].map(OWN_NAMES)).drop(columns="arm")
-    with pytest.raises(ResultsError, match=r"'regime' has this value; add --map regime=arm"):
+    with pytest.raises(ResultsError, match=r"no column has the arms(?s:.*)--map regime=arm$"):
         tidy(own, "t", columns=RENAMED)
     assert set(tidy(own, "t", columns={**RENAMED, "regime": "arm"})["arm"]) == set(OWN_NAMES)

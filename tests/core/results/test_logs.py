@@ -244,7 +244,7 @@ def test_metrics_of_which_lower_is_better_are_inverted(tmp_path: Path) -> None:
     table = import_logs("lm-eval", logs)
     assert scores_by_arm(table) == expected
     assert set(table["metric"]) == {"1 - acc,none"}
-    assert "metric" in tidy_table(table, "logs", TableOptions()).columns.ignored
+    assert "metric" in tidy_table(table, "logs", TableOptions()).columns.used
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
+from peekbench.results import load_results, tidy
 from peekbench.results.columns import COLUMN_NAMES
 from peekbench.results.paired_effects import configurations, paired_scores
-from peekbench.results.table import load_results, tidy
 from peekbench.store.writer import Store
 
 WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
@@ -168,7 +168,10 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         (f"task,extra,test\n{'x' * 9999},0.5,0.5\n", "has more than 1000 characters"),
         ("Task,TASK,extra,test\na,a,0.5,0.5\n", "the columns 'Task', 'TASK' can all mean 'task'"),
         ("task,run,seed,extra,test\na,1,7,0.5,0.5\na,2,8,0.5,0.5\n", "'run', 'seed' can all mean 'subsample'"),
-        ("task,extra,test,extra_accuracy\na,0.5,0.5,0.4\na,0.5,0.5,0.5\n", "'extra_accuracy' (0.4, 0.5)"),
+        (
+            "task,extra,test,extra_accuracy\na,0.5,0.5,0.4\na,0.5,0.5,0.5\n",
+            "'extra_accuracy' (means 'extra', like another column)",
+        ),
         ("task,extra,test,bias\na,0.5,0.6,0.1\na,0.5,0.6,0.2\n", "'bias' (0.1, 0.2)"),
     ],
 )
@@ -197,7 +200,10 @@ def test_errors_about_malformed_tables_name_file_row_and_column(text: str, messa
             {"task": "a", "extra": pd.Series(["\ud800"], dtype="object"), "test": 0.5},
             "row 1, column 'extra': .* is not a number",
         ),
-        ({"task": "a", "extra": 0.5, "test": 0.5, "subsample": pd.to_datetime(["2026-01-01"])}, "is not a number"),
+        (
+            {"task": "a", "extra": 0.5, "test": 0.5, "subsample": pd.to_datetime(["2026-01-01"])},
+            "is not a whole number",
+        ),
     ],
 )
 def test_cells_of_other_types_are_refused(columns: dict[str, Any], message: str) -> None:
@@ -235,7 +241,7 @@ def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
 
 
 def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.results.files.MAX_ROWS", 2)
+    monkeypatch.setattr("peekbench.results.read.MAX_ROWS", 2)
     path = write(tmp_path, WIDE)
     pd.read_csv(path).to_parquet(tmp_path / "a.parquet")
     for name in (path, tmp_path / "a.parquet"):
@@ -337,7 +343,7 @@ def test_paired_scores_are_differences_within_a_trial() -> None:
     assert wide["boost"].tolist() == pytest.approx([0.0, 0.2])
     assert wide["bias"].tolist() == pytest.approx([0.3, -0.1])
     assert wide["mix-0.5 - extra"].tolist() == pytest.approx([0.2, 0.1])
-    pd.testing.assert_frame_equal(tidy(wide, "differences of arms are columns that need no option"), table)
+    pd.testing.assert_frame_equal(tidy(wide, "here", ignore=["boost", "bias", "mix-0.5 - extra"]), table)
 
 
 def test_configurations_may_lack_sizes() -> None:
@@ -349,10 +355,12 @@ def test_configurations_may_lack_sizes() -> None:
     assert analyzed.configurations[0].scores["bias"] == {"a": pytest.approx([0.1]), "b": pytest.approx([0.0])}
 
 
-def test_measures_of_one_arm_are_ignored_in_rows_with_several_arms() -> None:
+def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_arms() -> None:
     wide = pd.DataFrame(
         {"task": ["a"], "num_test": [10], "extra": [0.5], "test": [0.6], "log_loss": [1.2], "majority": [0.3]}
     )
-    table = tidy(wide, "wide")
+    with pytest.raises(ResultsError, match=r"'log_loss' \(does not name its arm\)(?s:.*)--ignore log_loss$"):
+        tidy(wide, "wide")
+    table = tidy(wide, "wide", ignore=["log_loss"])
     assert table["log_loss"].isna().all()
     assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm

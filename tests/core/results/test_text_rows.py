@@ -13,7 +13,6 @@ from commands import run_command
 import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.records.table_options import TableOptions
-from peekbench.results import tidy
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import TidyTable, tidy_table
 
@@ -28,7 +27,7 @@ def make_rows(seeds: int = 3, texts: int = 20, tasks: tuple[str, ...] = ("mail",
         for task in tasks for seed in range(seeds) for arm in ARMS for text in range(texts)
     ]  # fmt: skip
     table = pd.DataFrame(place, columns=["task", "seed", "arm", "doc_id"])
-    return table.assign(correct=rng.random(len(table)) < 0.6, label=table["doc_id"] + " in " + table["task"])
+    return table.assign(correct=rng.random(len(table)) < 0.6)
 
 
 ROWS = make_rows()
@@ -47,8 +46,7 @@ def test_rows_of_texts_are_added_up_for_each_seed_and_arm() -> None:
     assert table.results["score"].tolist() == means(ROWS)
     assert set(table.results["num_test"]) == {20}
     assert (table.results["num_correct"] / 20 == table.results["score"]).all()
-    assert "mapped correct=num_correct, doc_id=text, seed=subsample" in str(table.columns)
-    assert "ignored label (the same in all rows of a text)" in str(table.columns)
+    assert "mapped seed=subsample, doc_id=text, correct=num_correct" in str(table.columns)
     assert table.predictions is not None
     answers = table.predictions.answers("news", "method", None, 20, ["test", "extra"])
     assert answers is not None
@@ -114,26 +112,24 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
 def test_scores_that_are_no_counts_are_averaged() -> None:
     rng = np.random.default_rng(1)
     rows = ROWS.drop(columns="correct").assign(score=rng.random(len(ROWS)), log_loss=rng.random(len(ROWS)))
-    with pytest.raises(ResultsError, match="--map doc_id=text"):
-        read(rows)  # each row could be about many texts
-    table = read(rows, columns={"doc_id": "text"})
+    table = read(rows)
     assert table.results["score"].tolist() == pytest.approx(means(rows, "score"))
     assert table.results["log_loss"].tolist() == pytest.approx(means(rows, "log_loss"))
     assert table.results["num_correct"].isna().all()
-    (texts,) = analyze(rows, ["summary.texts"], columns={"doc_id": "text"})
+    (texts,) = analyze(rows, ["summary.texts"])
     assert texts.tables[0].columns[3].unit == "change"
 
 
 def test_tasks_with_other_numbers_of_texts_are_averaged() -> None:
     rows = pd.concat([make_rows(3, 20, ("mail",)), make_rows(3, 30, ("news",))])
-    assert read(rows).results["num_test"].isna().all()
+    assert set(read(rows).results["num_test"]) == {20, 30}
     _, _, texts = analyze(rows)
     assert texts.tables[0].rows[0][1] == 50
 
 
 def test_repeated_answers_to_a_text_are_counted() -> None:
     rows = ROWS.assign(num_test=4, num_correct=3 * ROWS["correct"], score=0.75 * ROWS["correct"])
-    table = read(rows.drop(columns="correct"), columns={"doc_id": "text"})
+    table = read(rows.drop(columns="correct"))
     assert set(table.results["num_test"]) == {80}
     assert table.results["score"].tolist() == pytest.approx([0.75 * mean for mean in means(ROWS)])
 
@@ -152,21 +148,12 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
         (pd.concat([ROWS, ROWS.head(1)]), "column 'doc_id': q0 is duplicated .* subsample and arm"),
         (ROWS.drop(columns="seed"), "3 rows have the same task, method, model, sizes, text and arm"),
         (ROWS.assign(text=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'text': the cell is empty"),
-        (ROWS.assign(config=ROWS["seed"] % 2), "'config' .*--map config=method"),
+        (ROWS.assign(label=ROWS["doc_id"]), "'label' (?s:.*)--ignore label"),
         (ROWS.assign(macro_f1=1.0 * ROWS["correct"]), "macro_f1 differs between texts"),
         (ROWS.assign(bits_per_byte=1.0), "bits per byte of single texts cannot be averaged"),
-        (ROWS.assign(item=ROWS["doc_id"]), "'doc_id', 'item' can all mean 'text'"),
+        (ROWS.assign(question_id=ROWS["doc_id"]), "'doc_id', 'question_id' can all mean 'text'"),
     ],
 )
 def test_rows_of_texts_that_do_not_fit_together_are_refused(rows: pd.DataFrame, message: str) -> None:
     with pytest.raises(ResultsError, match=message):
         read(rows)
-
-
-def test_names_of_texts_change_no_table_that_was_read_without_them() -> None:
-    scores = pd.DataFrame({"task": "news", "seed": range(8), "extra": np.linspace(0.5, 0.6, 8), "test": 0.6})
-    expected = tidy(scores, "here")
-    for column in ({"item": "a"}, {"text": "the same"}):
-        pd.testing.assert_frame_equal(tidy(scores.assign(**column), "here"), expected)
-    with pytest.raises(ResultsError, match="--map item=text"):
-        tidy(scores.assign(item=range(8)), "here")

@@ -15,7 +15,7 @@ from peekbench.records.report import Report, RunContent
 from peekbench.records.trials import Trial
 from peekbench.results.analyze import Seen, find_analysis, only_complete, run_analysis
 from peekbench.results.looks import look_at
-from peekbench.results.table import load_results
+from peekbench.results.read import load_results
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.lockfile import find_lock

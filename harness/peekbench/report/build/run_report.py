@@ -34,8 +34,8 @@ from peekbench.results.analyze import analyze, only_complete
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
-from peekbench.results.predictions import StoredPredictions
-from peekbench.results.table import read_store
+from peekbench.results.read import read_store
+from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, canonical, make_spec
@@ -325,5 +325,5 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
         for part, noun in (("train", "training"), ("test", "test"))
     )
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"
-    numbers = _methods_in_words(len(methods) - num_controls, num_controls)
-    return f"{numbers} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
+    listed = _methods_in_words(len(methods) - num_controls, num_controls)
+    return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"

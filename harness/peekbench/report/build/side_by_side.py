@@ -16,8 +16,8 @@ from peekbench.report.build.report_warnings import check_results, warn_of_run
 from peekbench.results.analyze import Seen, only_complete, planned_trials
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
-from peekbench.results.predictions import StoredPredictions
-from peekbench.results.table import load_table
+from peekbench.results.read import load_table
+from peekbench.results.texts import StoredPredictions
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store

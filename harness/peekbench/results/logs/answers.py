@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.files import check_regular
+from peekbench.results.read import check_regular
 
 TOLERANCE = 1e-6  # of averages, which tools compute in another order
 MAX_OBJECT = 2**25  # bytes of one JSON object, which takes up to 25 times as much memory

@@ -19,8 +19,8 @@ from pydantic import Field
 from peekbench.data.parquet import size_limit
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.files import check_regular
 from peekbench.results.logs.answers import MAX_OBJECT, Log, Part, TaskAnswers, choose_metric, parse, read_bounded
+from peekbench.results.read import check_regular
 
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Values of grades: correct, partially correct, incorrect, no answer. They are those of Inspect's metric `accuracy`."""

@@ -16,8 +16,8 @@ from pydantic import ConfigDict, Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.files import check_regular
 from peekbench.results.logs.answers import MAX_OBJECT, Log, Part, TaskAnswers, choose_metric, parse, read_bounded
+from peekbench.results.read import check_regular
 
 TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
 """End of the name of a file with results, by which its samples are found."""

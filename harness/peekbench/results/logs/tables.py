@@ -16,11 +16,11 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.nearest import find_nearest
+from peekbench.results.cells import natural_key
 from peekbench.results.columns import is_arm
 from peekbench.results.logs.answers import Log, TaskAnswers, TasksOfLog, is_metric
 from peekbench.results.logs.inspect_ai import read_inspect
 from peekbench.results.logs.lm_eval import read_lm_eval
-from peekbench.results.row_order import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Adds up the rows of a table that are about single texts, and keeps the scores of the texts.
+"""Answers to single texts: those that a store keeps, and rows of a user's table that are about a single text.
 
 A draw, such as a training seed, has one row for each arm and test text. The results table has one row for each arm of
 the draw, and analyses that cross texts with draws read the scores of the texts from `TextScores`. If there is a single
@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.predictions import Answers
 from peekbench.records.scores import SCORES
-from peekbench.results.cells import short
-from peekbench.results.column_names import ignore_option
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
-from peekbench.results.row_order import sort_rows
-from peekbench.results.scores_and_counts import ANSWERS
+from peekbench.results.cells import ANSWERS, CellReader, natural_key, short
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
+from peekbench.store.writer import Store
 
+MAX_TEXT = 1_000_000  # characters of a text, which can be its own name
 MEANS = ("score", "log_loss", "brier")
 """Measures of all texts that are means of those of single texts."""
 OF_DRAW = (
@@ -36,6 +37,30 @@ OF_DRAW = (
 """Measures of all texts that those of single texts do not give, so all texts must have the same value."""
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
+
+
+class StoredPredictions:
+    """Predictions of a run, read from its store on demand.
+
+    Parameters
+    ----------
+    path
+        The store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers | None:
+        """Read the answers of one method in one task at one design point; see `peekbench.records.Predictions`."""
+        assert num_train is not None
+        assert num_test is not None
+        with Store.open(self._path, verified=False) as store:
+            if not store.tasks()[task]["class_names"]:
+                return None
+            return store.answers(task, method, num_train, num_test, arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +90,8 @@ class TextScores:
         is_wanted = self.arms["arm"].isin(arms)
         place = {"task": task, "method": method, "model": model, "num_train": num_train, "num_test": num_test}
         for column, value in place.items():
+            if column == "num_test" and value is None:  # tasks of different sizes are analyzed together
+                continue
             is_wanted &= self.arms[column].isna() if value is None else (self.arms[column] == value).fillna(False)
         wanted = self.arms[is_wanted]
         first = wanted.pivot(index="subsample", columns="arm", values="first").dropna().astype("int64").sort_index()
@@ -78,9 +105,48 @@ class TextScores:
         )
 
 
-def add_up(
-    rows: pd.DataFrame, names: Sequence[str], origin: str, *, needs_pairs: bool
-) -> tuple[pd.DataFrame, TextScores | None]:
+def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
+    """Return a table in which correct answers to single texts are 1, and others 0."""
+    if Role(TEXT.name) not in roles.sources:
+        return table
+    scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
+    return table.assign(**{name: table[name].astype("int64") for name in scores if is_bool_dtype(table[name])})
+
+
+@dataclass(frozen=True, slots=True)
+class RowTexts:
+    """The test text that each row of a table is about."""
+
+    numbers: IntArray
+    """Number of the text of each row, in natural order of the names: (n_rows,)."""
+    names: Sequence[str]
+    """Names of the texts by their numbers."""
+
+
+def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
+    """Return the text of each row, or None if rows are not about single texts.
+
+    Raises
+    ------
+    ResultsError
+        If a cell is empty, or is neither a text nor a number.
+    """
+    sources = roles.sources.get(Role(TEXT.name), ())
+    if not sources:
+        return None
+    parts = [reader.texts(source, MAX_TEXT) for source in sources]
+    for source, part in zip(sources, parts, strict=True):
+        remedy = "name the text of each row, and delete rows that are not about a text"
+        reader.require(part != "", source, f"is empty; {remedy}")
+    first, *others = parts
+    codes, found = pd.factorize(first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first)
+    names = sorted(map(str, found), key=natural_key)
+    positions = {name: position for position, name in enumerate(names)}
+    numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
+    return RowTexts(numbers, names)
+
+
+def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.DataFrame, TextScores | None]:
     """Add up the rows of the texts of each draw and arm.
 
     Parameters
@@ -92,14 +158,11 @@ def add_up(
         Names of the texts by their numbers, for messages.
     origin
         Name of the table for messages.
-    needs_pairs
-        Whether tasks are averaged. Numbers of texts that differ between tasks are then left out, because they would
-        distinguish configurations.
 
     Returns
     -------
     tuple
-        The results table, and the scores of the texts; None instead of them if the texts are the draws.
+        The results table, and the scores of the texts. If the texts are the draws, rows that are not sorted, and None.
 
     Raises
     ------
@@ -115,9 +178,7 @@ def add_up(
     _check_sizes(arms, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
-        results = sort_rows(rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]))
-        assert results is not None  # no text is duplicated
-        return results, None
+        return rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]), None
     _check_equal(rows, arms, groups, origin)
     sums = {
         column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
@@ -130,9 +191,6 @@ def add_up(
         means["score"] = sums["num_correct"] / sizes
     results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes, num_scored=sizes)
     results = results[list(COLUMN_NAMES)].astype(dict.fromkeys(("num_test", "num_scored", "num_correct"), "Int64"))
-    if needs_pairs and _is_size_of_task(results):
-        results["num_test"] = pd.NA
-    results = results.astype({"num_test": "Int64"})
     scores = rows["num_correct"] / rows[ANSWERS] if is_count else rows["score"]
     predictions = TextScores(
         results[list(ARM)].assign(first=first),
@@ -190,16 +248,8 @@ def _check_equal(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, origi
         if is_other.any():
             raise ResultsError(
                 f"{origin}: {_describe(arms.iloc[int(groups[is_other.argmax()])])}: {column} differs between texts, "
-                f"and it is a measure of all texts; give the same value in all rows, or use {ignore_option(column)}"
+                f"and it is a measure of all texts; give the same value in all rows, or use --ignore {column}"
             )
-
-
-def _is_size_of_task(results: pd.DataFrame) -> bool:
-    """Return whether each task has a number of texts of its own."""
-    methods = [name for name in CONFIGURATION if name != "num_test"]
-    sizes = results.groupby([*methods, "task"], dropna=False)["num_test"].agg(["min", "max"])
-    differ = sizes.groupby(methods, dropna=False)["min"].nunique() > 1
-    return bool((sizes["min"] == sizes["max"]).all() and differ.any())
 
 
 def _describe(arm: pd.Series[Any]) -> str:

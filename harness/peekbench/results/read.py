@@ -1,4 +1,9 @@
-"""Reads the files in which users save scores: CSV, Parquet, JSON, and the folder tree of the study."""
+"""Reads scores from the store of a run, a file, or a folder of files, and loads the results table.
+
+One row of the results table is one arm of one trial; `peekbench.results.COLUMNS` documents the columns. A user's file
+has either one row for each arm, with these columns, or one row for each subsample, with a column of scores for each
+arm: base, extra, test, mix-0.25.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -20,10 +26,24 @@ import pyarrow.parquet as pq
 from peekbench.data.parquet import read_parquet, size_limit
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.results.column_names import SYNONYM, find_claims, normalize
-from peekbench.results.columns import TEXT, TEXT_DEFAULTS
-from peekbench.results.plain_table import refuse_duplicates
-from peekbench.results.row_order import natural_key
+from peekbench.records.table_options import TableOptions
+from peekbench.results.cells import natural_key
+from peekbench.results.columns import (
+    COLUMN_NAMES,
+    MAJORITY,
+    NUMBERS,
+    SIZES,
+    TEXT_COLUMNS,
+    TEXT_DEFAULTS,
+    WHOLE_NUMBERS,
+    find_role,
+    normalize,
+)
+from peekbench.results.roles import refuse_duplicates
+from peekbench.results.texts import StoredPredictions
+from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.store.files import is_store
+from peekbench.store.writer import Store
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
@@ -39,6 +59,122 @@ SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
 EXAMPLE = '{"task": "news", "extra": 0.71, "test": 0.73}'
 """A row in JSON, for messages."""
+TYPES = {
+    **dict.fromkeys(TEXT_DEFAULTS, "str"),
+    **dict.fromkeys(WHOLE_NUMBERS, "Int64"),
+    **dict.fromkeys(NUMBERS, "float64"),
+}
+"""Types of the columns of the results table."""
+
+
+def load_results(
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+    pair_by_order: bool = False,
+    percent: bool = False,
+    lower_is_better: bool = False,
+) -> pd.DataFrame:
+    r"""Load the results table.
+
+    Parameters
+    ----------
+    path
+        A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; '-' for the standard input; or a folder tree
+        ``mM/nN/MODEL/TASK/accuracies.csv``, in which the method is the name of the folder that contains mM, and the
+        subsample is the row.
+    columns
+        Meaning of columns with names of their own: ``{"seed": "subsample"}``. Several columns can form the same task,
+        method, model or subsample together.
+    ignore
+        Columns that say nothing about the scores.
+    pair_by_order
+        Pair rows that have no number of the draw in the order in which they stand.
+    percent
+        Read scores, macro-F1 and majority as percentages.
+    lower_is_better
+        Read scores as losses, whose negatives become the scores.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each arm of each trial, with the columns of `peekbench.results.COLUMNS`.
+
+    Raises
+    ------
+    ResultsError
+        If a file cannot be read or is malformed, or a column is neither known nor mapped nor ignored. The
+        message names the file, the row and the column.
+    StoreError
+        If a store is damaged or has another version.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "accuracies.csv"
+    ...     _ = path.write_text("task,num_test,base,extra,test\nnews,200,0.655,0.715,0.730\n")
+    ...     results = load_results(path)
+    >>> results[["task", "subsample", "arm", "num_correct", "score"]]
+       task  subsample    arm  num_correct  score
+    0  news          0   base          131  0.655
+    1  news          0  extra          143  0.715
+    2  news          0   test          146  0.730
+    """
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    return load_table(path, options).results
+
+
+def load_table(path: str | Path, options: TableOptions) -> TidyTable:
+    """Load the results table as `load_results`, with what was done with the columns of a user's table."""
+    path = Path(path)
+    if str(path) == STANDARD_INPUT:
+        return tidy_table(read_file(path, options.columns), "the standard input", options)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: the path has a null byte
+        raise ResultsError(
+            f"{path}: no such file or folder; give a run's store, a CSV, Parquet or JSON file, or a folder"
+        ) from error
+    if stat.S_ISDIR(mode):
+        return _load_tree(path, options)
+    check_regular(path)
+    if is_store(path):
+        if not options.is_default:
+            raise ResultsError(
+                f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
+            )
+        return TidyTable(_read_store(path), predictions=StoredPredictions(path))
+    return tidy_table(read_file(path, options.columns), str(path), options)
+
+
+def is_results_table(table: pd.DataFrame) -> bool:
+    """Return whether a table has the columns and types of the results table, so that it need not be checked again."""
+    return list(table.columns) == list(COLUMN_NAMES) and all(table[name].dtype == TYPES[name] for name in COLUMN_NAMES)
+
+
+def _load_tree(root: Path, options: TableOptions) -> TidyTable:
+    table = read_tree(root)
+    unused = [name for name in STUDY_COLUMNS if name in table.columns]
+    tidied = tidy_table(table.drop(columns=unused), str(root), options)
+    ignored = {**tidied.columns.ignored, **dict.fromkeys(unused, "facts about the task's data")}
+    return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
+
+
+def _read_store(path: Path) -> pd.DataFrame:
+    with Store.open(path) as store:
+        return read_store(store)
+
+
+def read_store(store: Store) -> pd.DataFrame:
+    """Return the results table of an open store."""
+    table = pd.DataFrame(store.result_columns())
+    majorities = store.majorities()
+    draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
+    table[MAJORITY] = [majorities.get(draw) for draw in draws]
+    return table.astype(TYPES)[list(COLUMN_NAMES)]
 
 
 def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -101,7 +237,8 @@ def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str
     with open_file() as file:
         names = _check_fields(file, separator, origin)
     mapped = {normalize(source): target for source, target in columns.items()}
-    texts = [name for name in names if _is_text(mapped.get(normalize(name), name))]
+    roles = {name: find_role(mapped.get(normalize(name), name)) for name in names}
+    texts = [name for name, role in roles.items() if role is not None and role.column in TEXT_COLUMNS]
     missing = {name: [""] if name in texts else list(MISSING) for name in names}
     # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
     with open_file() as file:
@@ -109,13 +246,6 @@ def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str
             file, sep=separator, header=0, names=names, index_col=False, low_memory=False, keep_default_na=False,
             na_values=missing, dtype=dict.fromkeys(texts, str),
         )  # fmt: skip
-
-
-def _is_text(name: str) -> bool:
-    """Return whether the name of a column claims to be a column of texts."""
-    claims = list(find_claims(name))
-    is_text = any(claim.role.column == TEXT.name and claim.fit < SYNONYM for claim in claims)
-    return is_text or any(claim.role.column in TEXT_DEFAULTS and claim.role.column != "arm" for claim in claims)
 
 
 def _find_separator(file: TextIO, separators: str) -> str:
