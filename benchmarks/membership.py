@@ -1,12 +1,12 @@
-"""Compare the theorem of membership with a simulation, and with the arms of a run. Print tables, assert nothing.
+"""Compare the theorem of membership with a simulation, and with the arms of a run. Print a table, assert nothing.
 
 The theorem (docs/explanation/bias.md): the expected bias is the effect of a text's own membership in the unlabeled set.
 So `leave-one-out` is expected to score as `extra` with one text fewer, and `swap-in` as `test`.
 
 The simulation draws two classes of normal features, keeps the two principal components of the unlabeled rows, and
-chooses the nearer class mean of 20 train rows, as latent semantic analysis does with texts. The second table is that of
-a run with the arms extra, test, cross and swap-in, such as that of specs/rules.yaml: differences in points with 95%
-intervals, averaged over tasks.
+chooses the nearer class mean of 20 train rows, as latent semantic analysis does with texts. With a store, the table is
+that of a run with the arms extra, test, cross and swap-in, such as that of specs/rules.yaml: differences in points with
+95% intervals, averaged over tasks.
 
     python benchmarks/membership.py [runs/rules.sqlite] [--draws 20000] [--seed 0]
 """
@@ -84,7 +84,7 @@ def print_run(store: str) -> None:
     wide = pair_arms(load_results(store)).dropna()
     cross, swap = (next(arm for arm in wide.columns if arm.startswith(kind)) for kind in ("cross", "swap-in"))
     pairs = (("test", "extra"), (cross, "extra"), (swap, "extra"), (swap, "test"), ("test", cross))
-    print(f"\n| method | trials | {' | '.join(f'{one} - {other}' for one, other in pairs)} |\n|{'---|' * 7}")
+    print(f"| method | trials | {' | '.join(f'{one} - {other}' for one, other in pairs)} |\n|{'---|' * 7}")
     for method, rows in wide.groupby(level="method"):
         cells = []
         for one, other in pairs:
@@ -99,15 +99,16 @@ def _interval(tasks: Sequence[Sequence[float]]) -> str:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the table of the simulation, or that of a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", nargs="?", help="store of a run with the arms cross and swap-in")
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    print_simulation(arguments.draws, arguments.seed)
     if arguments.store:
         print_run(arguments.store)
+    else:
+        print_simulation(arguments.draws, arguments.seed)
 
 
 if __name__ == "__main__":
