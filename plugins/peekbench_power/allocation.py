@@ -47,7 +47,7 @@ class Allocation:
         return 1 - self.trials / self.equal_trials
 
 
-def shrink_variances(variances: Sequence[float], degrees: Sequence[float]) -> FloatArray:
+def shrink_variances(variances: Sequence[float] | FloatArray, degrees: Sequence[float]) -> FloatArray:
     r"""Move the variances of tasks towards their mean, as far as chance explains that they differ.
 
     An estimated variance :math:`s_j^2` of normal differences with :math:`\nu_j` degrees of freedom has itself the
@@ -82,7 +82,7 @@ def shrink_variances(variances: Sequence[float], degrees: Sequence[float]) -> Fl
     return shrunken
 
 
-def allocate(spreads: Sequence[float], total: int, least: Sequence[int]) -> tuple[int, ...]:
+def allocate(spreads: Sequence[float] | FloatArray, total: int, least: Sequence[int]) -> tuple[int, ...]:
     """Divide subsamples among tasks in proportion to their standard deviations.
 
     The squared standard error of the mean over tasks is the sum of variance / subsamples, so this division has the
