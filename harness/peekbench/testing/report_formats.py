@@ -190,5 +190,5 @@ FORMAT_CHECKS: Mapping[str, Callable[[RepeatedCall], None]] = {
 Examples
 --------
 >>> next(iter(FORMAT_CHECKS))
-'renders reports with all parts and with none'
+'writes reports with all parts and with none'
 """
