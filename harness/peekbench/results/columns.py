@@ -51,8 +51,7 @@ SYNONYMS_OF_SCORES = {
 
 COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn(
-        "task", "text", "name of the task", "required", is_of_arm=False,
-        synonyms=("task_name", "dataset", "benchmark"),
+        "task", "text", "name of the task", "required", is_of_arm=False, synonyms=("task_name", "dataset", "benchmark"),
     ),
     ResultsColumn(
         "method", "text", "label of the method", "'method'", is_of_arm=False,
@@ -63,8 +62,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         synonyms=("model_name", "language_model"),
     ),
     ResultsColumn(
-        "num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0,
-        synonyms=("n_train", "train_size"),
+        "num_train", "integer", "labeled train texts", is_of_arm=False, minimum=0, synonyms=("n_train", "train_size"),
     ),
     ResultsColumn(
         "num_test", "integer", "test texts, and as many extra texts", "missing; num_correct is then missing too",
@@ -77,8 +75,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn(
         "subsample", "integer", "number of the draw; methods with the same number are paired",
         "each row of a table with a column for each arm is a draw of its own; otherwise required",
-        is_of_arm=False, minimum=0,
-        synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
+        is_of_arm=False, minimum=0, synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
     ),
     ResultsColumn(
         "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5",

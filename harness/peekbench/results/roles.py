@@ -219,13 +219,12 @@ def nearest(name: str, names: Collection[str]) -> str:
 
 
 def _refuse_ambiguity(role: Role, names: Sequence[str], origin: str) -> NoReturn:
-    first, *others = names
-    problem = f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}"
-    if role == SUBSAMPLE:
-        pairs = tuple(part for name in names for part in ("--map", f"{name}={role}"))
-        raise ResultsError(f"{problem}; ignore all but one with --ignore, or combine them", pairs)
-    ignored = (part for name in others for part in ("--ignore", name))
-    raise ResultsError(f"{problem}; choose one", ("--map", f"{first}={role}", *ignored))
+    mapped = names if role == SUBSAMPLE else names[:1]  # seeds and folds usually number the draws together
+    remedy = "ignore all but one with --ignore, or combine them" if role == SUBSAMPLE else "choose one"
+    raise ResultsError(
+        f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
+        TableOptions(dict.fromkeys(mapped, str(role)), names[len(mapped) :]).arguments(),
+    )
 
 
 def _use_losses(
