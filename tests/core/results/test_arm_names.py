@@ -57,8 +57,8 @@ def test_only_names_tell_the_arm_of_a_column() -> None:
     table = pd.DataFrame({"task": ["a", "a"], "extra": [0.5, 0.6], "adapted": [0.5, 0.7]})
     with pytest.raises(ResultsError, match=r"in place of each ARM:\n  --map adapted=ARM$"):
         tidy(table, "t")
-    with pytest.raises(ResultsError, match=r"--map adpated=test: t has no column 'adpated'; did you mean 'adapted'\?$"):
-        tidy(table, "t", columns={"adpated": "test"})
+    with pytest.raises(ResultsError, match=r"--map adopted=test: t has no column 'adopted'; did you mean 'adapted'\?$"):
+        tidy(table, "t", columns={"adopted": "test"})
 
 
 @pytest.mark.parametrize("column", ["arm", "condition"])
