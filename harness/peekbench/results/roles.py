@@ -290,9 +290,10 @@ def _refuse_missing(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[R
                 f"{origin} has texts and labels, not scores; to measure a method on them, name the file in the tasks "
                 f"of a spec: `{{use: files, options: {{path: {origin}}}}}`"
             )
-        has_numbers = not to_floats(pd.Series(names, dtype="str")).isna().all()
-        remedy = "The first line must name the columns" if has_numbers else "Add it"
-        problem = f"the column 'task' is missing; {columns}. {remedy}"
+        problem = f"the column 'task' is missing; {columns}. "
+        if not to_floats(pd.Series(names, dtype="str")).isna().all():
+            raise ResultsError(f"{origin}: {problem}The first line must name the columns")
+        problem += "Add it"
     elif missing[0] == ARM:
         usable = names_with(AnalyzerEntry, lambda entry: set(entry.arms) <= {"base"})
         problem = f"no column has the arms; {columns}. Add a column 'arm', or one for each arm: base, extra, test"
@@ -342,9 +343,10 @@ def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, places: IntArray, or
     shown = list(roles.unknown.items())[:MAX_LISTED]
     listed = ", ".join(f"{short(name)!r} ({reason or _list_values(table[name])})" for name, reason in shown)
     more = f" and {len(roles.unknown) - MAX_LISTED} more" if len(roles.unknown) > MAX_LISTED else ""
+    example = next((name for name, reason in shown if not reason), "COLUMN")
     raise ResultsError(
         f"{origin}: unknown column{'s' * (len(shown) > 1)} {listed}{more}. Name what a column distinguishes, such as "
-        f"--map {shlex.quote(short(shown[0][0]))}=method, and ignore what says nothing about the scores",
+        f"--map {shlex.quote(short(example))}=method, and ignore what says nothing about the scores",
         TableOptions(columns, [name for name in roles.unknown if name not in columns]).arguments(),
     )
 
@@ -378,7 +380,9 @@ def _propose(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[Role]) -
         else:
             left = [name for name in numbers if name not in columns]
             fitting = [name for name in (texts if role == TASK else fractional) if name in left]
-            arms = {name: str(role) for name in [nearest(str(role), left) or next(iter(fitting), "")] if name}
+            near = nearest(str(role), left)
+            meaning = str(role) if near or not role.arm else "ARM"  # only a name tells the arm
+            arms = {name: meaning for name in [near or next(iter(fitting), "")] if name}
         if not arms:
             return {}
         columns |= arms

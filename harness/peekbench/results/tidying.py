@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, get_args
@@ -306,9 +307,10 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     numbers = to_floats(table[name])
     if name not in roles.requested:
         if not (is_whole := numbers == numbers.round()).all():
-            problem = "is not a whole number; number the draws, delete rows that are not draws, or name draws by texts"
+            mapped = shlex.join(["--map", f"{name}={SUBSAMPLE}"])
+            problem = f"number the draws, delete rows that are not draws, or, if all are names of draws, use {mapped}"
             position = int((~is_whole).to_numpy().argmax())
-            raise reader.error(position, name, problem, ("--map", f"{name}={SUBSAMPLE}"))
+            raise reader.error(position, name, f"is not a whole number; {problem}")
         return reader.whole_numbers(name, "subsample")
     if (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
         return numbers.astype("Int64")

@@ -53,6 +53,14 @@ def test_messages_name_the_values_and_the_remedy(scores: pd.DataFrame, columns: 
         tidy(own.reset_index(drop=True), "t", columns=columns)
 
 
+def test_only_names_tell_the_arm_of_a_column() -> None:
+    table = pd.DataFrame({"task": ["a", "a"], "extra": [0.5, 0.6], "adapted": [0.5, 0.7]})
+    with pytest.raises(ResultsError, match=r"in place of each ARM:\n  --map adapted=ARM$"):
+        tidy(table, "t")
+    with pytest.raises(ResultsError, match=r"--map adopted=test: t has no column 'adopted'; did you mean 'adapted'\?$"):
+        tidy(table, "t", columns={"adopted": "test"})
+
+
 @pytest.mark.parametrize("column", ["arm", "condition"])
 def test_misspelled_arms_have_a_suggestion(scores: pd.DataFrame, column: str) -> None:
     own = scores.rename(columns={"arm": column})
