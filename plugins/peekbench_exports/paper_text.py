@@ -24,7 +24,15 @@ ARM_WORDS = {
     "base": "without unlabeled text (base)",
     "extra": "with the extra texts as unlabeled text (extra)",
     "test": "with the test texts, but not their labels, as unlabeled text (test)",
+    "mix": "with a mixture in which the share of test texts is {} (mix)",
+    "cross": "to predict each of {} folds of the test set, with the other folds as unlabeled text (cross)",
+    "leave-one-out": "to predict each test text, with the other test texts as unlabeled text (leave-one-out)",
+    "stream": "to predict each of {} blocks of the test set, with it and earlier blocks as unlabeled text (stream)",
+    "blocks": "to predict each of {} blocks of the test set, with this block as unlabeled text (blocks)",
+    "single": "to predict each test text, with this text as unlabeled text (single)",
+    "swap-in": "to predict each test text, with extra texts and this text as unlabeled text (swap-in)",
 }
+"""What a method is fitted to in each arm, by the name or the kind of the arm."""
 REFERENCES_FILE = "references.bib"
 REFERENCES = """\
 @software{peekbench,
@@ -94,10 +102,7 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         f"{'labeled ' if has_labels else ''}train texts{shares}, {_join_numbers(design['num_test'])} test texts and as "
         f"many extra texts from the same distribution, without overlap (seed {spec['seed']})."
     )
-    arms = [ARM_WORDS[arm] for arm in spec["arms"] if isinstance(arm, str)]
-    doses = [f"{arm['mix']:.4g}" for arm in spec["arms"] if not isinstance(arm, str)]
-    if doses:
-        arms.append(f"with mixtures in which the share of test texts is {_join(doses, 'or')}")
+    arms = [_describe_arm(arm) for arm in spec["arms"]]
     yield f"On each subsample, each method was fitted to the same train texts {_join(arms)}."
     yield (
         "The score of extra is uncontaminated; the bias is the score of test minus that of extra"
@@ -109,6 +114,15 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         yield _describe_looks(run)
     analyses = [f"{analysis['use']} ({run.content.summaries[analysis['use']]})" for analysis in spec["analyses"]]
     yield f"The results were analyzed with {_join(analyses)}."
+
+
+def _describe_arm(arm: str | Mapping[str, float]) -> str:
+    if isinstance(arm, str):
+        return ARM_WORDS[arm]
+    ((kind, number),) = arm.items()
+    if kind == "swap-in":
+        return f"to predict each of {number} blocks of the test set, with extra texts and this block (swap-in)"
+    return ARM_WORDS[kind].format(f"{number:.4g}")
 
 
 def _describe_looks(run: ExportedRun) -> str:

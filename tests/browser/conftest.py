@@ -51,8 +51,8 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     from peekbench.records.analysis import Column, Table
     from peekbench.records.trials import Draw, Trial, TrialFailure
     from peekbench.report import MethodFacts, report_of_table
+    from peekbench.results import tidy
     from peekbench.results.analyze import analyze
-    from peekbench.results.read import tidy
 
     rng = np.random.default_rng(0)
     rows: list[Any] = []

@@ -7,8 +7,9 @@ to a set predicts its own set for the arm `test` and the others for the arm `ext
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,11 +86,13 @@ def run_arms(
     for _, scored in plans:
         for part, unlabeled in (pair for of_set in scored for pair in of_set):
             wanted.setdefault(_key(unlabeled), {})[part] = None
+    uses = Counter(_key(unlabeled) for _, scored in plans for of_set in scored for _, unlabeled in of_set)
     fits: dict[bytes | None, Fit] = {}
     for arm, scored in plans:
         for _, unlabeled in (pair for of_set in scored for pair in of_set):
             if (key := _key(unlabeled)) not in fits:
-                fits[key] = run(unlabeled, list(wanted[key]))
+                fit = run(unlabeled, list(wanted[key]))
+                fits[key] = replace(fit, fit_seconds=fit.fit_seconds / uses[key])  # divided among its uses
         yield _join(
             arm.name, [[(part, fits[_key(rows)]) for part, rows in of_set] for of_set in scored], subsample, score
         )
@@ -140,6 +143,13 @@ def _unlabeled_of_block(arm: Arm, own: IntArray, other: IntArray, start: int, st
     raise AssertionError(arm.kind)
 
 
+def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
+    """Return the number of fits of a trial, each of them to other unlabeled rows."""
+    subsample = Subsample(np.arange(0), tuple(np.arange(num_sets * num_test).reshape(num_sets, num_test)))
+    plans = (plan_arm(arm, subsample, crossover=crossover) for arm in arms)
+    return len({_key(rows) for scored in plans for of_set in scored for _, rows in of_set})
+
+
 def _key(unlabeled: Unlabeled) -> bytes | None:
     return None if unlabeled is None else unlabeled.tobytes()
 
@@ -157,7 +167,7 @@ def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Sub
     return ArmResult(
         arm,
         average_scores(scores, len({part.number for part, _ in pairs})),
-        sum(fit.fit_seconds for _, fit in pairs) / len(scored),
+        sum(fit.fit_seconds for _, fit in pairs),
         sum(each.seconds for predictions in predicted for each in predictions),
         {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
         np.concatenate(of_sets),

@@ -9,9 +9,9 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
 
+from peekbench.execution.arms import count_fits
 from peekbench.records.looks import Looks
 from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
-from peekbench.spec.arms import Arm
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -103,18 +103,6 @@ def planned_design(
     return PlannedDesign(methods, tuple(points), seconds, looks, sets, stop.at if stop else ())
 
 
-def count_fits(arms: Iterable[Arm], num_test: int, scored_sets: int, num_sets: int) -> int:
-    """Return the number of fits of a trial without its base arm; fits to the same unlabeled texts are one fit.
-
-    The fits to whole sets serve both `extra` and `test`, and that to the test set also the last block of `stream`.
-    """
-    of_arms = 0
-    for arm in arms:
-        if arm.kind == "mix" or arm.is_protocol:
-            of_arms += scored_sets * (arm.num_blocks(num_test) - (arm.kind == "stream"))
-    return num_sets + of_arms
-
-
 @dataclass(frozen=True, slots=True)
 class Size:
     """Amount of work of a spec."""
@@ -156,7 +144,7 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
-            of_method = count_fits(others, num_test, scored, num_sets)
+            of_method = count_fits(others, num_test, num_sets, crossover=scored > 1)
             fits += repeats * (of_method * len(spec.methods) + num_bases * has_base)
             texts = scored * num_test
             blob = _blob_bytes(texts * prediction_bytes)

@@ -7,6 +7,7 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from math import isfinite
@@ -113,7 +114,6 @@ class SpecWork:
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
-        self._num_unlabeled = 0  # of the last fit, for messages
         self._is_busy = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -234,8 +234,7 @@ class SpecWork:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
-                inputs = f"in a fit with {self._num_unlabeled} unlabeled inputs"
-                note = f"in the trial of {trial}, {inputs}; `use: {method.use}`"
+                note = f"in the trial of {trial}; `use: {method.use}`"
                 outcome = _make_failure(trial, error, note, self._host)
             else:
                 outcome = TrialResult(
@@ -283,7 +282,6 @@ class SpecWork:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
         fit = self._fit(method, task.name)
         unlabeled = None if unlabeled_rows is None else take(inputs, unlabeled_rows)
-        self._num_unlabeled = 0 if unlabeled is None else len(unlabeled)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)
@@ -306,6 +304,10 @@ class SpecWork:
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
                 predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)
+        except BaseException as error:
+            with suppress(Exception):  # a note that the exception's class refuses must not replace the exception
+                error.add_note(f"in a fit with {0 if unlabeled is None else len(unlabeled)} unlabeled inputs")
+            raise
         finally:
             state.restore()
         metrics = {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()}

@@ -223,7 +223,8 @@ class ArmResult:
     scores: Mapping[str, float | int | None]
     """Scores by name, see `peekbench.results.SCORES`; None if a score is undefined for the kind of task."""
     fit_seconds: float
-    """Seconds of the fits that predict one set, on average over the scored sets."""
+    """Seconds of the fits. That of a fit which serves several sets or arms is divided among them, so that sums over
+    arms are the time spent."""
     predict_seconds: float
     """Seconds of the predictions for all scored sets."""
     metrics: Mapping[str, float]

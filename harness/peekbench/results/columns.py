@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from peekbench.records.scores import SCORES, Score
+from peekbench.spec.arms import RULE
 
 __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "results_schema"]
 
@@ -146,13 +147,11 @@ SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
 DOSE = re.compile(r"mix-0?\.\d+")
-PROTOCOL = re.compile(r"(?:cross|stream|blocks|swap-in)-(?:[2-9]|[1-9]\d+)|leave-one-out|single|swap-in")
-"""Names of arms in which each block of the test set is predicted by a fit of its own."""
 
 
 def is_arm(name: str) -> bool:
     """Return whether a text is the name of an arm."""
-    return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, PROTOCOL))
+    return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, RULE))
 
 
 class Role(NamedTuple):
@@ -250,6 +249,8 @@ def find_role(name: str) -> Role | None:
         parts = name[: separator.start()], name[separator.end() :]
         for measure, of_arm in (parts, parts[::-1]):
             column, arm = known.get(normalize(measure)), normalize_arm(of_arm.removesuffix(")"))
+            if arm in ("single", "swap-in"):
+                continue  # ordinary words; as arms, they are whole names
             if arm is not None and column in (*ARM_MEASURES, *LOSSES):
                 return Role(column, arm)
     return None

@@ -216,7 +216,10 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
     if unknown := [value for value, arm in arms.items() if arm is None]:
         proposal = propose_values(unknown)
         explained = f", with {ARMS_EXPLAINED}" if "ARM" in proposal.values() else ""
-        problem = "is not an arm; arms are base, extra, test and doses such as mix-0.25. Correct it, or name each value"
+        problem = (
+            "is not an arm; arms are base, extra, test, doses such as mix-0.25 and rules such as cross-5. Correct it, "
+            "or name each value"
+        )
         position = int(cells.isin(unknown).to_numpy().argmax())
         raise reader.error(position, source, problem + explained, TableOptions(proposal).arguments())
     return cells.map(arms).astype("str")

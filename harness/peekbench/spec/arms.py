@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -30,6 +31,8 @@ DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
 BLOCK_KINDS = ("cross", "stream", "blocks", "swap-in")
 OF_SINGLE_TEXTS = {"cross": "leave-one-out", "blocks": "single", "swap-in": "swap-in"}
 """Kind to the name of its arm with blocks of one text."""
+RULE = re.compile(rf"(?:{'|'.join(BLOCK_KINDS)})-(?:[2-9]|[1-9]\d+)|{'|'.join(OF_SINGLE_TEXTS.values())}")
+"""Names of the arms that are rules of adaptation."""
 MAX_FITS = 1000
 """Fits of one arm in a trial, at most. A trial of a method that takes 10 ms per fit then takes 10 s for the arm."""
 
@@ -54,8 +57,8 @@ class Arm(SpecModel):
         return f"{self.kind}-{self.blocks}"
 
     @property
-    def is_protocol(self) -> bool:
-        """Whether the arm divides the test set into blocks."""
+    def is_rule(self) -> bool:
+        """Whether the arm is a rule of adaptation, which divides the test set into blocks."""
         return self.kind in BLOCK_KINDS
 
     def num_peeked(self, num_test: int) -> int:
@@ -64,7 +67,7 @@ class Arm(SpecModel):
 
     def num_blocks(self, num_test: int) -> int:
         """Return the number of blocks of a test set, each of which takes a fit; 1 for arms without blocks."""
-        return (self.blocks or num_test) if self.is_protocol else 1
+        return (self.blocks or num_test) if self.is_rule else 1
 
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""

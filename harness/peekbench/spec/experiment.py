@@ -184,8 +184,17 @@ class ExperimentSpec(SpecModel):
                         f"arms[{position}].mix: {arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm "
                         f"{same.name}; use a larger num_test, or another share"
                     )
-                if arm.is_protocol:
+                if arm.is_rule:
                     self._check_blocks(f"arms[{position}]", arm, num_test)
+        for num_test in self.design.num_test:
+            seen: dict[tuple[str, int], Arm] = {}
+            for position, arm in enumerate(self.arms):
+                same_arm = seen.setdefault((arm.kind, arm.num_blocks(num_test)), arm)
+                if arm.is_rule and same_arm is not arm:
+                    raise ValueError(
+                        f"arms[{position}]: {arm.name} of num_test {num_test} is the same as {same_arm.name}; remove "
+                        "one of them"
+                    )
         return self
 
     def _check_blocks(self, place: str, arm: Arm, num_test: int) -> None:

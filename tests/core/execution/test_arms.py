@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import plan_arm
-from peekbench.execution.planning import count_fits, measure
+from peekbench.execution.arms import Fit, Prediction, count_fits, plan_arm, run_arms
+from peekbench.execution.planning import measure
 from peekbench.execution.runner import run
+from peekbench.records.scores import SCORES
 from peekbench.records.trials import Subsample
 from peekbench.results import load_results, pair_arms
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, NAMED, TEST, Arm
@@ -78,17 +79,31 @@ def test_each_set_has_its_turn_with_crossover_scoring() -> None:
     assert len(parts_of(Arm(kind="mix", mix=0.5), sets, crossover=True)) == 3
 
 
-@pytest.mark.parametrize("num_sets", [2, 4])
-@pytest.mark.parametrize("crossover", [False, True])
-def test_fits_to_the_same_rows_are_one_fit(num_sets: int, crossover: bool) -> None:
-    """The formula for the number of fits agrees with the plan of each arm."""
-    sets = Subsample(np.arange(5), tuple(np.arange(100, 100 + 20 * num_sets).reshape(num_sets, 20)))
-    others = [Arm(kind="mix", mix=0.25), Arm(kind="stream", blocks=4), NAMED["single"], NAMED["swap-in"]]
-    if num_sets > 2 and not crossover:
-        sets = Subsample(sets.train, sets.sets[:2])
-    for arms in ([EXTRA, TEST], [EXTRA, TEST, *others], [TEST, EXTRA, others[1]]):
-        planned = {tuple(seen) for arm in arms for _, seen in parts_of(arm, sets, crossover=crossover)}
-        assert count_fits(arms, 20, len(sets.sets) if crossover else 1, len(sets.sets)) == len(planned)
+def test_fits_to_the_same_rows_are_one_fit() -> None:
+    def count(*arms: Arm, num_sets: int = 2, crossover: bool = True) -> int:
+        return count_fits([EXTRA, TEST, *arms], 20, num_sets, crossover=crossover)
+
+    stream, halves = Arm(kind="stream", blocks=4), Arm(kind="swap-in", blocks=2)
+    assert count() == count(crossover=False) == 2
+    assert count(num_sets=4) == 4
+    assert count(stream, crossover=False) == 2 + 3  # the last block sees the test set
+    assert count(stream, Arm(kind="blocks", blocks=4)) == 2 + 6 + 6  # their first blocks see the same
+    assert count(Arm(kind="mix", mix=0.5), halves) == 2 + 2 + 0  # the dose of one set is the other half of the other
+    assert count(NAMED["single"], NAMED["swap-in"]) == 2 + 40 + 40
+
+
+def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
+    sets = Subsample(np.arange(5), tuple(np.arange(100 * number, 100 * number + 20) for number in range(3)))
+    predicted = Prediction(np.zeros(20), None, 0.0)
+
+    def run(rows: Any, parts: Any) -> Fit:
+        return Fit(1.0, {}, dict.fromkeys(parts, predicted))
+
+    def score(predictions: Any, rows: Any, texts: Any) -> Any:
+        return dict.fromkeys((score.name for score in SCORES), 1.0)
+
+    results = {each.arm: each for each in run_arms([BASE, EXTRA, TEST], sets, run, score, crossover=True)}
+    assert [results[arm].fit_seconds for arm in ("base", "extra", "test")] == pytest.approx([1.0, 2.0, 1.0])
 
 
 @pytest.mark.parametrize("crossover", [False, 2, 3])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from peekbench.records.report_formats import ReportFormat
+from peekbench.records.report import ReportFormat
 from rich.cells import cell_len
 from rich.console import Console
 
