@@ -118,9 +118,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
     design = arguments.subsamples, arguments.sets, arguments.num_test
-    by_method = {
-        method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods
-    }
+    by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
     if arguments.costs:
         print_costs(by_method, arguments)
