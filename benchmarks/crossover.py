@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from crossover_runs import CLASSIC, METHODS, NUM_TEST, contained_biases, crossover_spec, fit_scores
+from crossover_runs import CLASSIC, METHODS, contained_biases, crossover_spec, fit_scores
 
 from peekbench.execution.pilot import run_pilot
 from peekbench.records import FloatArray, Looks
@@ -95,7 +95,7 @@ def print_costs(by_method: dict[str, FloatArray], arguments: argparse.Namespace)
         for crossover, sets in designs:
             trials = trials_needed(variances(scores, sets))
             arms = ("base", "extra", "test")
-            spec = crossover_spec(method, arguments.tasks, 10, crossover, arguments.num_test, arms)
+            spec = crossover_spec(method, arguments.tasks, 10, crossover, arms)
             (seconds,) = run_pilot(spec).processor.values()
             costs.append(trials * seconds)
             cells.append(f"{trials:,} x {seconds:.2f} = {costs[-1]:,.0f}")
@@ -113,11 +113,10 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=30)
-    parser.add_argument("--num-test", type=int, default=NUM_TEST)
     parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
-    design = arguments.subsamples, arguments.sets, arguments.num_test
+    design = arguments.subsamples, arguments.sets
     by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
     if arguments.costs:

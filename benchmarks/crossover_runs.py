@@ -18,7 +18,7 @@ from peekbench.records.trials import Draw, Trial
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
 
-NUM_TRAIN, NUM_TEST = 50, 200
+NUM_TRAIN = 50
 CLASSIC: dict[str, Any] = {
     "lsa-10": {"use": "classic.lsa", "options": {"num_components": 10}},
     "lsa-50": {"use": "classic.lsa", "options": {"num_components": 50}},
@@ -57,26 +57,34 @@ LANGUAGE_MODELS: dict[str, Any] = {
 METHODS = {**CLASSIC, **LANGUAGE_MODELS}
 
 
+def num_test(method: str) -> int:
+    """Return the number of texts of each set."""
+    return 100 if method in LANGUAGE_MODELS else 200
+
+
 def crossover_spec(
-    method: str, tasks: Sequence[str], subsamples: int, crossover: int | bool, num_test: int, arms: Sequence[str]
+    method: str, tasks: Sequence[str], subsamples: int, crossover: int | bool, arms: Sequence[str]
 ) -> ExperimentSpec:
     """Return the spec of a run of one method on one core."""
-    design = {"num_train": NUM_TRAIN, "num_test": num_test, "num_subsamples": subsamples, "crossover": crossover}
+    design = {
+        "num_train": NUM_TRAIN,
+        "num_test": num_test(method),
+        "num_subsamples": subsamples,
+        "crossover": crossover,
+    }
     spec = {
         "name": f"crossover-{method}",
         "seed": 0,
         "tasks": list(tasks),
         "methods": [{"name": method, **METHODS[method]}],
-        "design": design,
+        "design": {**design, "crossover": crossover},
         "arms": list(arms),
         "executor": {"use": "local", "options": {"workers": 1}},
     }
     return make_spec(spec, folder=Path())
 
 
-def fit_scores(
-    folder: Path, method: str, tasks: Sequence[str], subsamples: int, sets: int, num_test: int = NUM_TEST
-) -> FloatArray:
+def fit_scores(folder: Path, method: str, tasks: Sequence[str], subsamples: int, sets: int) -> FloatArray:
     """Run a method, or resume its run in a folder, and return the score of each fit of a trial on each set.
 
     Returns
@@ -84,18 +92,18 @@ def fit_scores(
     numpy.ndarray
         Accuracies of shape (n_tasks, n_subsamples, n_fits, n_sets). Fit k adapted to set k.
     """
-    spec = crossover_spec(method, tasks, subsamples, sets, num_test, ["extra", "test"])
+    spec = crossover_spec(method, tasks, subsamples, sets, ["extra", "test"])
     folder.mkdir(parents=True, exist_ok=True)
     scores = np.empty((len(spec.tasks), subsamples, sets, sets))
     own = np.arange(sets)
     with Store.open(run(spec, store=folder / f"{method}-{sets}.sqlite").store) as store:
         for place, task in enumerate(spec.tasks):
             for subsample in range(subsamples):
-                draw = Draw(task.name, NUM_TRAIN, num_test, subsample)
+                draw = Draw(task.name, NUM_TRAIN, num_test(method), subsample)
                 labels, _ = store.test_rows(draw)
                 predictions = store.predictions(Trial(draw, method))
                 both = np.concatenate([predictions["test"], predictions["extra"]]).argmax(axis=1)
-                correct = both.reshape(sets, sets, num_test) == labels.reshape(sets, num_test)
+                correct = both.reshape(sets, sets, -1) == labels.reshape(sets, -1)
                 for shift, by_set in enumerate(correct.mean(axis=2)):
                     scores[place, subsample, (own + shift) % sets, own] = by_set
     return scores

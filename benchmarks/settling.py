@@ -61,7 +61,8 @@ def main() -> None:
             for kind, bias in (("equivalent", 0.0), ("biased up", REGION.half_width)):
                 biases = np.full(len(differences), bias)
                 make = partial(one_method, swapped(differences), biases)
-                right, numbers = follow_once(make, size, kind, TABLE, arguments.repeats, rng)
+                right, followed = follow_once(make, size, kind, TABLE, arguments.repeats, rng)
+                numbers = [advice.subsamples for advice in followed]
                 cells += [f"{share(right)} of {len(right)}", f"{np.median(numbers):,.0f}"] if right else ["-", "-"]
             print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
     print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")

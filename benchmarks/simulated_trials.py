@@ -68,7 +68,7 @@ def advices(bias: Bias, conclusion: Conclusion) -> tuple[Advice | None, Advice |
 
 def follow_once(
     make: Callable[[], Sequence[Method]], size: int, kind: str, looks: Looks, repeats: int, rng: np.random.Generator
-) -> tuple[list[bool], list[int]]:
+) -> tuple[list[bool], list[Advice]]:
     """Extend the first inconclusive method of many families as advised.
 
     Parameters
@@ -86,9 +86,10 @@ def follow_once(
     Returns
     -------
     tuple
-        Whether the advice was right, and the subsamples that it named.
+        Whether each advice was right, and the advice.
     """
-    right, numbers = [], []
+    right: list[bool] = []
+    followed: list[Advice] = []
     for _ in range(repeats):
         methods = make()
         for method in methods:
@@ -100,9 +101,9 @@ def follow_once(
                 for method in methods:
                     method.extend(rng, advice.subsamples)
                 right.append(judge(methods, looks, earlier)[place][1].decision == kind)
-                numbers.append(advice.subsamples)
+                followed.append(advice)
                 break
-    return right, numbers
+    return right, followed
 
 
 def share(hits: Sequence[bool]) -> str:
