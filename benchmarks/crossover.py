@@ -10,17 +10,17 @@ With --costs, a second table shows processor seconds per verdict: of a trial, ti
 of half a point over these tasks with a power of 80%, at the level of a run's first report. Intervals are bootstraps
 over subsamples. Runs are kept in FOLDER and resumed.
 
-    python benchmarks/crossover.py FOLDER [--tasks docstrings.all] [--sets 5] [--subsamples 30] [--costs]
+    python benchmarks/crossover.py FOLDER [--tasks docstrings.all] [--sets 5] [--subsamples 12] [--costs]
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from crossover_runs import CLASSIC, METHODS, contained_biases, crossover_spec, fit_scores
+from crossover_runs import CLASSIC, METHODS, NUM_TRAIN, contained_biases, crossover_spec, fit_scores, num_test
 
 from peekbench.execution.pilot import run_pilot
 from peekbench.records import FloatArray, Looks
@@ -84,23 +84,24 @@ def print_precision(by_method: dict[str, FloatArray], sets: int, rng: np.random.
     print(f"| median of {len(found)} | | | | " + " | ".join(medians) + " |")
 
 
-def print_costs(by_method: dict[str, FloatArray], arguments: argparse.Namespace) -> None:
+def print_costs(by_method: dict[str, FloatArray], tasks: Sequence[str], sets: int) -> None:
     """Print the processor seconds per verdict of each design."""
-    designs: tuple[tuple[int | bool, int], ...] = ((False, 1), (2, 2), (arguments.sets, arguments.sets))
-    names = ["`crossover: false`", "`crossover: 2`", f"`crossover: {arguments.sets}`"]
-    print("\n| method | " + " | ".join(names) + " | times as fast |\n|---|---|---|---|---|")
+    designs: dict[int | bool, int] = {False: 1, 2: 2, sets: sets}
+    pilots = {
+        crossover: run_pilot(crossover_spec(list(by_method), tasks, 10, crossover)).processor for crossover in designs
+    }
+    print("\n| method | `crossover: false` | `crossover: 2` | " + f"`crossover: {sets}` | times as fast |")
+    print("|---|---|---|---|---|")
     savings = []
     for method, scores in by_method.items():
         cells, costs = [], []
-        for crossover, sets in designs:
-            trials = trials_needed(variances(scores, sets))
-            arms = ("base", "extra", "test")
-            spec = crossover_spec(method, arguments.tasks, 10, crossover, arms)
-            (seconds,) = run_pilot(spec).processor.values()
+        for crossover, number in designs.items():
+            trials = trials_needed(variances(scores, number))
+            seconds = pilots[crossover][method, NUM_TRAIN, num_test(method)]
             costs.append(trials * seconds)
-            cells.append(f"{trials:,} x {seconds:.2f} = {costs[-1]:,.0f}")
+            cells.append(f"{trials:,} x {seconds:.2f} s = {costs[-1]:,.0f} s")
         savings.append([costs[0] / cost for cost in costs[1:]])
-        print(f"| {method} | " + " | ".join(cells) + f" | {savings[-1][0]:.1f}, {savings[-1][1]:.1f} |", flush=True)
+        print(f"| {method} | " + " | ".join(cells) + f" | {savings[-1][0]:.1f}, {savings[-1][1]:.1f} |")
     medians = [f"{value:.1f}" for value in np.median(savings, axis=0)]
     print(f"| median of {len(savings)} | | | | " + ", ".join(medians) + " |")
 
@@ -112,15 +113,16 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
     parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
     parser.add_argument("--sets", type=int, default=5)
-    parser.add_argument("--subsamples", type=int, default=30)
+    parser.add_argument("--subsamples", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
-    design = arguments.subsamples, arguments.sets
+    design = arguments.subsamples, arguments.sets, arguments.workers
     by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
     if arguments.costs:
-        print_costs(by_method, arguments)
+        print_costs(by_method, arguments.tasks, arguments.sets)
 
 
 if __name__ == "__main__":

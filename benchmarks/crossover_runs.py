@@ -63,40 +63,50 @@ def num_test(method: str) -> int:
 
 
 def crossover_spec(
-    method: str, tasks: Sequence[str], subsamples: int, crossover: int | bool, arms: Sequence[str]
+    methods: Sequence[str],
+    tasks: Sequence[str],
+    subsamples: int,
+    crossover: int | bool,
+    *,
+    workers: int = 1,
+    arms: Sequence[str] = ("base", "extra", "test"),
 ) -> ExperimentSpec:
-    """Return the spec of a run of one method on one core."""
-    design = {
-        "num_train": NUM_TRAIN,
-        "num_test": num_test(method),
-        "num_subsamples": subsamples,
-        "crossover": crossover,
-    }
+    """Return the spec of a run of methods with equal `num_test`."""
+    design = {"num_train": NUM_TRAIN, "num_test": num_test(methods[0]), "num_subsamples": subsamples}
     spec = {
-        "name": f"crossover-{method}",
+        "name": f"crossover-{methods[0]}",
         "seed": 0,
         "tasks": list(tasks),
-        "methods": [{"name": method, **METHODS[method]}],
+        "methods": [{"name": method, **METHODS[method]} for method in methods],
         "design": {**design, "crossover": crossover},
         "arms": list(arms),
-        "executor": {"use": "local", "options": {"workers": 1}},
+        "executor": {"use": "local", "options": {"workers": workers}},
     }
     return make_spec(spec, folder=Path())
 
 
-def fit_scores(folder: Path, method: str, tasks: Sequence[str], subsamples: int, sets: int) -> FloatArray:
+def fit_scores(
+    folder: Path, method: str, tasks: Sequence[str], subsamples: int, sets: int, workers: int = 1
+) -> FloatArray:
     """Run a method, or resume its run in a folder, and return the score of each fit of a trial on each set.
+
+    A run that has more subsamples already is completed with them, and the first ones are returned.
 
     Returns
     -------
     numpy.ndarray
         Accuracies of shape (n_tasks, n_subsamples, n_fits, n_sets). Fit k adapted to set k.
     """
-    spec = crossover_spec(method, tasks, subsamples, sets, ["extra", "test"])
+    path = folder / f"{method}-{sets}.sqlite"
+    stored = 0
+    if path.exists():
+        with Store.open(path) as store:
+            stored = int(store.spec()["design"]["num_subsamples"])
+    spec = crossover_spec([method], tasks, max(stored, subsamples), sets, workers=workers, arms=("extra", "test"))
     folder.mkdir(parents=True, exist_ok=True)
     scores = np.empty((len(spec.tasks), subsamples, sets, sets))
     own = np.arange(sets)
-    with Store.open(run(spec, store=folder / f"{method}-{sets}.sqlite").store) as store:
+    with Store.open(run(spec, store=path).store) as store:
         for place, task in enumerate(spec.tasks):
             for subsample in range(subsamples):
                 draw = Draw(task.name, NUM_TRAIN, num_test(method), subsample)

@@ -125,7 +125,7 @@ class Cell:
         if not right:
             return "-"
         stated = np.mean([advice.probability for advice in followed])
-        return f"{share(right)}, stated {stated:.0%}"
+        return f"{share(right)} of {len(right)}, stated {stated:.0%}"
 
     def _judge(self, methods: Sequence[Method], looks: Looks) -> list[tuple[Bias, Conclusion]]:
         for method in methods:
@@ -174,12 +174,14 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=30)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     pools: dict[str, dict[int, Pool]] = {}
     for method in arguments.methods:
-        scores = fit_scores(arguments.folder, method, arguments.tasks, arguments.subsamples, arguments.sets)
+        design = arguments.subsamples, arguments.sets, arguments.workers
+        scores = fit_scores(arguments.folder, method, arguments.tasks, *design)
         pools[method] = {sets: Pool.of(scores, sets, num_test(method)) for sets, _ in CELLS}
     print_rows(pools, arguments.repeats, arguments.seed)
 
