@@ -60,7 +60,7 @@ def judge(methods: Sequence[Method], looks: Looks, earlier: Sequence[int] = ()) 
     return [(bias, conclude(evidence, levels)) for bias, evidence in zip(biases, family, strict=True)]
 
 
-def advices(bias: Bias, conclusion: Conclusion) -> tuple[Advice | None, Advice | None]:
+def advice_on(bias: Bias, conclusion: Conclusion) -> tuple[Advice | None, Advice | None]:
     """Return what would settle a verdict as 'equivalent' and as 'biased'; None if it is not inconclusive."""
     settling = settle(bias, conclusion.alpha) if conclusion.decision == "inconclusive" else None
     return (settling.equivalent, settling.biased) if settling else (None, None)
@@ -95,7 +95,7 @@ def follow_once(
         for method in methods:
             method.extend(rng, size)
         for place, (bias, conclusion) in enumerate(judge(methods, looks)):
-            advice = advices(bias, conclusion)[kind != "equivalent"]
+            advice = advice_on(bias, conclusion)[kind != "equivalent"]
             if advice and advice.subsamples <= MAX_FOLLOWED and (kind == "equivalent" or bias.estimate(ALPHA).mean > 0):
                 earlier = [methods[place].trials.size]
                 for method in methods:

@@ -23,7 +23,7 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from simulated_trials import ALPHA, RUN, TABLE, Draw, Method, advices, judge, share
+from simulated_trials import ALPHA, RUN, TABLE, Draw, Method, advice_on, judge, share
 
 from peekbench.formatting import ScoreWords
 from peekbench.records import FloatArray, Looks
@@ -76,7 +76,7 @@ def follow_advice(methods: Sequence[Method], first: int, rng: np.random.Generato
             method.extend(rng, number)
         judged = judge(methods, RUN, earlier)
         decisions.append({conclusion.decision for _, conclusion in judged})
-        advised = [advice.subsamples for each in judged for advice in advices(*each) if advice is not None]
+        advised = [advice.subsamples for each in judged for advice in advice_on(*each) if advice is not None]
         size = methods[0].trials.shape[1]
         if "inconclusive" not in decisions[-1] or size >= MAX_SUBSAMPLES:
             break
