@@ -15,61 +15,33 @@ data sets in which it is, for several numbers of subsamples.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t
 from sequential import estimate, published_differences, resample
+from simulated_trials import ALPHA, REGION, TABLE, Draw, Method, follow_once, share
 
 from peekbench import load_results
 from peekbench.records import FloatArray
-from peekbench.results import decide
 from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
-from peekbench_summary.estimates import estimate_these_tasks
-from peekbench_summary.evidence import Bias
-from peekbench_summary.region import Region
-from peekbench_summary.sample_size import settle
 
-LEVEL, REGION = 0.95, 0.005
 SIZES = (5, 10, 20)
 PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast
 NUM_FORECASTS = 2000  # data sets
-MAX_DRAWN = 20_000  # additional subsamples that are simulated
 
 
-def draw(differences: FloatArray, number: int, bias: float, rng: np.random.Generator) -> FloatArray:
-    """Draw subsamples of each task, shape (n_tasks, number)."""
-    num_tasks, num_subsamples = differences.shape
-    columns = rng.integers(0, num_subsamples, size=(num_tasks, number))
-    values: FloatArray = differences[np.arange(num_tasks)[:, None], columns] * rng.choice([-1.0, 1.0], columns.shape)
-    return values + bias
+def swapped(differences: FloatArray) -> Draw:
+    """Return the draw of published differences with test and extra swapped at random."""
+
+    return lambda rng, _, size: resample(differences, size, 1, rng)[0]
 
 
-def simulate(
-    differences: FloatArray, size: int, bias: float, repeats: int, rng: np.random.Generator
-) -> tuple[float, float, int]:
-    """Return how often the advice is right, the median number advised, and the number of inconclusive data sets."""
-    right, numbers = [], []
-    for _ in range(repeats):
-        first = draw(differences, size, bias, rng)
-        if judge(first) != "inconclusive" or (bias and first.mean() < 0):
-            continue
-        settling = settle(Bias(first.tolist(), Region(REGION)), 1 - LEVEL)
-        assert settling is not None
-        advice = settling.biased if bias else settling.equivalent
-        if advice is None or advice.subsamples > MAX_DRAWN:
-            continue
-        both = np.concatenate([first, draw(differences, advice.subsamples, bias, rng)], axis=1)
-        right.append(judge(both) == ("biased up" if bias else "equivalent"))
-        numbers.append(advice.subsamples)
-    return (float(np.mean(right)), float(np.median(numbers)), len(right)) if right else (float("nan"), 0.0, 0)
-
-
-def judge(differences: FloatArray) -> str:
-    """Return the verdict on a data set."""
-    estimate = estimate_these_tasks(differences.tolist(), LEVEL)
-    return decide(estimate.low, estimate.high, REGION)
+def one_method(draw: Draw, biases: FloatArray) -> list[Method]:
+    """Return a family of one method."""
+    return [Method(draw, biases, step=None)]
 
 
 def main() -> None:
@@ -86,10 +58,12 @@ def main() -> None:
     for name, differences in configurations:
         for size in SIZES:
             cells = []
-            for bias in (0.0, REGION):
-                right, median, number = simulate(differences, size, bias, arguments.repeats, rng)
-                error = (right * (1 - right) / number) ** 0.5 if number else 0.0
-                cells += [f"{right:.0%} ± {error:.0%} of {number}" if number else "-", f"{median:,.0f}"]
+            for kind, bias in (("equivalent", 0.0), ("biased up", REGION.half_width)):
+                biases = np.full(len(differences), bias)
+                make = partial(one_method, swapped(differences), biases)
+                right, followed = follow_once(make, size, kind, TABLE, arguments.repeats, rng)
+                numbers = [advice.subsamples for advice in followed]
+                cells += [f"{share(right)} of {len(right)}", f"{np.median(numbers):,.0f}"] if right else ["-", "-"]
             print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
     print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")
     print("|---" * (1 + 2 * len(PLANNED)) + "|")
@@ -110,9 +84,9 @@ def forecast_equivalence(differences: FloatArray, size: int, rng: np.random.Gene
     degrees = float(welch_satterthwaite(variances / size, np.full(len(variances), size - 1.0)))
     error = float(np.sqrt((variances / size).sum())) / len(variances)
     estimates = estimate(resample(differences, size, NUM_FORECASTS, rng), [size])
-    half_widths = t.ppf((1 + LEVEL) / 2, estimates.degrees) * estimates.errors
-    found = np.mean(np.abs(estimates.means) + half_widths <= REGION)
-    return equivalence_power(error, degrees, REGION, 1 - LEVEL), float(found)
+    half_widths = t.ppf(1 - ALPHA / 2, estimates.degrees) * estimates.errors
+    found = np.mean(np.abs(estimates.means) + half_widths <= REGION.half_width)
+    return equivalence_power(error, degrees, REGION.half_width, ALPHA), float(found)
 
 
 if __name__ == "__main__":

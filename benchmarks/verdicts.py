@@ -20,25 +20,18 @@ of two tasks are -5.2 and +0.8 points.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from simulated_trials import ALPHA, RUN, TABLE, Draw, Method, advice_on, judge, share
 
 from peekbench.formatting import ScoreWords
 from peekbench.records import FloatArray, Looks
-from peekbench_stats import level_after, level_at
-from peekbench_summary.evidence import Bias, Evidence, Levels, conclude
-from peekbench_summary.looks import LookLevels
-from peekbench_summary.region import Region
-from peekbench_summary.sample_size import settle
 from peekbench_summary.verdict import judge_family
 
-ALPHA, REGION = 0.05, Region(0.005)
-NUM_TEST = 200
+STEP = 1 / 200
 MAX_LOOKS, MAX_SUBSAMPLES = 6, 2000
 METHODS = (1, 5, 20)
-Draw = Callable[[np.random.Generator, int, int], FloatArray]
-"""Generator, number of tasks and of subsamples to biases of shape (n_tasks, n_subsamples)."""
 
 
 def normal(rng: np.random.Generator, tasks: int, size: int) -> FloatArray:
@@ -73,34 +66,6 @@ def rare(rate: float, loss: float) -> Draw:
 NOISE: dict[str, Draw] = {"normal": normal, "failures": failures, "skewed": skewed}
 
 
-class Method:
-    """The trials of one method, which grow with a run.
-
-    Parameters
-    ----------
-    draw
-        Draws the noise.
-    biases
-        Bias of each task.
-    """
-
-    def __init__(self, draw: Draw, biases: FloatArray) -> None:
-        self.draw, self.biases = draw, biases
-        self.trials: FloatArray = np.empty((len(biases), 0))
-
-    def extend(self, rng: np.random.Generator, number: int) -> None:
-        """Draw more subsamples of each task; scores are multiples of 1 / `NUM_TEST`."""
-        noise = self.draw(rng, len(self.biases), number) + self.biases[:, None]
-        rounded = np.floor(noise * NUM_TEST + rng.random(noise.shape)) / NUM_TEST  # keeps the mean
-        self.trials = np.concatenate([self.trials, rounded], axis=1)
-
-    def bias(self, looks: Looks, earlier: Sequence[int]) -> Bias:
-        """Return what a report knows."""
-        count = self.trials.size
-        levels = LookLevels(level_at(looks, count, earlier), lambda ratio: level_after(looks, ratio, count, earlier))
-        return Bias(self.trials.tolist(), REGION, 1 / NUM_TEST, levels)
-
-
 def follow_advice(methods: Sequence[Method], first: int, rng: np.random.Generator) -> list[set[str]]:
     """Extend a run as its reports advise, and return the decisions of each report."""
     decisions: list[set[str]] = []
@@ -109,18 +74,9 @@ def follow_advice(methods: Sequence[Method], first: int, rng: np.random.Generato
     while len(decisions) < MAX_LOOKS:
         for method in methods:
             method.extend(rng, number)
-        biases = [method.bias(Looks(are_known=True), earlier) for method in methods]
-        family = Evidence.of_family(biases, ALPHA)
-        levels = Levels.of_family(family, ALPHA)
-        conclusions = [conclude(evidence, levels) for evidence in family]
-        decisions.append({conclusion.decision for conclusion in conclusions})
-        advised = [
-            advice.subsamples
-            for bias, conclusion in zip(biases, conclusions, strict=True)
-            if conclusion.decision == "inconclusive" and (settling := settle(bias, conclusion.alpha))
-            for advice in (settling.equivalent, settling.biased)
-            if advice is not None
-        ]
+        judged = judge(methods, RUN, earlier)
+        decisions.append({conclusion.decision for _, conclusion in judged})
+        advised = [advice.subsamples for each in judged for advice in advice_on(*each) if advice is not None]
         size = methods[0].trials.shape[1]
         if "inconclusive" not in decisions[-1] or size >= MAX_SUBSAMPLES:
             break
@@ -137,9 +93,7 @@ def look_as_planned(methods: Sequence[Method], maximum: int, rng: np.random.Gene
         for method in methods:
             method.extend(rng, size - method.trials.shape[1])
         looks = Looks(True, "group_sequential", tuple(number / 5 for number in range(1, look + 1)), maximum)
-        family = Evidence.of_family([method.bias(looks, ()) for method in methods], ALPHA)
-        levels = Levels.of_family(family, ALPHA)
-        decisions.append({conclude(evidence, levels).decision for evidence in family})
+        decisions.append({conclusion.decision for _, conclusion in judge(methods, looks)})
         if "inconclusive" not in decisions[-1]:
             break
     return decisions
@@ -148,12 +102,6 @@ def look_as_planned(methods: Sequence[Method], maximum: int, rng: np.random.Gene
 def is_wrong(decisions: Sequence[set[str]], kind: str) -> bool:
     """Return whether any report of a run has a decision of a kind."""
     return any(decision.startswith(kind) for each in decisions for decision in each)
-
-
-def share(hits: Sequence[bool]) -> str:
-    """Return a share with its standard error."""
-    rate = float(np.mean(hits))
-    return f"{rate:.1%} ({np.sqrt(max(rate * (1 - rate), 0.0) / len(hits)):.1%})"
 
 
 def print_wrong(repeats: int, rng: np.random.Generator) -> None:
@@ -171,7 +119,7 @@ def print_wrong(repeats: int, rng: np.random.Generator) -> None:
                         for _ in range(max(200, repeats // number)):
                             spread = rng.normal(0, 0.03, tasks) if noise == "differing tasks" else np.zeros(tasks)
                             biases = spread - spread.mean() + bias
-                            methods = [Method(draw, biases) for _ in range(number)]
+                            methods = [Method(draw, biases, STEP) for _ in range(number)]
                             size = first if how == "advice" else 5 * first
                             hits[kind].append(is_wrong(walk(methods, size, rng), kind))
                     cells = (noise, f"{tasks} x {first}", number, how, *map(share, hits.values()))
@@ -186,7 +134,7 @@ def print_rare(repeats: int, rng: np.random.Generator) -> None:
             for tasks, first in ((1, 10), (1, 20), (5, 4), (5, 20)):
                 hits = []
                 for _ in range(repeats):
-                    method = Method(rare(rate, loss), np.zeros(tasks))
+                    method = Method(rare(rate, loss), np.zeros(tasks), STEP)
                     hits.append(is_wrong(follow_advice([method], first, rng), "equivalent"))
                 print(f"| {rate:.0%} | {loss:.0%} | {tasks} x {first} | {share(hits)} |", flush=True)
 
@@ -198,10 +146,10 @@ def print_coverage(repeats: int, rng: np.random.Generator) -> None:
         for tasks, size in ((1, 20), (5, 10), (5, 20), (5, 100)):
             hits: list[list[bool]] = [[], []]
             for _ in range(repeats):
-                method = Method(draw, np.full(tasks, 0.02))
+                method = Method(draw, np.full(tasks, 0.02), STEP)
                 method.extend(rng, size)
-                for covered, is_known in zip(hits, (True, False), strict=True):
-                    estimate = method.bias(Looks(are_known=is_known), ()).estimate(ALPHA)
+                for covered, looks in zip(hits, (RUN, TABLE), strict=True):
+                    estimate = method.bias(looks).estimate(ALPHA)
                     covered.append(estimate.low <= 0.02 <= estimate.high)
             print(f"| {noise} | {tasks} x {size} | {share(hits[0])} | {share(hits[1])} |", flush=True)
 
@@ -214,9 +162,9 @@ def print_power(repeats: int, rng: np.random.Generator) -> None:
         for size in (6, 10, 20):
             by_t, judged = [], []
             for _ in range(repeats):
-                method = Method(of_size(noise / 100), np.array([-0.052, 0.008]))
+                method = Method(of_size(noise / 100), np.array([-0.052, 0.008]), STEP)
                 method.extend(rng, size)
-                bias = method.bias(Looks(), ())
+                bias = method.bias(TABLE)
                 by_t.append(bias.estimate(ALPHA).p_zero <= ALPHA)
                 ((verdict, _),) = judge_family([bias], 1 - ALPHA, words)
                 judged.append(verdict.decision == "biased down")

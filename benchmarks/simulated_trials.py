@@ -1,0 +1,112 @@
+"""Simulated trials that the code of reports judges, for benchmarks of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from peekbench.records import FloatArray, Looks
+from peekbench_stats import level_after, level_at
+from peekbench_summary.evidence import Bias, Conclusion, Evidence, Levels, conclude
+from peekbench_summary.looks import LookLevels
+from peekbench_summary.region import Region
+from peekbench_summary.sample_size import Advice, settle
+
+ALPHA, REGION = 0.05, Region(0.005)
+TABLE, RUN = Looks(), Looks(are_known=True)
+"""A table of scores, whose looks are unknown, and the first report of a run that may be extended."""
+MAX_FOLLOWED = 20_000  # additional subsamples that are simulated
+Draw = Callable[[np.random.Generator, int, int], FloatArray]
+"""Generator, number of tasks and of subsamples to biases of shape (n_tasks, n_subsamples)."""
+
+
+class Method:
+    """The trials of one method, which grow with a run.
+
+    Parameters
+    ----------
+    draw
+        Draws the noise.
+    biases
+        Bias of each task.
+    step
+        Distance between neighboring scores, if known. Scores are then rounded at random, which keeps their mean.
+    """
+
+    def __init__(self, draw: Draw, biases: FloatArray, step: float | None) -> None:
+        self.draw, self.biases, self.step = draw, biases, step
+        self.trials: FloatArray = np.empty((len(biases), 0))
+
+    def extend(self, rng: np.random.Generator, number: int) -> None:
+        """Draw more subsamples of each task."""
+        new = self.draw(rng, len(self.biases), number) + self.biases[:, None]
+        if self.step:
+            new = np.floor(new / self.step + rng.random(new.shape)) * self.step
+        self.trials = np.concatenate([self.trials, new], axis=1)
+
+    def bias(self, looks: Looks, earlier: Sequence[int] = ()) -> Bias:
+        """Return what a report knows."""
+        count = self.trials.size
+        levels = LookLevels(level_at(looks, count, earlier), lambda ratio: level_after(looks, ratio, count, earlier))
+        return Bias(self.trials.tolist(), REGION, self.step, levels)
+
+
+def judge(methods: Sequence[Method], looks: Looks, earlier: Sequence[int] = ()) -> list[tuple[Bias, Conclusion]]:
+    """Judge methods as one family, as a report does."""
+    biases = [method.bias(looks, earlier) for method in methods]
+    family = Evidence.of_family(biases, ALPHA)
+    levels = Levels.of_family(family, ALPHA)
+    return [(bias, conclude(evidence, levels)) for bias, evidence in zip(biases, family, strict=True)]
+
+
+def advice_on(bias: Bias, conclusion: Conclusion) -> tuple[Advice | None, Advice | None]:
+    """Return what would settle a verdict as 'equivalent' and as 'biased'; None if it is not inconclusive."""
+    settling = settle(bias, conclusion.alpha) if conclusion.decision == "inconclusive" else None
+    return (settling.equivalent, settling.biased) if settling else (None, None)
+
+
+def follow_once(
+    make: Callable[[], Sequence[Method]], size: int, kind: str, looks: Looks, repeats: int, rng: np.random.Generator
+) -> tuple[list[bool], list[Advice]]:
+    """Extend the first inconclusive method of many families as advised.
+
+    Parameters
+    ----------
+    make
+        Makes the methods of a family, without a bias or with one at the upper edge of the region.
+    size
+        First subsamples of each task.
+    kind
+        'equivalent' or 'biased up', the verdict that the advice is about. Advice on a bias is about the side of the
+        observed mean, so methods with a negative mean are left out.
+    looks, repeats, rng
+        Looks at the first data; families; generator.
+
+    Returns
+    -------
+    tuple
+        Whether each advice was right, and the advice.
+    """
+    right: list[bool] = []
+    followed: list[Advice] = []
+    for _ in range(repeats):
+        methods = make()
+        for method in methods:
+            method.extend(rng, size)
+        for place, (bias, conclusion) in enumerate(judge(methods, looks)):
+            advice = advice_on(bias, conclusion)[kind != "equivalent"]
+            if advice and advice.subsamples <= MAX_FOLLOWED and (kind == "equivalent" or bias.estimate(ALPHA).mean > 0):
+                earlier = [methods[place].trials.size]
+                for method in methods:
+                    method.extend(rng, advice.subsamples)
+                right.append(judge(methods, looks, earlier)[place][1].decision == kind)
+                followed.append(advice)
+                break
+    return right, followed
+
+
+def share(hits: Sequence[bool]) -> str:
+    """Return a share with its standard error."""
+    rate = float(np.mean(hits))
+    return f"{rate:.1%} ({np.sqrt(max(rate * (1 - rate), 0.0) / len(hits)):.1%})"
