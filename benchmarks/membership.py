@@ -14,6 +14,7 @@ that of a run with the arms extra, test, cross and swap-in, such as that of spec
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,7 +31,7 @@ BATCH = 1000
 def simulate(size: int, draws: int, rng: np.random.Generator) -> dict[str, FloatArray]:
     """Return the accuracy of each draw under each rule, shape (n_draws,)."""
     parts: dict[str, list[FloatArray]] = {}
-    for _ in range(draws // BATCH):
+    for _ in range(math.ceil(draws / BATCH)):
         train = _features(rng, np.broadcast_to(np.arange(NUM_TRAIN) % 2, (BATCH, NUM_TRAIN)))
         labels = rng.integers(2, size=(2, BATCH, size))
         test, extra = (_features(rng, of_set) for of_set in labels)
@@ -81,8 +82,11 @@ def print_simulation(draws: int, seed: int) -> None:
 
 def print_run(store: str) -> None:
     """Print the differences of the arms of a run by method."""
-    wide = pair_arms(load_results(store)).dropna()
-    cross, swap = (next(arm for arm in wide.columns if arm.startswith(kind)) for kind in ("cross", "swap-in"))
+    wide = pair_arms(load_results(store))
+    arms = [next((arm for arm in wide.columns if arm.startswith(kind)), None) for kind in ("cross", "swap-in")]
+    if None in arms or wide.index.get_level_values("num_test").nunique() > 1:
+        raise SystemExit(f"{store}: needs the arms extra, test, cross and swap-in at one num_test")
+    cross, swap = arms
     pairs = (("test", "extra"), (cross, "extra"), (swap, "extra"), (swap, "test"), ("test", cross))
     print(f"| method | trials | {' | '.join(f'{one} - {other}' for one, other in pairs)} |\n|{'---|' * 7}")
     for method, rows in wide.groupby(level="method"):

@@ -10,6 +10,7 @@ from peekbench.formatting import difference_unit
 from peekbench.records import Control
 from peekbench.results import Configurations, control_outcome
 from peekbench_summary.columns import effect_cells, effect_columns
+from peekbench_summary.rules import other_effects
 
 NOTE = (
     "Methods whose bias is known in advance: a negative control has none, a positive control has a planted one. They "
@@ -72,12 +73,13 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
     level
         Nominal coverage of the intervals.
     """
+    effects = other_effects(controls)
     rows = tuple(
         (
             *configuration.cells,
             configuration.control,
             verdict.decision,
-            *effect_cells(configuration, controls.effects, level, verdict),
+            *effect_cells(configuration, effects, level, verdict),
         )
         for configuration, verdict in zip(controls.configurations, verdicts, strict=True)
     )
@@ -85,6 +87,6 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         *controls.columns,
         Column("control"),
         Column("outcome"),
-        *effect_columns(controls.effects, difference_unit(controls.is_accuracy)),
+        *effect_columns(effects, difference_unit(controls.is_accuracy)),
     )
     return Table(controls.title(f"Controls, {level:.0%} intervals"), columns, rows, NOTE + extension_note(verdicts))

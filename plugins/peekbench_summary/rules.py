@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from peekbench import Column, Table, Verdict
 from peekbench.figures import Forest, Interval
 from peekbench.formatting import ScoreWords, difference_unit, pluralize, score_unit
-from peekbench.records import Cell, Decision, Looks
-from peekbench.results import Configuration, Configurations
+from peekbench.records import Cell
+from peekbench.results import Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.columns import interval_columns
 from peekbench_summary.estimates import Estimate, mean_over_tasks
 from peekbench_summary.evidence import Bias, Evidence, Levels, conclude
-from peekbench_summary.figures import DOSE_EFFECT, effect_axis
-from peekbench_summary.looks import levels_of
-from peekbench_summary.region import make_region
+from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 
 RULES = {
     "test": "Methods may adapt to the unlabeled texts of the whole test set",
     "cross": (
-        "The test texts are divided into {blocks} parts, and a model that predicts a part has not adapted to "
-        "any of its texts"
+        "The test texts are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
+        "its texts"
     ),
     "leave-one-out": "A model that predicts a test text has not adapted to this text",
     "stream": (
-        "The test texts arrive in {blocks} parts in a fixed order, and a model that predicts a part has adapted to no "
-        "later part"
+        "The test texts arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
+        "no later block"
     ),
     "blocks": (
-        "The test texts are divided into {blocks} parts, and a model that predicts a part has adapted to no other part"
+        "The test texts are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
+        "block"
     ),
     "single": "A model that predicts a test text has adapted to no other test text",
 }
 """Rules of a benchmark that the arms implement, by kind of arm."""
 ORDER = (*RULES, "swap-in")
+MEMBERS = ("test", "swap-in")
+"""Arms whose fits see as many texts as those of extra, so that the difference is a bias."""
 WORTH_NOTE = (
-    "minus extra: the score under the rule minus that with independent unlabeled texts, on average over these tasks, "
-    "which is what the rule adds to a score. "
+    "minus extra: the score under the rule minus that with independent unlabeled texts, on average over these texts. "
+    "For most rules, it includes the effect of adapting to fewer texts, so scores are 'higher' or 'lower', not biased. "
 )
 SWAP_NOTE = (
-    "swap-in replaces a part of the extra texts by the texts that are scored, so its difference estimates the bias "
-    "itself, from fits that are more alike. "
+    "swap-in replaces a block of the extra texts by the texts that are scored, so its difference also estimates the "
+    "bias. "
 )
 FAMILY_NOTE = (
     "The verdicts and {level:.0%} intervals of rules are adjusted for {size}; the row of the arm test is the "
-    "verdict on the bias."
+    "verdict on the bias, which has a family of its own."
 )
 
 
@@ -58,14 +61,21 @@ class _Worth:
     configuration: Configuration
     rule: str
     estimate: Estimate
-    decision: Decision
+    verdict: str
+    family: int
 
 
 def rule_arms(results: Configurations) -> list[str]:
     """Return the arms of results that are rules, without base, extra, test and doses."""
     differences = {arm: f"{arm} - extra" for arm in results.arms}
     arms = [arm for arm, name in differences.items() if name in results.effects and not DOSE_EFFECT.fullmatch(name)]
-    return sorted(arms, key=lambda arm: ORDER.index(_split(arm)[0]))
+    return sorted(arms, key=lambda arm: (ORDER.index(_split(arm)[0]), int(_split(arm)[1] or 0)))
+
+
+def other_effects(results: Configurations) -> list[str]:
+    """Return boost, bias and the differences of doses, without those of rules, which have a table of their own."""
+    of_rules = {f"{arm} - extra" for arm in rule_arms(results)}
+    return [effect for effect in results.effects if effect not in of_rules]
 
 
 def _split(arm: str) -> tuple[str, str]:
@@ -75,9 +85,13 @@ def _split(arm: str) -> tuple[str, str]:
 
 
 def rule_tables(
-    results: Configurations, verdicts: Sequence[Verdict], options: Summary, looks: Looks, words: ScoreWords
+    results: Configurations,
+    verdicts: Sequence[Verdict],
+    measured: Sequence[Mapping[str, Bias]],
+    options: Summary,
+    words: ScoreWords,
 ) -> tuple[list[Table], list[Forest]]:
-    """Judge the rules of all configurations as one family; return nothing without arms that are rules.
+    """Judge the rules of all configurations; return nothing without arms that are rules.
 
     Parameters
     ----------
@@ -85,10 +99,10 @@ def rule_tables(
         Paired scores by configuration, without controls.
     verdicts
         Verdicts on their biases, which stand for the arm test.
+    measured
+        What is known of the difference of each rule from extra, by configuration.
     options
-        Level and region.
-    looks
-        Looks at the run that the results are from.
+        Level, and the configurations that form a family.
     words
         Words for the scores.
 
@@ -100,106 +114,112 @@ def rule_tables(
     arms = rule_arms(results)
     if not arms or not results.configurations:
         return [], []
-    worths = _judge(results, arms, options, looks)
-    rows: list[tuple[Cell, ...]] = []
-    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
-        of_test = (verdict.estimate, verdict.low, verdict.high, verdict.decision)
-        rows.append((*configuration.cells, "test", _mean(configuration, "test"), *of_test))
-        rows += [
-            (*configuration.cells, worth.rule, _mean(configuration, worth.rule), worth.estimate.mean,
-             *worth.estimate.limits, worth.decision)
-            for worth in worths if worth.configuration is configuration
-        ]  # fmt: skip
-    unit = difference_unit(results.is_accuracy)
+    worths = [
+        _Worth(configuration, "test", _estimate_of(verdict), str(verdict.decision), verdict.family)
+        for configuration, verdict in zip(results.configurations, verdicts, strict=True)
+    ]
+    worths += _judge(results, arms, measured, options)
+    order = [id(configuration) for configuration in results.configurations]
+    worths.sort(key=lambda worth: order.index(id(worth.configuration)))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *worth.configuration.cells,
+            worth.rule,
+            mean_over_tasks(list(worth.configuration.scores[worth.rule].values())),
+            worth.estimate.mean,
+            *worth.estimate.limits,
+            worth.verdict,
+        )
+        for worth in worths
+    ]
     columns = (
         *results.columns,
         Column("rule"),
         Column("score", score_unit(results.is_accuracy)),
-        *interval_columns("minus extra", unit),
+        *interval_columns("minus extra", difference_unit(results.is_accuracy)),
         Column("verdict"),
     )
     note = WORTH_NOTE + SWAP_NOTE * any(arm.startswith("swap-in") for arm in arms)
-    note += FAMILY_NOTE.format(level=options.level, size=pluralize(len(worths), "difference"))
+    size = max(worth.family for worth in worths if worth.rule != "test")
+    note += FAMILY_NOTE.format(level=options.level, size=pluralize(size, "difference"))
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
-    title = results.title("What each rule is worth")
-    sentences = tuple(_sentences(results, verdicts, worths, words))
-    tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if sentences:
-        about = "Each can be pasted into the rules of a benchmark, as far as the methods and tasks resemble its own."
+    tables = [Table(results.title("What each rule is worth"), columns, tuple(rows), note, overview=overview)]
+    if sentences := tuple(_sentences(results, worths, options, words)):
+        about = "Each can be pasted into the rules of a benchmark, as far as the methods and texts resemble its own."
         tables.append(Table("Rules for a benchmark", (Column("rule"), Column("sentence")), sentences, about))
-    return tables, _draw(results, worths, options, verdicts)
+    region = common_region([verdict.region for verdict in verdicts])
+    return tables, _draw(results, worths, options.level, region)
 
 
-def _judge(results: Configurations, arms: Sequence[str], options: Summary, looks: Looks) -> list[_Worth]:
-    pairs = [(configuration, arm) for configuration in results.configurations for arm in arms]
-    biases = [
-        Bias(
-            list(configuration.scores[f"{arm} - extra"].values()),
-            make_region(configuration.scores, options, is_accuracy=results.is_accuracy),
-            configuration.step,
-            levels_of(configuration, looks),
-        )
-        for configuration, arm in pairs
-    ]
-    family = Evidence.of_family(biases, 1 - options.level)
-    levels = Levels.of_family(family, 1 - options.level)
-    conclusions = [conclude(evidence, levels) for evidence in family]
-    return [
-        _Worth(configuration, arm, conclusion.estimate, conclusion.decision)
-        for (configuration, arm), conclusion in zip(pairs, conclusions, strict=True)
-    ]
+def _estimate_of(verdict: Verdict) -> Estimate:
+    mean, low, high = (math.nan if each is None else each for each in (verdict.estimate, verdict.low, verdict.high))
+    return Estimate(mean, math.nan, low, high)
 
 
-def _mean(configuration: Configuration, arm: str) -> float:
-    return mean_over_tasks(list(configuration.scores[arm].values()))
+def _judge(
+    results: Configurations, arms: Sequence[str], measured: Sequence[Mapping[str, Bias]], options: Summary
+) -> Iterator[_Worth]:
+    alpha = 1 - options.level
+    for members in find_families(results.configurations, options.family):
+        pairs = [(member, arm) for member in members for arm in arms]
+        family = Evidence.of_family([measured[member][f"{arm} - extra"] for member, arm in pairs], alpha)
+        levels = Levels.of_family(family, alpha)
+        for (member, arm), evidence in zip(pairs, family, strict=True):
+            conclusion = conclude(evidence, levels)
+            verdict: str = conclusion.decision
+            if _split(arm)[0] not in MEMBERS:
+                verdict = {"biased up": "higher", "biased down": "lower"}.get(verdict, verdict)
+            yield _Worth(results.configurations[member], arm, conclusion.estimate, verdict, len(pairs))
 
 
 def _sentences(
-    results: Configurations, verdicts: Sequence[Verdict], worths: Sequence[_Worth], words: ScoreWords
+    results: Configurations, worths: Sequence[_Worth], options: Summary, words: ScoreWords
 ) -> Iterator[tuple[str, str]]:
-    """Yield each arm that is a rule of a benchmark, with a sentence that states it and what it was worth here."""
-    tasks = max(len(configuration.scores["bias"]) for configuration in results.configurations)
-    place = f"On {pluralize(tasks, 'task')}" + (f" ({results.fixed})" if results.fixed else "")
-    of_test = [(verdict.estimate, verdict.decision) for verdict in verdicts]
-    by_rule: dict[str, list[tuple[float | None, str]]] = {"test": [(mean, str(decision)) for mean, decision in of_test]}
-    for worth in worths:
-        by_rule.setdefault(worth.rule, []).append((worth.estimate.mean, worth.decision))
-    for rule, found in by_rule.items():
+    """Yield each arm that is a rule of a benchmark, with a sentence on it and on what it was worth here, by sizes."""
+    is_size = [column.unit == "count" for column in results.columns]
+
+    def sizes(worth: _Worth) -> str:
+        pairs = zip(results.columns, worth.configuration.cells, is_size, strict=True)
+        varying = ", ".join(f"{column.name} {cell}" for column, cell, wanted in pairs if wanted and cell is not None)
+        return ", ".join(filter(None, (results.fixed, varying)))
+
+    def place(worth: _Worth) -> tuple[int, str, str]:
+        return ORDER.index(_split(worth.rule)[0]), worth.rule, sizes(worth)
+
+    for (_, rule, size), found in groupby(sorted(worths, key=place), key=place):
         kind, blocks = _split(rule)
-        if kind not in RULES:
+        group = [worth for worth in found if worth.estimate.has_interval]
+        if kind not in RULES or not group:
             continue
-        means = [mean for mean, _ in found if mean is not None]
-        low, high = words.format_signed(min(means)), words.format_signed(max(means))
-        amount = f"{low}{words.unit}" if len(means) == 1 else f"{low} to {high}{words.unit}"
-        counts = Counter(decision for _, decision in found)
-        listed = ", ".join(f"{number} {decision}" for decision, number in counts.items())
-        among = found[0][1] if len(found) == 1 else f"{pluralize(len(found), 'method')}: {listed}"
+        numbers = sorted({len(worth.configuration.scores[rule]) for worth in group})
+        tasks = pluralize(numbers[0], "task") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} tasks"
+        low = words.format_signed(min(worth.estimate.low for worth in group))
+        high = words.format_signed(max(worth.estimate.high for worth in group))
+        counts = Counter(worth.verdict for worth in group)
+        listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+        place_of_group = f"these texts of {tasks}" + (f" ({size})" if size else "")
         yield (
             rule,
-            f"{RULES[kind].format(blocks=blocks)}. {place}, scores under this rule differed from "
-            f"scores with independent texts by {amount} ({among}).",
+            f"{RULES[kind].format(blocks=blocks)}. On {place_of_group}, the mean score "
+            f"under this rule differs from that with independent texts by {low} to {high}{words.unit} (adjusted "
+            f"{options.level:.0%} intervals of {pluralize(len(group), 'method')}: {listed}).",
         )
 
 
-def _draw(
-    results: Configurations, worths: Sequence[_Worth], options: Summary, verdicts: Sequence[Verdict]
-) -> list[Forest]:
+def _draw(results: Configurations, worths: Sequence[_Worth], level: float, region: float) -> list[Forest]:
     """Draw the differences of all rules, and the bias, by configuration."""
     groups = []
-    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
-        intervals = [
+    for configuration in results.configurations:
+        intervals = tuple(
             Interval(worth.rule, worth.estimate.mean, worth.estimate.low, worth.estimate.high)
             for worth in worths
             if worth.configuration is configuration and worth.estimate.has_interval
-        ]
-        if verdict.estimate is not None and verdict.low is not None and verdict.high is not None:
-            intervals.insert(0, Interval("test", verdict.estimate, verdict.low, verdict.high))
+        )
         if intervals:
-            groups.append((configuration.label, tuple(intervals)))
+            groups.append((configuration.label, intervals))
     if not groups:
         return []
-    title = results.title(f"What each rule is worth: score minus the score of extra, {options.level:.0%} intervals")
-    region = verdicts[0].region or 0.0
+    title = results.title(f"What each rule is worth: score minus the score of extra, {level:.0%} intervals")
     axis = effect_axis(results, "difference from extra", region)
     note = "Intervals are for new subsamples of the same data sets, adjusted as the verdicts are."
     return [Forest(title, tuple(groups), note, axis.unit, axis.label, region)]

@@ -14,8 +14,10 @@ ARMS = ("extra", "test")
 LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a one-sided test at 5%
 
 
-def is_inert(configuration: Configuration, other_scores: Mapping[str, Configurations], *, is_run: bool) -> bool:
-    """Return whether the predictions of extra and test are known to be equal in all trials.
+def is_inert(
+    configuration: Configuration, effect: str, other_scores: Mapping[str, Configurations], *, is_run: bool
+) -> bool:
+    """Return whether the predictions of the two arms of an effect are known to be equal in all trials.
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
     texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance.
@@ -24,6 +26,8 @@ def is_inert(configuration: Configuration, other_scores: Mapping[str, Configurat
     ----------
     configuration
         Paired scores of one method.
+    effect
+        Effect, such as 'bias', which is the difference of test and extra.
     other_scores
         Name of a score to the configurations in this score, for the scores of probabilities.
     is_run
@@ -34,7 +38,7 @@ def is_inert(configuration: Configuration, other_scores: Mapping[str, Configurat
     ]
     if not is_run or (configuration.step is not None and not same):
         return False
-    return not any(any(map(any, each.scores["bias"].values())) for each in (configuration, *same))
+    return not any(any(map(any, each.scores[effect].values())) for each in (configuration, *same))
 
 
 def has_signal(configuration: Configuration, predictions: Predictions | None, *, is_r_squared: bool) -> bool:

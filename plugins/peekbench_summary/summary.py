@@ -28,9 +28,9 @@ from peekbench_summary.figures import common_region, doses, forests, has_familie
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.looks import NO_LOOKS, UNKNOWN
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
-from peekbench_summary.rules import rule_arms, rule_tables
+from peekbench_summary.rules import other_effects, rule_arms, rule_tables
 from peekbench_summary.significance_tests import smallest_p
-from peekbench_summary.verdict import judge_all
+from peekbench_summary.verdict import judge_all, measure_effects
 
 MAX_SIDE_BY_SIDE = 12  # configurations in the table of tasks by methods
 THESE_TASKS_NOTE = (
@@ -74,7 +74,10 @@ def summarize(
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
-    of_rules, rule_figures = rule_tables(methods, method_verdicts, options, looks, score_words(methods, options))
+    rules = [f"{arm} - extra" for arm in rule_arms(methods)]
+    measured = measure_effects(methods, rules, options, probabilistic, looks, predictions)
+    words = score_words(methods, options)
+    of_rules, rule_figures = rule_tables(methods, method_verdicts, measured, options, words)
     return Analysis(
         "summary",
         tables=(
@@ -138,7 +141,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     several = _has_several_tasks(results)
     rows = []
     for configuration in results.configurations:
-        for effect in _tabulated_effects(results):
+        for effect in other_effects(results):
             tasks = list(configuration.scores[effect].values())
             these = estimate_effect(configuration, effect, level)
             others = estimate_other_tasks(tasks, level, configuration.step)
@@ -157,12 +160,6 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
     note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN}") + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
-
-
-def _tabulated_effects(results: Configurations) -> list[str]:
-    """Return boost, bias and doses. Rules have a table of their own."""
-    rules = {f"{arm} - extra" for arm in rule_arms(results)}
-    return [effect for effect in results.effects if effect not in rules]
 
 
 def _standard_error(estimate: Estimate) -> Cell:
@@ -220,7 +217,7 @@ def _side_by_side_table(results: Configurations) -> Table:
 def _task_table(results: Configurations, level: float, score: ScoreName) -> Table:
     """Tabulate scores and effects of each task."""
     rows = []
-    effects = _tabulated_effects(results)
+    effects = other_effects(results)
     for configuration in results.configurations:
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from peekbench import Verdict
 from peekbench.formatting import ScoreWords, difference_unit, pluralize
@@ -58,18 +58,8 @@ def judge_all(
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )
-    is_r_squared = looks.are_known and options.score == "score" and not results.is_accuracy
-    biases = [
-        Bias(
-            list(configuration.scores["bias"].values()),
-            make_region(configuration.scores, options, is_accuracy=results.is_accuracy),
-            configuration.step,
-            levels_of(configuration, looks),
-            is_inert(configuration, probabilistic, is_run=looks.are_known),
-            partial(has_signal, configuration, predictions, is_r_squared=is_r_squared),
-        )
-        for configuration in results.configurations
-    ]
+    effects = measure_effects(results, ["bias"], options, probabilistic, looks, predictions)
+    biases = [of_configuration["bias"] for of_configuration in effects]
     verdicts: dict[int, Verdict] = {}
     for members in find_families(results.configurations, options.family):
         judged = judge_family([biases[member] for member in members], options.level, score_words(results, options))
@@ -83,6 +73,36 @@ def judge_all(
                 named = mention_log_loss(named, log_likelihood, biases[member].levels.now(conclusion.alpha))
             verdicts[member] = named
     return mention_looks([verdict for _, verdict in sorted(verdicts.items())], results, looks)
+
+
+def measure_effects(
+    results: Configurations,
+    effects: Sequence[str],
+    options: Summary,
+    probabilistic: Mapping[str, Configurations],
+    looks: Looks,
+    predictions: Predictions | None,
+) -> list[dict[str, Bias]]:
+    """Return what is known of some effects, by effect, for each configuration; see `judge_all`."""
+    is_r_squared = looks.are_known and options.score == "score" and not results.is_accuracy
+    measured = []
+    for configuration in results.configurations:
+        region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy)
+        signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))
+        measured.append(
+            {
+                effect: Bias(
+                    list(configuration.scores[effect].values()),
+                    region,
+                    configuration.step,
+                    levels_of(configuration, looks),
+                    is_inert(configuration, effect, probabilistic, is_run=looks.are_known),
+                    signal,
+                )
+                for effect in effects
+            }
+        )
+    return measured
 
 
 def judge_family(biases: Sequence[Bias], level: float, words: ScoreWords) -> list[tuple[Verdict, Conclusion]]:

@@ -10,9 +10,11 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench.figures import Forest
-from peekbench.records import Analysis
+from peekbench.records import Analysis, Looks
 from peekbench.results import tidy
+from peekbench_summary import Summary
 from peekbench_summary.rules import ORDER
+from peekbench_summary.summary import summarize as summarize_run
 
 summarize = partial(run_analysis, "summary")
 WORTH, SENTENCES = "What each rule is worth", "Rules for a benchmark"
@@ -48,8 +50,8 @@ def test_each_rule_is_judged_against_independent_texts(analysis: Analysis) -> No
     for rule, worth in TRUE.items():
         row = rows[rule]
         assert row["minus extra, low"] < worth < row["minus extra, high"]
-        expected = "equivalent" if worth == 0 else "biased up" if worth > 0 else "biased down"
-        assert row["verdict"] == expected, rule
+        ways = ("biased down", "biased up") if rule.startswith(("test", "swap-in")) else ("lower", "higher")
+        assert row["verdict"] == ("equivalent" if worth == 0 else ways[worth > 0]), rule
     (verdict,) = analysis.verdicts
     assert (rows["test"]["minus extra"], rows["test"]["minus extra, low"]) == (verdict.estimate, verdict.low)
 
@@ -57,12 +59,41 @@ def test_each_rule_is_judged_against_independent_texts(analysis: Analysis) -> No
 def test_rules_of_benchmarks_are_sentences_with_numbers(analysis: Analysis) -> None:
     sentences = {row["rule"]: row["sentence"] for row in find_rows(analysis, SENTENCES)}
     assert list(sentences) == ["test", "cross-5", "leave-one-out", "stream-4", "blocks-4", "single"]
-    assert "divided into 5 parts" in sentences["cross-5"]
-    assert "On 2 tasks (num_test 200), scores under this rule differed" in sentences["cross-5"]
-    assert "(equivalent)" in sentences["cross-5"]
+    assert "divided into 5 blocks" in sentences["cross-5"]
+    assert "On these texts of 2 tasks (num_test 200), the mean score under this rule differs" in sentences["cross-5"]
+    assert "intervals of 1 method: 1 equivalent)" in sentences["cross-5"]
     several = summarize(simulate({"test": 0.03, "single": -0.03}, methods=3, subsamples=20))
     sentences = {row["rule"]: row["sentence"] for row in find_rows(several, SENTENCES)}
-    assert "(3 methods: 3 biased down)" in sentences["single"]
+    assert "intervals of 3 methods: 3 lower)" in sentences["single"]
+
+
+def test_each_size_has_sentences_of_its_own() -> None:
+    tables = [simulate({"test": 0.03, "single": -0.03}).assign(num_test=size) for size in (200, 400)]
+    both = pd.concat(tables, ignore_index=True)
+    rows = find_rows(summarize(both.assign(num_correct=None, num_scored=None)), SENTENCES)
+    assert [(row["rule"], "num_test 400" in str(row["sentence"])) for row in rows] == [
+        ("test", False), ("test", True), ("single", False), ("single", True),
+    ]  # fmt: skip
+    assert all("of 1 method:" in str(row["sentence"]) for row in rows)
+
+
+def test_no_rule_is_equivalent_without_evidence() -> None:
+    """A run whose predictions are the same under a rule and with extra texts says nothing about the rule."""
+    table = simulate({"test": 0.0, "single": 0.0})
+    same = table.assign(score=table.groupby(["task", "subsample"])["score"].transform("first"), log_loss=0.5, brier=0.5)
+    same["num_correct"] = (same["score"] * 200).round().astype("Int64")
+    rows = find_rows(summarize_run(same, options=Summary(), looks=Looks(are_known=True)), WORTH)
+    assert [row["verdict"] for row in rows] == ["inert", "inert"]
+
+
+def test_the_option_family_holds_for_rules() -> None:
+    table = simulate({"test": 0.0, "single": 0.0, "cross-5": 0.0}, methods=4, subsamples=10)
+    widths = {}
+    for family in ("all", "none"):
+        rows = find_rows(summarize(table, family=family), WORTH)
+        widths[family] = [row["minus extra, high"] - row["minus extra, low"] for row in rows if row["rule"] == "single"]
+    assert min(widths["all"]) > 0
+    assert np.mean(widths["all"]) > np.mean(widths["none"])
 
 
 def test_rules_have_a_forest_plot_and_no_columns_elsewhere(analysis: Analysis) -> None:

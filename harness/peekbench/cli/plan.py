@@ -140,7 +140,10 @@ def describe_set_choice(experiment: ExperimentSpec, pilot: Pilot) -> list[str]:
     from peekbench.execution.set_choice import compare, relative_times  # noqa: PLC0415 - for a fast --help
 
     choice = compare(experiment, pilot.times, count_trials(experiment))
-    if choice is None or (not choice.excluded and len(choice.relative) == 1):
+    if choice is None:
+        others = [arm.name for arm in experiment.arms if arm.name not in ("base", "extra", "test")]
+        return [f"crossover: other numbers of sets are not compared, because of the arm {others[0]}"] if others else []
+    if not choice.excluded and len(choice.relative) == 1:
         return []
     names = " / ".join(map(_name_choice, choice.relative))
     lines = [f"crossover {names}: relative time for the same power {_list_times(choice.relative)}"]

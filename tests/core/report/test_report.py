@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from peekbench.records.report import ReportFormat
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -21,6 +20,7 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records.analysis import Analysis, Column, Table, Verdict
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.report import ReportFormat
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.units import Unit
 from peekbench.report import Report, render_tables, render_text, report_of_table, write_pictures, write_report
