@@ -1,9 +1,4 @@
-"""The fits of a trial: which rows each sees without labels, which texts it predicts, and how arms are scored.
-
-An arm is a rule for the unlabeled texts of a fit. For each scored set, it divides the texts of the set into parts, and
-each part is predicted by a fit of its own. Fits to the same unlabeled rows are one fit: with crossover scoring, the fit
-to a set predicts its own set for the arm `test` and the others for the arm `extra`.
-"""
+"""Runs the fits that arms plan, and scores arms from their predictions."""
 
 from __future__ import annotations
 
@@ -11,27 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from peekbench.execution.planning import Part, Unlabeled, plan_arm
 from peekbench.records.data import FloatArray, Inputs, IntArray
 from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import ArmResult, Subsample
 from peekbench.spec.arms import Arm
-
-
-class Part(NamedTuple):
-    """Consecutive texts of a set."""
-
-    number: int
-    """Number of the set."""
-    start: int
-    stop: int
-
-    def of(self, sets: Sequence[IntArray]) -> IntArray:
-        """Return the rows of the texts."""
-        return sets[self.number][self.start : self.stop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +37,10 @@ class Fit:
     predictions: Mapping[Part, Prediction]
 
 
-Unlabeled: TypeAlias = IntArray | None
-RunFit: TypeAlias = Callable[[Unlabeled, Sequence[Part]], Fit]
+RunFit: TypeAlias = Callable[[IntArray | None, Sequence[Part]], Fit]
 """Fits a method to unlabeled rows, and predicts parts in this order."""
 Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
 """Scores predictions for rows."""
-ScoredSet: TypeAlias = list[tuple[Part, Unlabeled]]
-"""All parts of a set, each with the unlabeled rows of the fit that predicts it."""
 
 
 def run_arms(
@@ -81,77 +61,27 @@ def run_arms(
     crossover
         Whether every set is scored, and not only the first one.
     """
-    plans = [(arm, plan_arm(arm, subsample, crossover=crossover)) for arm in arms]
-    wanted: dict[bytes | None, dict[Part, None]] = {}
-    for _, scored in plans:
-        for part, unlabeled in (pair for of_set in scored for pair in of_set):
-            wanted.setdefault(_key(unlabeled), {})[part] = None
-    uses = Counter(_key(unlabeled) for _, scored in plans for of_set in scored for _, unlabeled in of_set)
-    fits: dict[bytes | None, Fit] = {}
+    sets = subsample.sets
+    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover)) for arm in arms]
+    wanted: dict[Unlabeled, dict[Part, None]] = {}
+    uses: Counter[Unlabeled] = Counter()
+    for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
+        wanted.setdefault(unlabeled, {})[part] = None
+        uses[unlabeled] += 1
+    fits: dict[Unlabeled, Fit] = {}
     for arm, scored in plans:
         for _, unlabeled in (pair for of_set in scored for pair in of_set):
-            if (key := _key(unlabeled)) not in fits:
-                fit = run(unlabeled, list(wanted[key]))
-                fits[key] = replace(fit, fit_seconds=fit.fit_seconds / uses[key])  # divided among its uses
-        yield _join(
-            arm.name, [[(part, fits[_key(rows)]) for part, rows in of_set] for of_set in scored], subsample, score
-        )
+            if unlabeled not in fits:
+                rows = None if unlabeled is None else np.concatenate([rows_of(part, sets) for part in unlabeled])
+                fit = run(rows, list(wanted[unlabeled]))
+                fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
+        fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
+        yield _join(arm.name, fitted, subsample, score)
 
 
-def plan_arm(arm: Arm, subsample: Subsample, *, crossover: bool) -> list[ScoredSet]:
-    """Return how an arm predicts each set that it scores.
-
-    With crossover scoring, all sets are scored, and for the arm `extra` by the fits to all other sets. Other arms that
-    need extra texts take them from the next set.
-    """
-    sets = subsample.sets
-    own_sets = range(len(sets)) if crossover else range(1)
-    shifts = range(1, len(sets)) if crossover and arm.kind == "extra" else range(1, 2)
-    return [_plan_set(arm, sets, own, (own + shift) % len(sets)) for shift in shifts for own in own_sets]
-
-
-def _plan_set(arm: Arm, sets: Sequence[IntArray], number: int, other_number: int) -> ScoredSet:
-    own, other = sets[number], sets[other_number]
-    whole = Part(number, 0, len(own))
-    match arm.kind:
-        case "base":
-            return [(whole, None)]
-        case "extra":
-            return [(whole, other)]
-        case "test":
-            return [(whole, own)]
-        case "mix":  # doses are nested and paired
-            peeked = arm.num_peeked(len(own))
-            return [(whole, np.concatenate([own[:peeked], other[peeked:]]))]
-    return [
-        (Part(number, start, stop), _unlabeled_of_block(arm, own, other, start, stop))
-        for start, stop in arm.blocks_of(len(own))
-    ]
-
-
-def _unlabeled_of_block(arm: Arm, own: IntArray, other: IntArray, start: int, stop: int) -> IntArray:
-    """Return the unlabeled rows of the fit that predicts the texts of a set from `start` to `stop`."""
-    match arm.kind:
-        case "cross":
-            return np.concatenate([own[:start], own[stop:]])
-        case "stream":
-            return own[:stop]
-        case "blocks":
-            return own[start:stop]
-        case "swap-in":
-            return np.concatenate([other[:start], own[start:stop], other[stop:]])
-    raise AssertionError(arm.kind)
-
-
-def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
-    """Return the number of fits of a trial, each of them to other unlabeled rows."""
-    subsample = Subsample(np.arange(0), tuple(np.arange(num_sets * num_test).reshape(num_sets, num_test)))
-    plans = (plan_arm(arm, subsample, crossover=crossover) for arm in arms)
-    return len({_key(rows) for scored in plans for of_set in scored for _, rows in of_set})
-
-
-def _key(unlabeled: Unlabeled) -> bytes | None:
-    return None if unlabeled is None else unlabeled.tobytes()
+def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
+    """Return the rows of the texts of a part."""
+    return sets[part.number][part.start : part.stop]
 
 
 def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Subsample, score: Score) -> ArmResult:

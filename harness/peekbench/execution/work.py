@@ -24,7 +24,7 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Fit, Part, Prediction, read_only, run_arms, take
+from peekbench.execution.arms import Fit, Prediction, read_only, rows_of, run_arms, take
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -35,6 +35,7 @@ from peekbench.execution.hosts import (
     prepare_host,
     unpack,
 )
+from peekbench.execution.planning import Part
 from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
 from peekbench.plugins.entry_names import split_name
@@ -298,7 +299,7 @@ class SpecWork:
                     "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
             for part in parts:
-                test_inputs = take(inputs, part.of(subsample.sets))
+                test_inputs = take(inputs, rows_of(part, subsample.sets))
                 start = time.perf_counter()
                 predicted = predictor.predict(test_inputs)
                 texts = score_texts(predictor, test_inputs, task)

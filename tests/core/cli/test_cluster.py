@@ -148,8 +148,9 @@ def test_a_restarted_job_computes_only_what_is_missing() -> None:
     expected = contents(Path("whole.sqlite"))
     num_trials = count_trials(first)
     first.unlink()
+    spec = load_spec(SPEC).with_executor_options(workers=1, in_process=True)  # saves each trial at once
     with pytest.raises(KeyboardInterrupt):
-        run_shard(load_spec(SPEC), Shard(1, 2), OUT, progress=Interrupted())
+        run_shard(spec, Shard(1, 2), OUT, progress=Interrupted())
     kept = count_trials(shards()[0])
     missing = num_trials - kept
     assert missing

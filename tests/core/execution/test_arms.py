@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import Fit, Prediction, count_fits, plan_arm, run_arms
-from peekbench.execution.planning import measure
+from peekbench.execution.arms import Fit, Prediction, rows_of, run_arms
+from peekbench.execution.planning import count_fits, measure, plan_arm
 from peekbench.execution.runner import run
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Subsample
@@ -29,9 +29,9 @@ DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 3}
 def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) -> list[tuple[list[int], list[int]]]:
     """Return the predicted rows and the unlabeled rows of each fit, sets and parts in order."""
     return [
-        (part.of(subsample.sets).tolist(), [] if rows is None else rows.tolist())
-        for of_set in plan_arm(arm, subsample, crossover=crossover)
-        for part, rows in of_set
+        (rows_of(part, subsample.sets).tolist(), [row for each in seen or () for row in rows_of(each, subsample.sets)])
+        for of_set in plan_arm(arm, len(subsample.sets), len(subsample.test), crossover=crossover)
+        for part, seen in of_set
     ]
 
 

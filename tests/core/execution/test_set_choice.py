@@ -134,4 +134,4 @@ def test_only_possible_choices_are_recommended(make_spec: MakeSpec, make: MakeSp
     listed = make_spec(design={**design, "stop": {"looks": [50, 150]}})
     assert find_obstacle(listed, 3) == "not with these planned looks"
     doses = make_spec(arms=["extra", "test", {"mix": 0.5}], design={**design, "crossover": False})
-    assert describe(doses, **{"toy.vote": FITS}) == ""
+    assert describe(doses, **{"toy.vote": FITS}).endswith("not compared, because of the arm mix-0.5")
