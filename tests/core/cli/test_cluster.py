@@ -143,12 +143,13 @@ def test_merged_shards_are_bit_equal_to_a_run() -> None:
 
 
 @pytest.mark.usefixtures("finished")
-def test_a_restarted_job_computes_only_what_is_missing() -> None:
+def test_a_restarted_job_computes_only_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = shards()
     expected = contents(Path("whole.sqlite"))
     num_trials = count_trials(first)
     first.unlink()
-    spec = load_spec(SPEC).with_executor_options(workers=1, in_process=True)  # saves each trial at once
+    monkeypatch.setattr("peekbench_local.executor.BATCH_WINDOW", 0.0)  # saves each trial before the next one
+    spec = load_spec(SPEC).with_executor_options(workers=1, in_process=True)
     with pytest.raises(KeyboardInterrupt):
         run_shard(spec, Shard(1, 2), OUT, progress=Interrupted())
     kept = count_trials(shards()[0])
