@@ -20,7 +20,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from crossover_runs import CLASSIC, METHODS, NUM_TRAIN, contained_biases, crossover_spec, fit_scores, num_test
+from crossover_runs import (
+    CLASSIC,
+    METHODS,
+    NUM_TRAIN,
+    contained_biases,
+    crossover_spec,
+    fit_scores,
+    num_test,
+    use_model,
+)
 
 from peekbench.execution.pilot import run_pilot
 from peekbench.records import FloatArray, Looks
@@ -112,12 +121,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
     parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
+    parser.add_argument("--model", default="", help="model of the method tapt-model")
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=12)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
+    use_model(arguments.model)
     design = arguments.subsamples, arguments.sets, arguments.workers
     by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))

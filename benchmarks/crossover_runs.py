@@ -52,9 +52,23 @@ LANGUAGE_MODELS: dict[str, Any] = {
             "classification": {"epochs": 5, "learning_rate": 2e-3, "pooling": "mean"},
         },
     },
+    "tapt-model": {  # the model of --model, such as a small one in a folder
+        "use": "finetune.tapt",
+        "options": {
+            "precision": "fp32",
+            "context_length": 48,
+            "pretraining": {"epochs": 3, "batch_size": 16, "learning_rate": 1e-3},
+            "classification": {"epochs": 6, "batch_size": 16, "learning_rate": 2e-3, "pooling": "mean"},
+        },
+    },
 }
-"""Two methods that train a language model."""
+"""Methods that train a language model."""
 METHODS = {**CLASSIC, **LANGUAGE_MODELS}
+
+
+def use_model(model: str) -> None:
+    """Let the method tapt-model use a model."""
+    METHODS["tapt-model"]["options"]["model"] = model
 
 
 def num_test(method: str) -> int:

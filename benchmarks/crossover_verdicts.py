@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from crossover_runs import METHODS, contained_biases, fit_scores, num_test
+from crossover_runs import CLASSIC, METHODS, contained_biases, fit_scores, num_test, use_model
 from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, follow_once, judge, share
 
 from peekbench.records import FloatArray, Looks
@@ -173,13 +173,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=30)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", default="", help="model of the method tapt-model")
     arguments = parser.parse_args()
+    use_model(arguments.model)
     pools: dict[str, dict[int, Pool]] = {}
     for method in arguments.methods:
         design = arguments.subsamples, arguments.sets, arguments.workers
