@@ -143,7 +143,8 @@ def rule_tables(
     size = max(worth.family for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=pluralize(size, "difference"))
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
-    tables = [Table(results.title("What each rule is worth"), columns, tuple(rows), note, overview=overview)]
+    title = results.title(f"What each rule is worth, {options.level:.0%} intervals adjusted for {size}")
+    tables = [Table(title, columns, tuple(rows), note, overview=overview)]
     if sentences := tuple(_sentences(results, worths, options, words)):
         about = "Each can be pasted into the rules of a benchmark, as far as the methods and texts resemble its own."
         tables.append(Table("Rules for a benchmark", (Column("rule"), Column("sentence")), sentences, about))
@@ -196,6 +197,13 @@ def _sentences(
         low = words.format_signed(min(worth.estimate.low for worth in group))
         high = words.format_signed(max(worth.estimate.high for worth in group))
         counts = Counter(worth.verdict for worth in group)
+        if open_verdicts := counts["inconclusive"]:
+            yield (
+                rule,
+                f"Not settled{f' ({size})' * bool(size)}: {open_verdicts} of {pluralize(len(group), 'method')} "
+                f"{'is' if open_verdicts == 1 else 'are'} inconclusive; add subsamples before you publish this rule.",
+            )
+            continue
         listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
         place_of_group = f"these texts of {tasks}" + (f" ({size})" if size else "")
         yield (

@@ -67,6 +67,13 @@ def test_rules_of_benchmarks_are_sentences_with_numbers(analysis: Analysis) -> N
     assert "intervals of 3 methods: 3 lower)" in sentences["single"]
 
 
+def test_no_sentence_is_offered_before_a_rule_is_settled() -> None:
+    table = simulate({"test": 0.0, "cross-5": 0.004}, methods=2, subsamples=6)
+    (row,) = (row for row in find_rows(summarize(table), SENTENCES) if row["rule"] == "cross-5")
+    assert "of 2 methods" in row["sentence"]
+    assert "inconclusive; add subsamples before you publish this rule" in row["sentence"]
+
+
 def test_each_size_has_sentences_of_its_own() -> None:
     tables = [simulate({"test": 0.03, "single": -0.03}).assign(num_test=size) for size in (200, 400)]
     both = pd.concat(tables, ignore_index=True)

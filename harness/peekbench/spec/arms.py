@@ -105,8 +105,11 @@ def _read_arm(value: Any) -> Any:
         get_close_matches(str(written)[:20].lower(), [*NAMED, *BLOCK_KINDS], n=1) if isinstance(written, str) else []
     )
     dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
+    number = value[written] if isinstance(value, Mapping) and len(value) == 1 else None
+    digits = re.search(r"\d+$", written) if isinstance(written, str) else None
+    blocks = number if isinstance(number, int) else int(digits[0]) if digits else 5
     remedy = (
-        f"did you mean {close[0]}{': 5' * (close[0] in BLOCK_KINDS and close[0] not in NAMED)}?"
+        f"did you mean {close[0]}{f': {blocks}' * (close[0] in BLOCK_KINDS and close[0] not in NAMED)}?"
         if close
         else f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
     )

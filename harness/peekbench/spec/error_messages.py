@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from peekbench.spec.suggestions import Place, describe_unknown, find_meant
 from peekbench.spec.value_errors import describe_alternatives
 
-PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.(\w+): ")
+PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.([\w-]+): ")
 MAX_LISTED = 10  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names

@@ -154,7 +154,9 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
          r"trial, .* of 2 sets, .* use fewer blocks, such as `swap-in: 20`"),
         ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
         ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
-        ({"croos": 5}, {}, "did you mean cross: 5"),
+        ({"swap-in": 1}, {}, r"arms\[3\]\.swap-in: 1 is not a number of blocks"),
+        ({"croos": 7}, {}, r"did you mean cross: 7\?"),
+        ("cross-4", {}, r"did you mean cross: 4\?"),
         ("leave_one_out", {}, "did you mean leave-one-out"),
     ],
 )  # fmt: skip
