@@ -106,7 +106,7 @@ def _read_arm(value: Any) -> Any:
     )
     dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
     number = value[written] if isinstance(value, Mapping) and len(value) == 1 else None
-    digits = re.search(r"\d+$", written) if isinstance(written, str) else None
+    digits = re.search(r"\d+$", written[:20]) if isinstance(written, str) else None
     blocks = number if isinstance(number, int) else int(digits[0]) if digits else 5
     remedy = (
         f"did you mean {close[0]}{f': {blocks}' * (close[0] in BLOCK_KINDS and close[0] not in NAMED)}?"
