@@ -55,7 +55,7 @@ KNOWN = {
 """Facts about the data of a task that is never loaded."""
 SESSION: dict[str, Any] = {
     "started": "2026-01-01T00:00:00+00:00", "command": ["peekbench", "run", "large.yaml"], "peekbench": "0",
-    "python": "3", "packages": {}, "git": None,
+    "python": "3", "packages": {}, "commit": None,
     "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
 }  # fmt: skip
 
