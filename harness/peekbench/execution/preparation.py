@@ -31,7 +31,7 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     """
     facts = {}
     for method in spec.methods:
-        if method.entry.prefetch is not None:
+        if method.entry.preparation.prefetch is not None:
             progress.prepare(method.name)
             facts[method.name] = prefetch_method(spec, method)
     return facts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from importlib.machinery import all_suffixes
@@ -147,10 +147,13 @@ def find_reference(value: object) -> Reference | None:
 def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
     """Iterate over the callables of an entry that are given, each with the name of its field."""
     for name in (field.name for field in fields(entry)):
-        if isinstance(vars(type(entry)).get(name), CallableField):
-            value = getattr(entry, name)
-            if value is not None or not hasattr(type(entry), name):  # a field with a default is optional
-                yield name, value
+        value = getattr(entry, name)
+        if name == "preparation" and is_dataclass(value):
+            yield from iterate_callables(value)
+        elif not isinstance(vars(type(entry)).get(name), CallableField):
+            continue
+        elif value is not None or not hasattr(type(entry), name):  # a field with a default is optional
+            yield name, value
 
 
 def find_reference_error(reference: Reference) -> str:
