@@ -14,7 +14,7 @@ from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
 from peekbench.plugins.nearest import find_nearest_file
-from peekbench.spec.base import NAME
+from peekbench.spec.design import NAME
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import find_uses
 from peekbench.spec.experiment import canonical, load_spec, make_spec

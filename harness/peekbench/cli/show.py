@@ -69,7 +69,7 @@ def show(
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.entry_names import split_name  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import is_known  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
     if not is_known(split_name(use)[0]):
         refuse_run(use)
