@@ -101,8 +101,11 @@ class Progress:
 
 def _find_source(task: str | None, options: str | None) -> SourceRef | None:
     from peekbench.records.data import SourceRef  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.components import TaskSpec, make_component  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import (  # noqa: PLC0415 - for a fast --help
+        TaskSpec,
+        make_component,
+        parse_options,
+    )
 
     if task is None:
         if options is not None:
