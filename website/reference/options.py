@@ -68,7 +68,7 @@ def _page(kind: PluginKind) -> str:
     tables: dict[str, str] = {}
     sections = [part for use, entry in entries.items() for part in _section(use, entry, tables)]
     command = (
-        f"`peekbench list {kind.heading}` lists what is installed, also from other plugins; `peekbench show NAME` "
+        f"`peekbench show {kind.heading}` lists what is installed, also from other plugins; `peekbench show NAME` "
     )
     return page(
         f"{kind.plural.capitalize()} and their options",
