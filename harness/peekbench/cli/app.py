@@ -72,7 +72,9 @@ def _name_of(command: CommandInfo) -> str:
 def take_records(function: Callable[..., None]) -> Callable[..., None]:
     """Let a command take its options in records: those of a parameter that is a data class are the fields."""
     signature = inspect.signature(function, eval_str=True)
-    records = {name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)}
+    records: dict[str, Any] = {
+        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
+    }
     parameters = []
     for name, parameter in signature.parameters.items():
         if name not in records:
