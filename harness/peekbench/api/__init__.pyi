@@ -1,5 +1,5 @@
 from .measuring import measure as measure
-from .predictions import RunPredictions as RunPredictions
+from .run import RunPredictions as RunPredictions
 from .report_view import FigureView as FigureView
 from .report_view import ReportView as ReportView
 from .report_view import Tables as Tables

@@ -20,9 +20,9 @@ from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
 from peekbench.records.hosts import Host
+from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages
