@@ -22,8 +22,8 @@ import numpy as np
 
 from peekbench.data.loading import make_task
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.arms import compute_scores
 from peekbench.execution.provenance import describe_session
-from peekbench.execution.scoring import compute_scores
 from peekbench.execution.shards import merge, shard_items
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.spec.experiment import ExperimentSpec, parse_spec

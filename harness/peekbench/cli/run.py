@@ -86,7 +86,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
     from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.prefetch import check_files  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.preparation import check_files  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
@@ -112,7 +112,7 @@ def prefetch(specs: SpecsArgument, plugin: PluginOption = None) -> None:
 
     Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
     """
-    from peekbench.execution.prefetch import prefetch as fetch  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.preparation import prefetch as fetch  # noqa: PLC0415 - for a fast --help
 
     for path in specs:
         for line in fetch(load(path)):

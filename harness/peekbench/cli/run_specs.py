@@ -174,7 +174,7 @@ def _run(spec: Path, options: RunOptions) -> tuple[RunSummary, Report, list[Path
 
 
 def _execute(experiment: ExperimentSpec, path: Path, options: RunOptions, observers: Observers) -> RunSummary:
-    from peekbench.execution.progress import NullProgress  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
@@ -182,7 +182,7 @@ def _execute(experiment: ExperimentSpec, path: Path, options: RunOptions, observ
     # A live display would hide the prompt of a debugger in a method.
     is_live = not getattr(experiment.executor.options, "in_process", False)
     with (
-        nullcontext(NullProgress()) if is_quiet else make_progress(make_console(err=True), is_live=is_live) as progress,
+        nullcontext(Progress()) if is_quiet else make_progress(make_console(err=True), is_live=is_live) as progress,
         redirect_stdout(sys.stderr) if is_json else nullcontext(),  # methods in this process may print
     ):
         return execute(
@@ -228,7 +228,7 @@ def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
     stopped
         Number of trials that were not tried, by method.
     """
-    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.driver import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
 
     for method, num_trials in stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")

@@ -12,7 +12,7 @@ from typing import Any
 from peekbench.errors import StoreError
 from peekbench.execution.code import PluginCode, describe_code_change
 from peekbench.execution.planning import make_trials
-from peekbench.execution.stored_run import StoredRun
+from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins.entry_names import split_name
 from peekbench.records.trials import Trial

@@ -18,7 +18,7 @@ import yaml
 from commands import run_command
 
 from peekbench.cli.cluster import _describe_missing, list_ranges
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.shards import MergeSummary, run_shard, shard_items
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
@@ -34,7 +34,7 @@ FAIL = ["UPDATE trials SET error = 'ValueError: lost', traceback = 'Traceback'",
 FIRST_ARM = "WHERE id = (SELECT min(id) FROM arms WHERE arm = '{}')"
 
 
-class Interrupted(NullProgress):
+class Interrupted(Progress):
     """Progress of a job that is interrupted as soon as a trial is saved."""
 
     def advance(self, outcome: Outcome) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from peekbench.cli import run_command
 from peekbench.cli.app import app
 from peekbench.errors import StoreError
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
@@ -26,7 +26,7 @@ from peekbench.store.writer import Store
 MakeSpec = Callable[..., ExperimentSpec]
 
 
-class _BackUp(NullProgress):
+class _BackUp(Progress):
     """Backs up a store after each trial."""
 
     def __init__(self, path: Path) -> None:
