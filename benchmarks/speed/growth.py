@@ -27,8 +27,8 @@ import pandas as pd
 
 from peekbench.cli import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
-from peekbench.execution.progress import NullProgress
 from peekbench.plugins import Outcome
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.results.sequential import run
@@ -56,7 +56,7 @@ SESSION: dict[str, Any] = {
 }  # fmt: skip
 
 
-class FirstTrial(NullProgress):
+class FirstTrial(Progress):
     """Ends the process at the first outcome of a trial."""
 
     def advance(self, outcome: Outcome) -> None:
