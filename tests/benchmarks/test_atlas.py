@@ -27,8 +27,8 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The modules of the script."""
     for name in ("matplotlib", "scipy"):
         pytest.importorskip(name, reason=f"{name}, which the script needs, is not installed")
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    names = ("atlas_records", "atlas_numbers", "atlas_findings", "atlas_page")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "atlas"))
+    names = ("atlas_numbers", "atlas_page")
     return SimpleNamespace(**{name.removeprefix("atlas_"): importlib.import_module(name) for name in names})
 
 
@@ -85,10 +85,8 @@ def test_the_page_is_written_from_its_numbers(
     """Text and numbers cannot be edited apart from docs/atlas.json, and every figure exists."""
     monkeypatch.setattr("pages.draw", lambda figure, form: b"")
     numbers = PAGE.with_suffix(".json").read_text("utf-8")
-    scripts.page.write_page(scripts.records.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
-    assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), (
-        "run benchmarks/atlas/atlas.py --no-run"
-    )
+    scripts.page.write_page(scripts.numbers.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
+    assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), "run benchmarks/atlas --no-run"
     pictures = {path.name for path in (tmp_path / "atlas").iterdir()}
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
 
@@ -101,7 +99,7 @@ def test_only_several_methods_have_figures(
     monkeypatch.setattr("pages.draw", lambda figure, form: b"")
     chosen = results[results["method"].isin([*methods, "controls.null"])]
     section = scripts.numbers.collect_section("docstrings", {"classic": chosen})
-    atlas = scripts.records.Atlas(runs=[], missing=[], sections=[section], series=[])
+    atlas = scripts.numbers.Atlas(runs=[], missing=[], sections=[section], series=[])
     scripts.page.write_page(atlas, tmp_path / "atlas.md")
     assert (tmp_path / "atlas.md").read_text("utf-8").count("![") == num_figures
     assert len(list((tmp_path / "atlas").iterdir())) == num_figures
@@ -126,7 +124,7 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
             assert cell.bias.low < cell.bias.mean < cell.bias.high
     assert (methods["biased"].bias.decision, methods["null (classic)"].bias.decision) == ("biased up", "passed")
     assert 0 < methods["fair"].detectable < 0.01
-    text = " ".join(scripts.findings.section_findings(section))
+    text = " ".join(scripts.page.section_findings(section))
     assert "1 is biased up: `biased`" in text
     assert "All controls passed: the bias of the negative control is exactly 0." in text
 
@@ -148,7 +146,7 @@ def test_lines_over_doses_and_sizes(scripts: SimpleNamespace, results: Any) -> N
     ]
     harmed = dose.model_copy(update={"lines": [line.model_copy(update={"effects": flipped}), *dose.lines[1:]]})
     for series in (dose, harmed):
-        found, none_found = scripts.findings.dose_findings(series)
+        found, none_found = scripts.page.dose_findings(series)
         assert found.startswith("`biased`: doses of 50% have")
         assert none_found.endswith("is found for `fair`.")
 
@@ -156,17 +154,17 @@ def test_lines_over_doses_and_sizes(scripts: SimpleNamespace, results: Any) -> N
     sizes = scripts.numbers.collect_series("num_test", pd.concat([larger, results], ignore_index=True))
     assert [line.x for line in sizes.lines] == [[200, 400]] * 3
     assert sizes.num_test is None
-    (finding,) = [text for text in scripts.findings.size_findings(sizes) if "`biased`" in text]
+    (finding,) = [text for text in scripts.page.size_findings(sizes) if "`biased`" in text]
     assert "the intervals overlap" in finding
 
 
 @pytest.mark.parametrize(("first", "last", "expected"), [(-3, -1, "it rises"), (3, 1, "it falls"), (-1, 0, "overlap")])
 def test_changes_of_a_bias_with_the_size(scripts: SimpleNamespace, first: float, last: float, expected: str) -> None:
     """A bias that goes from -3 to -1 rises, although its magnitude falls."""
-    effects = [scripts.records.Effect(mean=mean, low=mean - 0.6, high=mean + 0.6) for mean in (first, last)]
-    line = scripts.records.Line(method="biased", control="", x=[50, 200], effects=effects)
-    series = scripts.records.Series(name="num_test", num_train=50, num_test=None, subsamples=8, lines=[line])
-    (finding,) = scripts.findings.size_findings(series)
+    effects = [scripts.numbers.Effect(mean=mean, low=mean - 0.6, high=mean + 0.6) for mean in (first, last)]
+    line = scripts.numbers.Line(method="biased", control="", x=[50, 200], effects=effects)
+    series = scripts.numbers.Series(name="num_test", num_train=50, num_test=None, subsamples=8, lines=[line])
+    (finding,) = scripts.page.size_findings(series)
     assert finding.endswith(f"{expected}.")
 
 
@@ -192,19 +190,19 @@ def test_only_finished_runs_are_read(
 
 def test_findings_name_what_is_not_found(scripts: SimpleNamespace) -> None:
     """Sentences depend on their conditions: a failed control, a bias down, a run that is too small."""
-    effect = scripts.records.Effect
+    effect = scripts.numbers.Effect
     none = effect(mean=0.0, low=-0.01, high=0.01, decision="inconclusive")
     down = effect(mean=-0.03, low=-0.04, high=-0.02, decision="biased down")
     common = {"spec": "classic", "subsamples": 5, "base": 0.5, "extra": 0.5, "test": 0.5, "boost": none, "tasks": {}}
-    make = scripts.records.Method
+    make = scripts.numbers.Method
     methods = [
         make(name="worse", control="", bias=down, detectable=0.02, **common),
         make(name="null", control="negative", bias=effect(mean=0.1, decision="failed"), detectable=None, **common),
     ]
-    section = scripts.records.Section(
+    section = scripts.numbers.Section(
         name="docstrings", unit="points", num_train=50, num_test=200, num_tasks=0, methods=methods
     )
-    text = " ".join(scripts.findings.section_findings(section))
+    text = " ".join(scripts.page.section_findings(section))
     assert "1 is biased down: `worse`" in text
     assert "Controls that did not pass: `null`" in text
     assert "the detectable bias is larger than 0.5 points" in text
@@ -213,7 +211,7 @@ def test_findings_name_what_is_not_found(scripts: SimpleNamespace) -> None:
 
 def test_findings_name_averages_that_hide_biases(scripts: SimpleNamespace) -> None:
     """A method that is biased up on one task and down on another is named with both; one that is not is not."""
-    effect, cell, make = scripts.records.Effect, scripts.records.Cell, scripts.records.Method
+    effect, cell, make = scripts.numbers.Effect, scripts.numbers.Cell, scripts.numbers.Method
     none = effect(mean=0.0, low=-0.004, high=0.004, decision="equivalent")
     up = effect(mean=0.04, low=0.03, high=0.05, decision="biased up")
     down = effect(mean=-0.03, low=-0.04, high=-0.02, decision="biased down")
@@ -225,10 +223,10 @@ def test_findings_name_averages_that_hide_biases(scripts: SimpleNamespace) -> No
             ("one_way", none, cell(boost=none, bias=up)),
         )
     ]
-    section = scripts.records.Section(
+    section = scripts.numbers.Section(
         name="hub", unit="points", num_train=100, num_test=200, num_tasks=2, methods=methods
     )
-    text = " ".join(scripts.findings.section_findings(section))
+    text = " ".join(scripts.page.section_findings(section))
     assert (
         "One method is biased up on one task and down on another, which an average hides: `mixed` "
         "(-3.00 [-4.00, -2.00] points on a, +4.00 [+3.00, +5.00] on b)."

@@ -1,4 +1,4 @@
-"""Behaviors of `benchmarks/reliability/attack_plugins.py` that disturb neither other methods nor the report."""
+"""Some behaviors of `benchmarks/reliability/attack.py plugins` disturb neither other methods nor the report."""
 
 from __future__ import annotations
 
