@@ -22,7 +22,6 @@ from peekbench.cli.app import (
     scores_path,
 )
 from peekbench.cli.gate import FailOnOption, Gate, apply_gate
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
 from peekbench.cli.table_options import (
     IgnoreOption,
@@ -73,7 +72,6 @@ def analyze(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
 
@@ -150,7 +148,6 @@ def audit(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Audit the tasks' data with the audits of SPEC, without a run.
 
@@ -198,7 +195,6 @@ def report(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the report of a run again, from its store.
 
@@ -250,7 +246,6 @@ def compare(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
@@ -292,7 +287,6 @@ def leaderboard(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 

@@ -13,7 +13,7 @@ from peekbench.cli.file_kinds import STREAM, FileKind, identify
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
-from peekbench.plugins.nearest import find_nearest_file
+from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.base import NAME
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import find_uses

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from peekbench.cli.output import be_quiet, echo, keep_results_apart, make_console
-from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
@@ -160,10 +159,12 @@ def report_run(
 
     The publication is an author and a license, for formats that state them.
     """
-    from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
+    bind(formats, Path.cwd())
     for name in formats:
         check_format(name)
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
@@ -171,7 +172,6 @@ def report_run(
     report = replace(report, formats=tuple(formats) or report.formats, author=author, license=license_)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
-    options += plugin_arguments()
     again = shlex.join(["peekbench", "report", run, *options])
     folder = None if reports is None else reports / report.name
     return report, printer.write_and_print(report, folder, again=again, pictures=pictures)

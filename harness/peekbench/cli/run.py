@@ -20,7 +20,6 @@ from peekbench.cli.app import (
 )
 from peekbench.cli.gate import FailOnOption, Gate
 from peekbench.cli.output import echo, warn
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
@@ -41,7 +40,6 @@ def run(
     full: FullOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Run specs, or resume their runs, and write the reports.
 
@@ -59,7 +57,6 @@ def run(
 def validate(
     specs: SpecsArgument,
     data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
-    plugin: PluginOption = None,
 ) -> None:
     """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
@@ -107,7 +104,7 @@ def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
 
 
 @app.command()
-def prefetch(specs: SpecsArgument, plugin: PluginOption = None) -> None:
+def prefetch(specs: SpecsArgument) -> None:
     """Download all data and models of specs, so that runs need no network.
 
     Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
@@ -125,7 +122,6 @@ def lock(
     newest: Annotated[
         bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
     ] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
 

@@ -16,7 +16,6 @@ import typer
 from peekbench.cli.app import fail, load
 from peekbench.cli.gate import Gate
 from peekbench.cli.output import ERROR, FAILED, GATED, INTERRUPTED, SUCCESS, echo, make_console, note, warn
-from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.cli.reports import Printer, report_run
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize, shorten
@@ -52,7 +51,6 @@ class RunOptions:
         flags = [*(["--store", str(self.store)] if self.store else [])]
         flags += ["--allow-changed-code"] if self.allow_changed_code else []
         flags += ["--fail-on", self.gate.argument()] if self.gate else []
-        flags += plugin_arguments()
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 

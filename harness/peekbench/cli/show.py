@@ -10,14 +10,12 @@ import typer
 
 from peekbench.cli.app import app, load_any
 from peekbench.cli.output import echo, make_console
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.errors import PeekbenchError
 
 
 @app.command()
 def describe(
     specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Specs, or names or stores of runs.")],
-    plugin: PluginOption = None,
 ) -> None:
     """Describe the tasks' texts as the design draws them: lengths, tokens, duplicates between train, extra and test.
 
@@ -40,7 +38,6 @@ def list_things(
             metavar="KIND", help="Kind of entries, such as tasks or methods; 'plugins' for the plugins, or 'all'."
         ),
     ] = "all",
-    plugin: PluginOption = None,
 ) -> None:
     """List what the installed plugins offer.
 
@@ -59,7 +56,6 @@ def show(
         Optional[str],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Show an entry of a plugin, such as a task or a method, with its options; for a task also texts and a prompt.
 
@@ -67,7 +63,7 @@ def show(
     """
     from peekbench.cli.catalog import describe  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.entry_names import split_name  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import split_name  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import is_known  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
 
@@ -84,7 +80,6 @@ def schema(
         typer.Option("--output", "-o", metavar="FILE", help="File to write, instead of printing."),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Print the schema of report.json instead.")] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Print the JSON schema of specs, with the options of all installed plugins.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from peekbench.errors import PluginError
-from peekbench.plugins.nearest import find_nearest_file
+from peekbench.plugins.similar_names import find_nearest_file
 
 FILE = ".py"
 MAX_ERROR = 300  # characters of an error of the code
@@ -268,3 +268,34 @@ def _forget_helpers(is_stale: Callable[[Path], bool]) -> None:
     for helper in [name for name, folder in _helpers.items() if is_stale(folder)]:
         sys.modules.pop(helper, None)
         del _helpers[helper]
+
+
+def split_name(use: str) -> tuple[str, str]:
+    """Split `plugin.thing` into the two names; a plugin's name alone means its entry of the same name.
+
+    Examples
+    --------
+    >>> split_name("classic.lsa")
+    ('classic', 'lsa')
+    >>> split_name("summary")
+    ('summary', 'summary')
+    >>> split_name("my_file.py:fit")
+    ('my_file.py', 'fit')
+    """
+    if names_code(use):
+        return split_code(use)
+    plugin, dot, entry_name = use.partition(".")
+    return plugin, entry_name if dot else plugin
+
+
+def join_name(plugin: str, entry_name: str) -> str:
+    """Return the shortest name that a spec can use for an entry of a plugin.
+
+    Examples
+    --------
+    >>> join_name("classic", "lsa"), join_name("summary", "summary")
+    ('classic.lsa', 'summary')
+    """
+    if is_code(plugin):
+        return f"{plugin.rstrip(':')}:{entry_name}"
+    return plugin if entry_name == plugin else f"{plugin}.{entry_name}"

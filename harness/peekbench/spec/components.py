@@ -21,9 +21,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
 )
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.local_code import bind, is_refused, names_code, split_code
-from peekbench.plugins.named_code import write_out
+from peekbench.plugins.local_code import bind, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.spec.base import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
@@ -301,7 +299,6 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
     SpecError
         If no plugin has the entry, or the options are invalid.
     """
-    use = write_out(use)
     bind([use], Path.cwd())
     try:
         return model.model_validate({"use": use, "options": options})

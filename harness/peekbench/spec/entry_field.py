@@ -14,7 +14,7 @@ from peekbench.plugins.entries import (
     MethodEntry,
     ObserverEntry,
 )
-from peekbench.plugins.kinds import PluginKind, kind_of
+from peekbench.plugins.hookspecs import PluginKind, kind_of
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
 from peekbench.plugins.protocols import Options
 from peekbench.spec.options import StoredOptions

@@ -21,7 +21,6 @@ from pydantic_core import PydanticCustomError
 from peekbench.cache import cache_folder
 from peekbench.errors import SpecError
 from peekbench.plugins.local_code import bind
-from peekbench.plugins.named_code import write_out_all
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
@@ -395,7 +394,6 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
     if not stored:
         bind(find_uses(raw), folder)
     try:

@@ -10,9 +10,8 @@ from pydantic import ValidationInfo
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.kinds import kind_of
-from peekbench.plugins.local_code import is_code
+from peekbench.plugins.hookspecs import kind_of
+from peekbench.plugins.local_code import is_code, split_name
 from peekbench.spec.base import STORED
 
 

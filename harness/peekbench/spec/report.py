@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ValidationInfo, field_validator, model_seri
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.report_formats import check_format
+from peekbench.plugins.registry import check_format
 from peekbench.records.report import DEFAULT_FORMATS
 from peekbench.spec.base import STORED, SpecModel
 
