@@ -20,7 +20,7 @@ from peekbench.cli.app import (
     load,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
-from peekbench.cli.run_specs import describe_stopped
+from peekbench.cli.run import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:

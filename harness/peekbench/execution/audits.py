@@ -34,7 +34,7 @@ def audit(spec: ExperimentSpec) -> tuple[Analysis, ...]:
     """
     if not spec.audits:
         raise SpecError(
-            "the spec has no audits; add some, for example `audits: [...]` with names from `peekbench list audits`"
+            "the spec has no audits; add some, for example `audits: [...]` with names from `peekbench show audits`"
         )
     datasets = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
     return tuple(_run_audit(spec, component, datasets) for component in spec.audits)

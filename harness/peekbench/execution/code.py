@@ -24,7 +24,7 @@ from typing import Any, TypedDict
 
 from peekbench.errors import PluginError, StoreError
 from peekbench.execution.planning import make_trials
-from peekbench.execution.stored_run import StoredRun
+from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry

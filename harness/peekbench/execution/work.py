@@ -24,7 +24,18 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Fit, Prediction, read_only, rows_of, run_arms, take
+from peekbench.execution.arms import (
+    Fit,
+    Prediction,
+    check_metrics,
+    check_predictions,
+    compute_scores,
+    read_only,
+    rows_of,
+    run_arms,
+    score_texts,
+    take,
+)
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -36,7 +47,6 @@ from peekbench.execution.hosts import (
     unpack,
 )
 from peekbench.execution.planning import Part
-from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.local_code import split_name

@@ -114,12 +114,13 @@ def resolve(target: str) -> Any:
 def _import_remedy(error: ImportError, module: str) -> str:
     """Return how to repair a failed import: with an extra of the plugin's distribution if one has the library."""
     missing = (error.name or "").partition(".")[0]
+    if extra := find_extra(missing, module):
+        return f"install {missing} with `pip install {extra!r}`"
     if missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
     if missing == "peekbench":
         return f"correct the module, or upgrade peekbench, which has version {API_VERSION} of the plugin API"
-    extra = find_extra(missing, module)
-    return f"install {missing} with `pip install {extra!r}`" if extra else "install the missing package"
+    return "install the missing package"
 
 
 def _shorten(error: BaseException) -> str:

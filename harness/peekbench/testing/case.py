@@ -14,8 +14,7 @@ import numpy as np
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PluginError
-from peekbench.execution.arms import read_only, take
-from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions
+from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, take
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry

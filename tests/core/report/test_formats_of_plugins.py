@@ -167,7 +167,7 @@ def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
     assert "mine.py is code that only a store names, which is not imported" in done.stderr
     assert [path.name for path in Path("reports/small").iterdir()] == ["report.json"]
     subprocess.run([*command, "--format", "mine.py:short"], capture_output=True, check=True)
-    assert Path("reports/small/report-mine.short.txt").read_text() == "small"
+    assert Path("reports/small/report-mine.py-short.txt").read_text() == "small"
 
 
 @pytest.mark.slow
