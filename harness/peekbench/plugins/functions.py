@@ -34,14 +34,8 @@ METHOD = ("unlabeled", "train", "task", "context", "seed")
 def make_entry(thing: Any, name: str) -> FunctionEntry:
     """Return the entry of a function or of an estimator.
 
-    Parameters
-    ----------
-    thing
-        A function with the parameter `unlabeled` or `train` is a method, one with `results` an analysis, and one that
-        is named `load...`, or whose result is annotated as `Dataset`, a data source. An estimator in the manner of
-        scikit-learn is a method.
-    name
-        Name of the entry.
+    A function with the parameter `unlabeled` or `train` is a method, one with `results` an analysis, and one that is
+    named `load...`, or whose result is annotated as `Dataset`, a data source. An estimator is a method.
 
     Raises
     ------
@@ -179,13 +173,6 @@ def is_estimator(thing: Any) -> bool:
 def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
     """Return the method of a classifier or regressor of texts, which is cloned for each fit.
 
-    Parameters
-    ----------
-    estimator
-        Pipeline whose first steps are transformers of texts.
-    name
-        Name of the entry.
-
     Raises
     ------
     PluginError
@@ -279,15 +266,7 @@ def _stack(first: Any, second: Any) -> Any:
 
 
 def as_predictor(result: Any, task: Any) -> Any:
-    """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs.
-
-    Parameters
-    ----------
-    result
-        What the method returned. Anything else is returned as it is, and refused later.
-    task
-        Facts about the task.
-    """
+    """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs."""
     if isinstance(result, Predictor):
         return result
     if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):

@@ -119,11 +119,6 @@ KINDS = (
 def kind_of(entry_type: type[object]) -> PluginKind:
     """Return the kind whose hook returns entries of a type.
 
-    Parameters
-    ----------
-    entry_type
-        Class of `peekbench.plugins.entries`.
-
     Examples
     --------
     >>> from peekbench.plugins import MethodEntry

@@ -60,12 +60,6 @@ def _name_of(distribution: Distribution) -> str:
 def load(name: str) -> Plugin:
     """Import one plugin and collect its entries.
 
-    Parameters
-    ----------
-    name
-        Name of the plugin's entry point, such as 'classic', or a file or module, such as 'my_file.py', whose functions
-        become entries; see `peekbench.plugins.functions`.
-
     Raises
     ------
     PluginError
@@ -130,11 +124,6 @@ def is_known(plugin: str) -> bool:
 def check_known(use: str) -> None:
     """Check that the plugin of an entry is installed, or is code that needs no plugin.
 
-    Parameters
-    ----------
-    use
-        Name of the entry, as in a spec.
-
     Raises
     ------
     PluginError
@@ -182,13 +171,6 @@ def _only_entry_point(name: str) -> EntryPoint:
 
 def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """Find an entry by the name that a spec uses.
-
-    Parameters
-    ----------
-    use
-        `plugin.thing`, or the plugin's name alone.
-    entry_type
-        Class of the entry.
 
     Raises
     ------
@@ -240,13 +222,6 @@ def _find_code(use: str, entry_type: type[EntryT]) -> EntryT:
 def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
     """Return the error of a name in a file or a module that is no entry.
 
-    Parameters
-    ----------
-    use
-        Name as in a spec, such as 'my_file.py:fit'.
-    names
-        Names of the entries of the file or module that are possible instead.
-
     Raises
     ------
     PluginError
@@ -291,13 +266,6 @@ def _plugins_with(kind: PluginKind) -> list[str]:
 def suggest(use: str, kind: PluginKind | None = None) -> str:
     """Return a question that names the installed entry with the most similar name; empty if there is none.
 
-    Parameters
-    ----------
-    use
-        Name that no entry has, such as 'lsa' or 'clasic.lsa'.
-    kind
-        Kind of the entry; by default any.
-
     Examples
     --------
     >>> suggest("lsa")
@@ -324,15 +292,7 @@ def _shorten(names: Sequence[str]) -> str:
 
 
 def names_with(entry_type: type[EntryT], has_role: Callable[[EntryT], bool]) -> list[str]:
-    """Return the names of the installed entries of a type that have a role; broken plugins are left out.
-
-    Parameters
-    ----------
-    entry_type
-        Class of the entries.
-    has_role
-        Function that returns whether an entry has the role.
-    """
+    """Return the names of the installed entries of a type that have a role; broken plugins are left out."""
     names = []
     for plugin in installed():
         with suppress(PluginError):
@@ -346,17 +306,6 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
 
     An entry that comes with peekbench takes precedence, so installing another plugin changes no report. Broken plugins
     are skipped with a `PluginWarning`.
-
-    Parameters
-    ----------
-    entry_type
-        Class of the entry.
-    role
-        Name of the role for messages, such as 'ranking'.
-    remedy
-        How to choose among several entries, for messages.
-    has_role
-        Function that returns whether an entry has the role.
 
     Returns
     -------
@@ -388,11 +337,6 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
 def find_format(use: str) -> ReportFormatEntry:
     """Return a report format of a plugin.
 
-    Parameters
-    ----------
-    use
-        Name of the format in specs, `plugin.thing`.
-
     Raises
     ------
     PluginError
@@ -408,11 +352,6 @@ def find_format(use: str) -> ReportFormatEntry:
 def check_format(use: str) -> str:
     """Return the name of a report format that exists.
 
-    Parameters
-    ----------
-    use
-        Name of a format of peekbench, or of one of a plugin.
-
     Raises
     ------
     PluginError
@@ -425,17 +364,6 @@ def check_format(use: str) -> str:
 
 def write_format(use: str, entry: ReportFormatEntry, report: Report, path: Path) -> list[Path]:
     """Let a format of a plugin write a report.
-
-    Parameters
-    ----------
-    use
-        Name of the format, for messages.
-    entry
-        Its entry.
-    report
-        Report to write.
-    path
-        File or folder that does not exist, in a folder that exists.
 
     Returns
     -------

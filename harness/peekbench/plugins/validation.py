@@ -60,17 +60,6 @@ class Plugin:
 def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugin:
     """Collect the entries that a module registers, and for code without a plugin those of its functions.
 
-    Parameters
-    ----------
-    name
-        Name of the entry point, or of the file or module.
-    module
-        Module that was imported.
-    place
-        Value of the entry point, or name of the module.
-    plugin
-        Description of the plugin for messages.
-
     Raises
     ------
     PluginError
@@ -157,13 +146,6 @@ FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
 def find_misreading(use: str, entry_type: type[Entry]) -> str:
     """Return what a spec takes the name of an entry for instead; empty if it can name the entry.
 
-    Parameters
-    ----------
-    use
-        Name in specs.
-    entry_type
-        Class of the entry.
-
     Examples
     --------
     >>> from peekbench.plugins import MethodEntry
@@ -183,11 +165,6 @@ def find_misreading(use: str, entry_type: type[Entry]) -> str:
 
 def check_entries(entries: Mapping[str, Entry]) -> None:
     """Check the fields of the entries that one hook returned.
-
-    Parameters
-    ----------
-    entries
-        Entries by name.
 
     Raises
     ------
@@ -307,11 +284,6 @@ class DescribedSchema(GenerateJsonSchema):
 
 def field_docs(model: type) -> dict[str, str]:
     """Return the docstrings of the fields of a model or a record, by field.
-
-    Parameters
-    ----------
-    model
-        Class whose source code can be read; fields of a class without source code have no descriptions.
 
     Examples
     --------
