@@ -133,9 +133,9 @@ def test_models_without_probabilities_of_texts_are_refused(causal: LanguageModel
     bert = save_model("bert", tmp_path / "bert")
     for use in ("lm.pretraining", "lm.dynamic_evaluation"):
         spec = make_component(MethodSpec, use, {"model": str(bert)})
-        assert spec.entry.prefetch is not None
+        assert spec.entry.preparation.prefetch is not None
         with pytest.raises(DataError, match="predicts masked tokens"):
-            spec.entry.prefetch(options=spec.options, folders=Folders(tmp_path, tmp_path))
+            spec.entry.preparation.prefetch(options=spec.options, folders=Folders(tmp_path, tmp_path))
         with pytest.raises(DataError, match="predicts masked tokens"):
             case_of(use, bert, tmp_path).fit(None)
 

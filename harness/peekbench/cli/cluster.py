@@ -20,7 +20,6 @@ from peekbench.cli.app import (
     load,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
-from peekbench.cli.plugin_option import PluginOption, plugin_arguments
 from peekbench.cli.run import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
@@ -41,7 +40,6 @@ def worker(
     workers: WorkersOption = None,
     keep_going: KeepGoingOption = False,
     allow_changed_code: ChangedCodeOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Run one shard of a spec in a job of a batch cluster. `peekbench merge` puts the results into a store.
 
@@ -53,7 +51,7 @@ def worker(
 
     part = AnyShard.parse(shard)
     experiment = load(spec, workers)
-    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out), *plugin_arguments()])
+    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
     try:
         with make_progress(make_console(err=True)) as progress:
             summary = run_shard(
@@ -88,7 +86,6 @@ def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of --out of `peekbench worker`.")],
     store: StoreOption = None,
     allow_changed_code: ChangedCodeOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Put the results of shards into the store of a spec, also while jobs are running.
 

@@ -11,7 +11,6 @@ import typer
 
 from peekbench.cli.app import WorkersOption, app, load_any
 from peekbench.cli.output import FAILED, echo, make_console, warn
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def plan(
     pilot: Annotated[bool, typer.Option(help="Measure a few trials of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Estimate the work of a spec on this machine before a run: trials, fits, disk space, time and memory.
 

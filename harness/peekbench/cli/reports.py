@@ -14,7 +14,6 @@ import typer
 
 from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
-from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Decision
@@ -268,10 +267,12 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
+    bind(choices.formats, Path.cwd())
     for name in choices.formats:
         check_format(name)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
@@ -280,7 +281,7 @@ def report_run(
     report = replace(report, formats=formats, author=choices.author, license=choices.license)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
-    again = shlex.join(["peekbench", "report", run, *options, *plugin_arguments()])
+    again = shlex.join(["peekbench", "report", run, *options])
     folder = None if reports is None else reports / report.name
     printer.write_and_print(report, folder, again=again, pictures=choices.pictures)
     return report

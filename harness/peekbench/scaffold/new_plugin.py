@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins.api_version import API_VERSION
-from peekbench.plugins.entry_names import join_name
+from peekbench.plugins.local_code import join_name
 from peekbench.plugins.validation import ENTRY_NAME
 from peekbench.scaffold.names import MAX_NAME, Author, check_name
 

@@ -10,8 +10,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin
 from peekbench.errors import ContractError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.local_code import is_code
+from peekbench.plugins.local_code import is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.testing.case import Case
 from peekbench.testing.prediction_checks import are_equal, observe

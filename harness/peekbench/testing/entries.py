@@ -8,9 +8,8 @@ from typing import Any
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS
-from peekbench.plugins.local_code import is_code
+from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.local_code import is_code, join_name, split_name
 from peekbench.records.data import SourceRef
 from peekbench.testing.analyses import ANALYSIS_CHECKS, iterate_analysis_checks
 from peekbench.testing.audits import AUDIT_CHECKS, iterate_audit_checks

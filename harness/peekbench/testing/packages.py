@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
-from peekbench.plugins.entry_names import split_name
+from peekbench.plugins.local_code import split_name
 from peekbench.plugins.references import find_reference
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.plugins.entries import ReportFormatEntry
-from peekbench.plugins.report_formats import find_format, list_files, write_format
+from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.analysis import Column, Table, Verdict
 from peekbench.records.estimates import Quantity, ScoreEstimate
 from peekbench.records.figures import Forest, Interval

@@ -11,8 +11,7 @@ import pytest
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.extras import find_extra
-from peekbench.plugins.references import Reference, find_reference_error, resolve
+from peekbench.plugins.references import Reference, find_extra, find_reference_error, resolve
 from peekbench.plugins.validation import check_entries
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
-from peekbench.plugins import registry, roles
+from peekbench.plugins import registry
 from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
@@ -37,8 +37,7 @@ def lose_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     def make() -> None:
         modules = {name: "missing_plugin" if name == "figures" else "broken_plugin" for name in points}
         broken = {name: (EntryPoint(name, module, "peekbench"),) for name, module in modules.items()}
-        for module in (registry, roles):
-            monkeypatch.setattr(module, "installed", lambda: broken | {name: points[name] for name in NEEDED})
+        monkeypatch.setattr(registry, "installed", lambda: broken | {name: points[name] for name in NEEDED})
         registry.load_installed.cache_clear()
 
     yield make

@@ -75,7 +75,7 @@ from peekbench import (
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, DataError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.collecting import Plugin
+from peekbench.plugins.validation import Plugin
 from peekbench.testing import (
     METHOD_CHECKS,
     check_method,

@@ -15,13 +15,6 @@ def find_nearest(use: str, names: Iterable[str]) -> str:
 
     Capital letters, hyphens, slashes and a missing or wrong plugin do not matter.
 
-    Parameters
-    ----------
-    use
-        Name as it was written.
-    names
-        Names in the form `plugin.thing`.
-
     Examples
     --------
     >>> find_nearest("LSA", ["classic.lsa", "controls.null"]), find_nearest("controls.nul", ["controls.null"])
@@ -48,13 +41,6 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
     """Return the file that was probably meant; empty if none is similar.
 
     Names are compared without their suffix, because all files of a kind share it.
-
-    Parameters
-    ----------
-    name
-        Name of a file or a run that does not exist.
-    names
-        Names that exist.
 
     Examples
     --------
