@@ -83,8 +83,8 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
     DataError
         After the last download, if some failed.
     """
-    methods = [method for method in spec.methods if method.entry.prefetch is not None]
-    audits = [audit for audit in spec.audits if audit.entry.prefetch is not None]
+    methods = [method for method in spec.methods if method.entry.preparation.prefetch is not None]
+    audits = [audit for audit in spec.audits if audit.entry.preparation.prefetch is not None]
     downloads: list[tuple[str, Callable[[], str]]] = [
         *((task.name, partial(_prefetch_task, spec, task)) for task in spec.tasks),
         *((method.name, partial(_prefetch_method, spec, method)) for method in methods),
@@ -106,33 +106,33 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_files(spec: ExperimentSpec) -> None:
-    """Check the options of methods and audits against the files on this machine, without a download.
+    """Check the options of tasks, methods and audits against the files on this machine, without a download.
 
     Raises
     ------
     SpecError
-        If a run or an audit of the spec would fail, for example because a model does not exist; with a line for each
-        method and audit.
+        If a run or an audit of the spec would fail, for example because a model does not exist; with a line for each.
     """
     errors = []
-    components: list[MethodSpec | AuditSpec] = [*spec.methods, *spec.audits]
+    components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *spec.methods, *spec.audits]
     for component in components:
-        if component.entry.check is None:
+        check = component.entry.preparation.check
+        if check is None:
             continue
         try:
             for place, options in _each_options(spec, component):
                 with _placed_errors(place), one_line_errors("`check`", component.use, options):
-                    component.entry.check(options=options, folders=spec.folders())
+                    check(options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
     if errors:
         raise SpecError("\n".join(errors))
 
 
-def _each_options(spec: ExperimentSpec, component: MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
-    """Yield the options of a method or an audit, with their place for messages."""
-    if isinstance(component, AuditSpec):
-        yield f"audit {component.name}", spec.audit_options(component)
+def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
+    """Yield the options of a task, a method or an audit, with their place for messages."""
+    if not isinstance(component, MethodSpec):
+        yield _place_of(component), spec.pinned_options(component)
         return
     tasks = {_place(component, task.name): task.name for task in spec.tasks}
     for place, task in tasks.items():
@@ -143,7 +143,12 @@ def _place(method: MethodSpec, task: str) -> str:
     return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
 
 
+def _place_of(component: TaskSpec | AuditSpec) -> str:
+    return f"{'task' if isinstance(component, TaskSpec) else 'audit'} {component.name}"
+
+
 def _prefetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
+    _prefetch_component(spec, task)
     return pluralize(len(load_dataset(spec.source(task)).labels), "row")
 
 
@@ -152,10 +157,16 @@ def _prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> str:
 
 
 def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
-    assert audit.entry.prefetch is not None
-    options = spec.audit_options(audit)
-    with _placed_errors(f"audit {audit.name}"), one_line_errors("`prefetch`", audit.use, options):
-        return _list_facts(audit.entry.prefetch(options=options, folders=spec.folders()))
+    return _list_facts(_prefetch_component(spec, audit))
+
+
+def _prefetch_component(spec: ExperimentSpec, component: TaskSpec | AuditSpec) -> Mapping[str, Any]:
+    prefetch = component.entry.preparation.prefetch
+    if prefetch is None:
+        return {}
+    options = spec.pinned_options(component)
+    with _placed_errors(_place_of(component)), one_line_errors("`prefetch`", component.use, options):
+        return prefetch(options=options, folders=spec.folders())
 
 
 def _list_facts(facts: Mapping[str, Any]) -> str:
@@ -199,10 +210,10 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
 
 
 def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
-    if method.entry.prefetch is None:
+    if method.entry.preparation.prefetch is None:
         return {}
     with _placed_errors(place), one_line_errors("`prefetch`", method.use, options):
-        return method.entry.prefetch(options=options, folders=spec.folders())
+        return method.entry.preparation.prefetch(options=options, folders=spec.folders())
 
 
 @contextmanager
@@ -245,7 +256,7 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     """
     facts = {}
     for method in spec.methods:
-        if method.entry.prefetch is not None:
+        if method.entry.preparation.prefetch is not None:
             progress.prepare(method.name)
             facts[method.name] = prefetch_method(spec, method)
     return facts

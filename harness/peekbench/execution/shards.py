@@ -19,9 +19,8 @@ from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare
-from peekbench.execution.provenance import describe_session
+from peekbench.execution.provenance import describe_session, relevant_versions
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
-from peekbench.execution.versions import relevant_versions
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem

@@ -142,7 +142,7 @@ class SpecWork:
         Raises
         ------
         ContractError
-            If `MethodEntry.resources` of a method returned anything else than usable `Resources`.
+            If `Preparation.resources` of a method returned anything else than usable `Resources`.
         """
         keys = [(trial.method, trial.draw.task) for trial in item.trials]
         for method, task in keys:
@@ -327,10 +327,10 @@ class SpecWork:
 
 def _find_needs(method: MethodSpec, options: Options) -> Resources:
     """Return what a fit with these options needs, after checking what the plugin returned."""
-    if method.entry.resources is None:
+    if method.entry.preparation.resources is None:
         return Resources()
     with one_line_errors(f"method {method.name}: `resources`", method.use, options):
-        needs: Any = method.entry.resources(options=options)
+        needs: Any = method.entry.preparation.resources(options=options)
     if not isinstance(needs, Resources) or not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
         for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)

@@ -307,9 +307,9 @@ def _sample_rows(entry: MethodEntry) -> Dataset:
     """Return synthetic rows of a kind of task that a method supports."""
     if "regression" in entry.task_kinds:
         return sample_numbers()
-    if "classification" not in entry.task_kinds:
-        return sample_unlabeled_texts()
-    return sample_texts() if "texts" in entry.input_kinds else sample_features()
+    if "classification" in entry.task_kinds:
+        return sample_texts()
+    return sample_features() if "tabular_classification" in entry.task_kinds else sample_unlabeled_texts()
 
 
 def _num_train(dataset: Dataset) -> int:
