@@ -374,16 +374,7 @@ def recommend(relative: Mapping[Crossover, float], current: Crossover) -> Crosso
 def compare(
     spec: ExperimentSpec, times: Mapping[tuple[str, int, int], TrialTimes], trials: Mapping[tuple[str, int, int], int]
 ) -> SetChoice | None:
-    """Compare the choices of a spec.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    times
-        Mean times of a trial by method, num_train and num_test.
-    trials
-        Number of trials, by the same keys.
+    """Compare the choices of a spec by the mean times and the numbers of its trials.
 
     Returns
     -------
