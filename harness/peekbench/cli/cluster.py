@@ -24,7 +24,8 @@ from peekbench.cli.run import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.shards import MergeSummary, ShardSummary
+    from peekbench.execution.runner import RunSummary
+    from peekbench.execution.shards import MergeSummary
     from peekbench.store.merging import Shard
 
 SECONDS_BETWEEN_LINES = 15.0
@@ -69,10 +70,10 @@ def worker(
         fail(_describe_failures(summary, command), FAILED)
 
 
-def _print_shard(summary: ShardSummary, shard: Shard, out: Path) -> None:
+def _print_shard(summary: RunSummary, shard: Shard, out: Path) -> None:
     if not summary.planned:
         echo(f"nothing to do: shard {shard} has no trials, because the spec has fewer work items than shards")
-    elif summary.store is None:
+    elif not summary.finished + summary.failed:
         echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
     else:
         resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""
@@ -168,7 +169,7 @@ def list_ranges(numbers: list[int]) -> str:
     return shorten(",".join(texts), MAX_LISTED)
 
 
-def _describe_failures(summary: ShardSummary, command: str) -> str:
+def _describe_failures(summary: RunSummary, command: str) -> str:
     lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     lines += describe_stopped(summary.stopped)
     lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
