@@ -66,7 +66,7 @@ def test_typer_inspects_only_the_command_that_is_called() -> None:
 def test_the_core_imports_no_library_of_a_domain() -> None:
     graph = grimp.build_graph("peekbench", include_external_packages=True)
     libraries = {name for name in graph.modules if name in HEAVY and graph.find_modules_that_directly_import(name)}
-    assert libraries == {"datasketch", "jinja2", "pandas", "pyarrow"}
+    assert libraries == {"jinja2", "pandas", "pyarrow"}
 
 
 def test_plugins_are_light() -> None:

@@ -102,8 +102,6 @@ def _facts(use: str, entry: Entry) -> Iterator[str]:
         yield f"Members: {', '.join(code(join_name(plugin, member)) for member in entry.members)}"
     if isinstance(entry, MethodEntry):
         yield f"Kinds of tasks: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}"
-        if "classification" in entry.task_kinds:
-            yield f"Classifies: {', '.join(sorted(entry.input_kinds))}"
         if entry.control:
             yield f"Control: {entry.control}"
         if entry.unlabeled_options:

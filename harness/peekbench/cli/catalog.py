@@ -224,9 +224,7 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
         plugin, _ = split_name(use)
         lines.append(f"members: {', '.join(join_name(plugin, member) for member in entry.members)}")
     if isinstance(entry, MethodEntry):
-        lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
-        if "classification" in entry.task_kinds:
-            lines.append(f"classifies: {', '.join(sorted(entry.input_kinds))}")
+        lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}")
     if has_options(entry):
         lines.append("options:" if entry.options.model_fields else "options: none")
         for option in option_docs(entry.options):

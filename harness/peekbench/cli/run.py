@@ -99,13 +99,13 @@ def _run(spec: Path, options: RunOptions, printer: Printer) -> tuple[RunSummary,
 def _execute(
     experiment: ExperimentSpec, path: Path, options: RunOptions, printer: Printer, observers: Observers
 ) -> RunSummary:
-    from peekbench.execution.progress import NullProgress  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
     from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
 
     # A live display would hide the prompt of a debugger in a method.
     is_live = not getattr(experiment.executor.options, "in_process", False)
-    shown = nullcontext(NullProgress()) if printer.quiet else make_progress(make_console(err=True), is_live=is_live)
+    shown = nullcontext(Progress()) if printer.quiet else make_progress(make_console(err=True), is_live=is_live)
     with (
         shown as progress,
         redirect_stdout(sys.stderr) if printer.json else nullcontext(),  # methods in this process may print
@@ -147,7 +147,7 @@ def _describe_failures(summary: RunSummary, command: str) -> str:
 
 def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
     """Yield a line on each method whose first trials all failed, given the number of its trials that were not tried."""
-    from peekbench.execution.work_queue import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.driver import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
 
     for method, num_trials in stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")
@@ -195,7 +195,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.prefetch import check_files, prefetch  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.preparation import check_files, prefetch  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once

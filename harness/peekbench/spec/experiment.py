@@ -292,12 +292,12 @@ class ExperimentSpec(SpecModel):
 
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""
-        options: Options = self.pinned.get(("tasks", task.name), task.options)
-        return SourceRef(task.use, options.model_dump(mode="json"), self.folder, task.kind)
+        return SourceRef(task.use, self.pinned_options(task).model_dump(mode="json"), self.folder, task.kind)
 
-    def audit_options(self, audit: AuditSpec) -> Options:
-        """Return the options to call an audit with, pinned versions included."""
-        options: Options = self.pinned.get(("audits", audit.name), audit.options)
+    def pinned_options(self, component: TaskSpec | AuditSpec) -> Options:
+        """Return the options to call a data source or an audit with, pinned versions included."""
+        group = "tasks" if isinstance(component, TaskSpec) else "audits"
+        options: Options = self.pinned.get((group, component.name), component.options)
         return options
 
     def options(self, method: MethodSpec, task: str = "") -> Options:

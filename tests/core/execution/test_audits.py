@@ -15,7 +15,7 @@ import peekbench
 from peekbench.cli.app import app
 from peekbench.errors import ContractError, SpecError
 from peekbench.execution.audits import audit, prepare
-from peekbench.execution.prefetch import prefetch
+from peekbench.execution.preparation import prefetch
 from peekbench.plugins import registry
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import AuditSpec, make_component
