@@ -16,7 +16,6 @@ from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Decision
 from peekbench.records.table_options import TableOptions
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
-NAMES: tuple[str, ...] = (BIASED, *get_args(Decision), FAILED_CONTROLS)
-"""What users can write after `--fail-on`: a decision, both directions of a bias, or the failure of any control."""
 
 FailOnOption = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
@@ -95,7 +92,7 @@ class Gate:
     """Finds the verdicts at which a command fails."""
 
     names: tuple[str, ...]
-    """Names of `NAMES` without repetitions."""
+    """Decisions, both directions of a bias, or the failure of any control, without repetitions."""
 
     @classmethod
     def parse(cls, text: str | None) -> Gate | None:
@@ -106,15 +103,18 @@ class Gate:
         >>> Gate.parse("biased, no-signal")
         Gate(names=('biased', 'no signal'))
         """
+        from peekbench.records.analysis import Decision  # noqa: PLC0415 - for a fast --help
+
         if text is None:
             return None
+        known = (BIASED, *get_args(Decision), FAILED_CONTROLS)
         names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in text.split(",")]
         for name in names:
-            if name not in NAMES:
-                close = get_close_matches(name, NAMES, n=1)
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
                 problem = f"no decision is called {name!r}" if name else "the name of a decision is missing"
                 nearest = f"did you mean {close[0]}? " if close else ""
-                raise PeekbenchError(f"--fail-on: {problem}; {nearest}Decisions are {', '.join(NAMES)}")
+                raise PeekbenchError(f"--fail-on: {problem}; {nearest}Decisions are {', '.join(known)}")
         return cls(tuple(dict.fromkeys(names)))
 
     def argument(self) -> str:

@@ -12,10 +12,9 @@ from peekbench.errors import ResultsError, SpecError
 from peekbench.plugins.local_code import bind
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Trial
-from peekbench.spec.components import AnalysisSpec, find_uses
+from peekbench.spec.components import AnalysisSpec, ReportSpec, find_uses
 from peekbench.spec.design import Counts, Name, SpecModel
 from peekbench.spec.error_messages import Written, describe, shorten
-from peekbench.spec.experiment import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
