@@ -48,8 +48,8 @@ def check(
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.watch import Watch, watching  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.pytest_checks import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.runner import Watch, watching  # noqa: PLC0415 - for a fast --help
 
     use = write_out(use)
     bind([use], Path.cwd())
