@@ -14,8 +14,7 @@ from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError
-from peekbench.execution.arms import read_only, take
-from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, score_texts
+from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import one_line_errors
@@ -193,8 +192,8 @@ def make_case(
     (60, 60, 60)
     """
     if dataset is None:
-        kinds = [kind for kind in ("regression", "classification") if kind in entry.task_kinds]
-        dataset = _sample(kinds[0] if kinds else "language_modeling", "texts" in entry.input_kinds)
+        order = "regression", "classification", "tabular_classification", "language_modeling"
+        dataset = _sample(next(kind for kind in order if kind in entry.task_kinds))
     data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
     num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
@@ -208,20 +207,18 @@ def make_case(
 
 def make_larger_case(case: Case) -> Case:
     """Make a case of the same method, with two classes and more rows, whose test inputs are the unlabeled ones."""
-    dataset = _sample(case.task.kind, not isinstance(case.test, np.ndarray), num_rows=400, seed=1, num_classes=2)
+    is_tabular = case.task.kind == "classification" and isinstance(case.test, np.ndarray)
+    dataset = _sample("tabular_classification" if is_tabular else case.task.kind, 400, seed=1, num_classes=2)
     larger = _draw(case.use, case.entry, case.options, case.folders, dataset, None, LARGER)
     return replace(larger, test=larger.unlabeled)
 
 
-def _sample(kind: str, is_text: bool, num_rows: int = 240, seed: int = 0, num_classes: int = 3) -> Dataset:
+def _sample(kind: str, num_rows: int = 240, seed: int = 0, num_classes: int = 3) -> Dataset:
     """Return synthetic rows of a kind of task."""
-    if kind == "regression":
-        return sample_numbers(num_rows, seed=seed)
-    if kind == "language_modeling":
-        return sample_unlabeled_texts(num_rows, seed=seed)
-    if is_text:
+    if kind == "classification":
         return sample_texts(num_rows, seed=seed, num_classes=num_classes)
-    return sample_features(num_rows, seed=seed)
+    makers = {"regression": sample_numbers, "language_modeling": sample_unlabeled_texts}
+    return makers.get(kind, sample_features)(num_rows, seed=seed)
 
 
 def _num_train(dataset: Dataset) -> int:
@@ -272,13 +269,13 @@ def _draw(
 def prepare(spec: MethodSpec | AuditSpec, folder: Path) -> None:
     """Check the options against the files on this machine, then download or build all that the entry needs."""
     folders = Folders(spec=folder, cache=cache_folder())
-    for name, function in (("check", spec.entry.check), ("prefetch", spec.entry.prefetch)):
+    for name, function in (("check", spec.entry.preparation.check), ("prefetch", spec.entry.preparation.prefetch)):
         if function is not None:
             with one_line_errors(f"{spec.use}: `{name}`", spec.use, spec.options):
                 function(options=spec.options, folders=folders)
-    if isinstance(spec, MethodSpec) and spec.entry.resources is not None:
+    if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
         with one_line_errors(f"{spec.use}: `resources`", spec.use, spec.options):
-            spec.entry.resources(options=spec.options)
+            spec.entry.preparation.resources(options=spec.options)
 
 
 class Observation(NamedTuple):

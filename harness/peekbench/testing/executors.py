@@ -23,8 +23,8 @@ import psutil
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import one_thread_pools
+from peekbench.execution.driver import WorkQueue
 from peekbench.execution.hosts import host_name
-from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.protocols import Options

@@ -49,7 +49,7 @@ SHUTDOWN_TIMEOUT = 1.0
 """Seconds in which threads and processes that were told to stop may end."""
 TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
 HEAVY_LIBRARIES = (
-    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "datasketch", "gensim", "huggingface_hub", "jinja2",
+    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
     "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
     "trackio", "transformers", "wandb",
 )  # fmt: skip
