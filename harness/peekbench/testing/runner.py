@@ -240,6 +240,7 @@ def call_with_seed(function: Callable[[], T]) -> T:
 
 def _read_generators(torch: Any) -> dict[str, str]:
     """Return the state of each generator in a form that can be compared."""
-    _, keys, *rest = np.random.get_state()  # type: ignore[misc]
-    states = {"random": repr(random.getstate()), "numpy.random": f"{keys.tobytes()} {rest}"}  # type: ignore[union-attr]
+    numpy_state: Any = np.random.get_state()
+    _, keys, *rest = numpy_state
+    states = {"random": repr(random.getstate()), "numpy.random": f"{keys.tobytes()} {rest}"}
     return states | ({"torch": str(torch.get_rng_state().tolist())} if torch else {})
