@@ -57,8 +57,6 @@ DEPENDS_ON_BATCH = (
     f"predictions depend on the inputs that are predicted together, so predict adapts to its batch{INDEPENDENTLY}"
 )
 InputsT = TypeVar("InputsT")
-Predictions: TypeAlias = Mapping[str, FloatArray | str]
-"""Predictions by fit, or the exception that the fit raised, in words."""
 
 
 @contextmanager
@@ -326,7 +324,7 @@ Fit: TypeAlias = tuple[Inputs | None, Labeled]
 class Fitted(NamedTuple):
     """What a series of fits gave."""
 
-    predictions: Predictions
+    predictions: Mapping[str, FloatArray]
     growth: float
     """Bytes that every fit adds to the memory of the process; the first one, which imports libraries, is left out."""
 
@@ -388,17 +386,17 @@ def _find_problem(case: Case) -> tuple[Answer, tuple[str, str]]:
     backwards = dict(reversed(fits.items()))
     change_labels = case.entry.control != "positive"
     answer = _fit_elsewhere(case, backwards, change_labels)
-    where = _find_difference(expected, answer.value.predictions)
+    where = _find_difference(expected, answer)
     is_determined = all(is_deterministic(case, unlabeled) for unlabeled in (None, case.unlabeled))
     if not where or not is_determined:  # another check reports the latter
         return answer, ("", "")
-    if not _find_difference(expected, _fit_elsewhere(case, backwards, False).value.predictions):
+    if not _find_difference(expected, _fit_elsewhere(case, backwards, False)):
         return answer, (
             "labels",
             f"{where} depend on labels outside the train set, which `load_dataset(task.source)` gives; use only the "
             "labels in `train`, or declare control='positive' if the method simulates contamination",
         )
-    if not _find_difference(expected, _fit_elsewhere(case, fits, change_labels).value.predictions):
+    if not _find_difference(expected, _fit_elsewhere(case, fits, change_labels)):
         return answer, (
             "cache",
             f"{where} depend on earlier fits with the same seed and other inputs, as if a cache in memory or in "
@@ -420,15 +418,11 @@ def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> 
     return answer
 
 
-def _find_difference(expected: Predictions, found: Predictions) -> str:
-    """Describe the first difference; empty if there is none."""
-    for name, first in expected.items():
-        second = found[name]
-        if isinstance(first, str) or isinstance(second, str):
-            return f"predictions {name} (in the new process: {second})"
-        if not are_equal(first, second):
-            return f"predictions {name}"
-    return ""
+def _find_difference(expected: Mapping[str, FloatArray], answer: Answer) -> str:
+    """Describe the first fit with other predictions; empty if there is none."""
+    found = answer.value.predictions
+    different = [name for name, predictions in expected.items() if not are_equal(predictions, found[name])]
+    return f"predictions {different[0]}" if different else ""
 
 
 def fit_all(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> Fitted:
@@ -438,14 +432,11 @@ def fit_all(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> Fitted:
     """
     remember(case.task.source, _change_labels(case.dataset, case.labeled) if change_labels else case.dataset)
     case = replace(case, test=_protect(case.test))
-    predictions: dict[str, FloatArray | str] = {}
+    predictions: dict[str, FloatArray] = {}
     memory = []
     for name, (unlabeled, train) in fits.items():
-        try:
-            protected = Labeled(_protect(train.inputs), read_only(train.labels))
-            predictions[name] = case.predict(_protect(unlabeled), train=protected)
-        except Exception as error:
-            predictions[name] = f"{type(error).__name__}: {error}"
+        protected = Labeled(_protect(train.inputs), read_only(train.labels))
+        predictions[name] = case.predict(_protect(unlabeled), train=protected)
         gc.collect()
         memory.append(used_memory())
     # The smallest growth by a fit of an arm; the larger one of the two arms.
