@@ -78,7 +78,7 @@ class Answer:
     left_running: tuple[str, ...] = ()
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
-    """Files and folders that it added to the working folder."""
+    """Files and folders that it wrote in the working folder."""
     hosts: tuple[str, ...] = ()
     """Other machines that it looked up."""
 
@@ -204,8 +204,8 @@ def _answer(libraries: list[str], files: list[str], content: bytes) -> Answer:
         value, error = None, "".join(traceback.format_exception_only(raised)).strip()
     changes = describe_changes(state, take_state())
     left_running = _find_left_running(running)
-    added = sorted(_list_files(folder) - names)
-    return Answer(value, error, tuple(changes), tuple(left_running), tuple(added), tuple(sorted(hosts - {""})))
+    written = sorted({name for name, _ in _list_files(folder) - names})
+    return Answer(value, error, tuple(changes), tuple(left_running), tuple(written), tuple(sorted(hosts - {""})))
 
 
 def _read_host(event: str, arguments: tuple[Any, ...]) -> str:
@@ -214,10 +214,14 @@ def _read_host(event: str, arguments: tuple[Any, ...]) -> str:
     return "" if host.startswith("127.") or host in ("localhost", "::1", platform.node()) else host
 
 
-def _list_files(folder: Path) -> set[str]:
-    """Return the names in a folder, without hidden files and compiled modules."""
+def _list_files(folder: Path) -> set[tuple[str, int]]:
+    """Return the names and times in a folder, without hidden files and compiled modules.
+
+    Names alone do not suffice, because the process of the checks may have written the same files before.
+    """
     with suppress(OSError):  # the folder has been deleted
-        return {path.name for path in folder.iterdir() if not path.name.startswith((".", "__pycache__"))}
+        paths = [path for path in folder.iterdir() if not path.name.startswith((".", "__pycache__"))]
+        return {(path.name, path.lstat().st_mtime_ns) for path in paths}
     return set()
 
 
