@@ -19,7 +19,7 @@ from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 
 METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 
@@ -27,7 +27,7 @@ METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 @pytest.mark.slow
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_pass_the_contract_checks(use: str) -> None:
-    assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use) if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("use", METHODS)

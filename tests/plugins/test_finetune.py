@@ -21,7 +21,7 @@ from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
 from peekbench_finetune import classification
 from peekbench_finetune.classification import pool
@@ -82,7 +82,7 @@ def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tm
         "pretraining": {"epochs": 1, "learning_rate": 3e-3},
         "classification": {"epochs": 1, "learning_rate": 1e-2, "pooling": "mean"},
     }
-    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use, options) if not outcome.passed] == []
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from torch.nn.functional import log_softmax
 
 from peekbench import Context, DataError, Dataset, Folders
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, check_method, make_case
+from peekbench.testing import METHOD_CHECKS, check_entry, make_case
 from peekbench.testing.case import Case
 from peekbench_language_modeling.dynamic_evaluation import Replay, Stream
 from peekbench_language_modeling.trained_model import TrainedModel
@@ -49,7 +49,7 @@ def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
 @pytest.mark.slow
 def test_contract_of_dynamic_evaluation(gpt2: Path) -> None:
     options = {"model": str(gpt2), **QUICK, "lora": {"rank": 4}, "adaptation": {"decay": 0.1, "batch_size": 30}}
-    outcomes = check_method("lm.dynamic_evaluation", options)
+    outcomes = check_entry("lm.dynamic_evaluation", options)
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

@@ -20,7 +20,7 @@ from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
 from peekbench_lm.models.language_model import LanguageModel
 from peekbench_prompting.examples import ExamplePrompts, choose_examples
@@ -126,7 +126,7 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], gpt2: Path) -> None:
     """The base arms of these methods are `zero_shot` and `few_shot`."""
     options = {"model": str(gpt2), "context_length": 400, **settings}
-    assert [outcome for outcome in check_method(f"prompting.{use}", options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(f"prompting.{use}", options) if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.5])

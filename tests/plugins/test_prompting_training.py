@@ -22,7 +22,7 @@ from peekbench.errors import SpecError
 from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
 from peekbench_lm import installed
 from peekbench_lm.models.language_model import LanguageModel
@@ -108,7 +108,7 @@ def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], mi
         "pretraining": ONE_EPOCH,
         **settings,
     }
-    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use, options) if not outcome.passed] == []
 
 
 @pytest.mark.slow

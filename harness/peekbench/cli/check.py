@@ -45,8 +45,8 @@ def check(
     """
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.watch import Watch, watching  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.pytest_checks import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.runner import Watch, watching  # noqa: PLC0415 - for a fast --help
 
     bind([use], Path.cwd())
     kinds = find_kinds(use)

@@ -20,8 +20,8 @@ from peekbench.plugins.validation import check_entries, find_misreading
 from peekbench.report import Report, write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.sequential import run
-from peekbench.testing import check_report_format, sample_report
-from peekbench.testing.outcomes import CheckOutcome
+from peekbench.testing import check_entry, sample_report
+from peekbench.testing.runner import CheckOutcome
 
 FILE = """
 from peekbench import hookimpl
@@ -172,8 +172,8 @@ def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
 
 @pytest.mark.slow
 def test_contract_checks() -> None:
-    assert failed(check_report_format("toy.latex")) == []
-    assert "no ink" in failed(check_report_format("toy.blot"))[0]
-    assert "wrote no file" in failed(check_report_format("toy.number"))[0]
+    assert failed(check_entry("toy.latex")) == []
+    assert "no ink" in failed(check_entry("toy.blot"))[0]
+    assert "wrote no file" in failed(check_entry("toy.number"))[0]
     with pytest.raises(PeekbenchError, match="no options"):
-        check_report_format("toy.latex", {"a": 1})
+        check_entry("toy.latex", {"a": 1})
