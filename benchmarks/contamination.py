@@ -21,10 +21,10 @@ import torch
 from peekbench import Context, Dataset, Folders, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import IntArray
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.exchangeability import exchangeability
 

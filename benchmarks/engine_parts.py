@@ -20,14 +20,15 @@ from finetuning import SHAPES, draw, in_process, make_model
 
 from peekbench_finetune import classification
 from peekbench_finetune.classification import Classifier
-from peekbench_lm.models import loading, packed_network
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing import forward_context
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.training import loop, rounded_weights
-from peekbench_lm.training.optimizers import LibraryOptimizer
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm import forward_context, loading
+from peekbench_lm import network as packed_network
+from peekbench_lm import training_loop as loop
+from peekbench_lm import training_loop as rounded_weights
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import LibraryOptimizer
 
 CPU = torch.device("cpu")
 

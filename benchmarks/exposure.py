@@ -30,12 +30,12 @@ from peekbench import Folders, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import FloatArray
 from peekbench_exposure.text_shift import text_similarity
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.likelihood import log_likelihoods
-from peekbench_lm.sources import corpus
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm import corpus
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import log_likelihoods
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
 from peekbench_overlap.corpus import read_pieces
 from peekbench_overlap.index import NgramIndex
 from peekbench_overlap.judge import count_texts, share_found

@@ -38,12 +38,13 @@ from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.cache import cache_folder
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_hf.tasks import TASKS
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.sources import corpus, minilm_mlm
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training.pretraining import mean_loss
+from peekbench_lm import corpus
+from peekbench_lm import minilm as minilm_mlm
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.model_files import find_model
+from peekbench_lm.pretraining import mean_loss
+from peekbench_lm.tokenizer import encode
 
 CPU = torch.device("cpu")
 NUM_PROBED = 700  # texts of a task that are embedded

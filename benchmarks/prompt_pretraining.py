@@ -31,14 +31,14 @@ from transformers import (
 from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
+from peekbench_lm import completions
+from peekbench_lm import training_loop as training
+from peekbench_lm.builtin_models import build_model
+from peekbench_lm.completions import Completion, train_completions
 from peekbench_lm.devices import deterministic
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.recipe import Recipe
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.builtin import build_model
-from peekbench_lm.training import completions
-from peekbench_lm.training import loop as training
-from peekbench_lm.training.completions import Completion, train_completions
 from peekbench_prompting.prompts import PromptEncoder
 from peekbench_prompting.training_options import Training
 

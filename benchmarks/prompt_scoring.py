@@ -22,9 +22,9 @@ from peekbench import Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import FloatArray, SourceRef
 from peekbench_hf.tasks import TASKS
+from peekbench_lm.builtin_models import build_model
 from peekbench_lm.devices import choose_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.sources.builtin import build_model
+from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder
 from peekbench_prompting.scoring import Scorer

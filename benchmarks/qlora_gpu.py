@@ -22,7 +22,7 @@ from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
 
 from peekbench import Context, Folders, Labeled
 from peekbench.cache import cache_folder
-from peekbench_lm.sources.builtin import build_model
+from peekbench_lm.builtin_models import build_model
 from peekbench_prompting.training import pretrain
 from peekbench_prompting.training_options import Pretrain
 

@@ -22,7 +22,7 @@ from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.encoder import encode_texts, load_encoder
 from peekbench_encoders.options import Encoder
 from peekbench_lm.devices import deterministic
-from peekbench_lm.sources.model_files import find_model
+from peekbench_lm.model_files import find_model
 
 METHODS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("linear", {}),

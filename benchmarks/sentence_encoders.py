@@ -30,9 +30,9 @@ from peekbench_embedding.training.options import Simcse, Tsdae
 from peekbench_embedding.training.simcse import train_simcse
 from peekbench_embedding.training.tsdae import split_words, train_tsdae
 from peekbench_lm.devices import deterministic
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.types import Precision
+from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Precision
 
 NUM_TRAIN, NUM_TEST = 50, 200
 MODEL = "builtin:minilm"

@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from peekbench import Task
-from peekbench_lm.models.loading import quiet_transformers
+from peekbench_lm.loading import quiet_transformers
 from peekbench_prompting.prompts import PromptEncoder
 from peekbench_prompting.training_options import Pretrain
 

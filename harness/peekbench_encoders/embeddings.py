@@ -17,8 +17,8 @@ from peekbench import DataError, Folders, Inputs
 from peekbench.records import FloatArray
 from peekbench_encoders.options import Encoder
 from peekbench_encoders.vectors import VectorFile, hash_texts
-from peekbench_lm.sources.model_files import describe_model, find_model
-from peekbench_lm.types import ModelFolder
+from peekbench_lm.model_files import describe_model, find_model
+from peekbench_lm.options import ModelFolder
 
 CACHE_FOLDER = "embeddings"  # in peekbench's cache
 LIBRARIES = ("sentence-transformers", "transformers", "tokenizers", "torch")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, PeekbenchError
-from peekbench_lm.installed import check_installed
-from peekbench_lm.sources.model_files import MODULE_FOLDER
+from peekbench_lm.model_files import MODULE_FOLDER
+from peekbench_lm.provision import check_installed
 
 MODULES_FILE = "modules.json"
 LIBRARY_MODULE = re.compile(

@@ -11,8 +11,8 @@ from peekbench.records import TokenCounts
 from peekbench_encoders.folder import check_libraries, check_modules, module_limit
 from peekbench_encoders.options import Encoder
 from peekbench_lm import provision
-from peekbench_lm.sources.builtin import BUILTIN_PREFIX, find_builtin
-from peekbench_lm.sources.model_files import describe_model, find_model, is_path
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, find_builtin
+from peekbench_lm.model_files import describe_model, find_model, is_path
 
 
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
@@ -29,7 +29,7 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
 def check(*, options: Encoder, folders: Folders) -> None:
     """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    The parameters are those of `peekbench_lm.checks.check`. A `DataError` is raised otherwise.
+    The parameters are those of `peekbench_lm.provision.check`. A `DataError` is raised otherwise.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))

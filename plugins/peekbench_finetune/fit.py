@@ -10,14 +10,12 @@ from peekbench.records import FloatArray
 from peekbench_finetune.classification import Classifier
 from peekbench_finetune.options import Finetuning, Overtrain, Tapt
 from peekbench_lm.devices import deterministic
-from peekbench_lm.fit import load_for_fit, prepare_training, record_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease
-from peekbench_lm.models.snapshot import Snapshot
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.scoring.texts import text_log_likelihoods
+from peekbench_lm.fit import Lease, load_for_fit, prepare_training, record_memory
+from peekbench_lm.language_model import LanguageModel, Snapshot
+from peekbench_lm.likelihood import text_log_likelihoods
+from peekbench_lm.pretraining import pretrain
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.tokenizer import encode
 
 
 def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt, context: Context) -> Predictor:

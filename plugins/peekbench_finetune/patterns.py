@@ -14,9 +14,9 @@ from peekbench import DataError, Task
 from peekbench.errors import SpecError
 from peekbench_finetune.options import PLACEHOLDER
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.layout import Part
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part
+from peekbench_lm.tokenizer import encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_language_modeling.options import Adaptation, DynamicEvaluation
 from peekbench_language_modeling.trained_model import TrainedModel
+from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.fit import computing
-from peekbench_lm.models.snapshot import Snapshot
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.texts import split_for_training
+from peekbench_lm.language_model import Snapshot
+from peekbench_lm.likelihood import split_for_training
+from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.completions import Completion, make_batch
-from peekbench_lm.training.embeddings import train_tied_embedding
-from peekbench_lm.training.loop import Batch, Epochs, train
+from peekbench_lm.training_loop import Batch, Epochs, train, train_tied_embedding
 
 
 def dynamic_evaluation(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.options import RecipeOptions, TrainedModelOptions
-from peekbench_lm.types import Requirement
+from peekbench_lm.options import RecipeOptions, Requirement, TrainedModelOptions
 
 
 class Ngram(Options):

@@ -6,9 +6,9 @@ from peekbench import Context, Inputs
 from peekbench.records import FloatArray
 from peekbench_language_modeling.options import Pretraining
 from peekbench_lm.fit import acquire_language_model, prepare_training, record_memory
-from peekbench_lm.scoring.texts import split_for_training, text_log_likelihoods
+from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
+from peekbench_lm.pretraining import pretrain
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.pretraining import pretrain
 
 
 class TrainedModel:

@@ -7,7 +7,7 @@ from string import Formatter
 from pydantic import Field, field_validator
 
 from peekbench import Options
-from peekbench_lm.types import DeviceName, Precision
+from peekbench_lm.options import DeviceName, Precision
 
 FIELDS = frozenset({"text", "label", "class_name"})
 

@@ -14,10 +14,10 @@ import torch
 
 from peekbench import Analysis, Context, DataError, Dataset, Folders
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.scoring.likelihood import log_likelihoods
-from peekbench_lm.sources.model_files import find_model
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import log_likelihoods
+from peekbench_lm.model_files import find_model
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.findings import Finding, report
 from peekbench_prompting.orders import (

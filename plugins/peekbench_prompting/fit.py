@@ -11,9 +11,8 @@ import numpy as np
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_lm.devices import deterministic
-from peekbench_lm.fit import load_for_fit, record_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease
+from peekbench_lm.fit import Lease, load_for_fit, record_memory
+from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.seeds import derive_seed
 from peekbench_prompting.examples import Example, ExamplePrompts, choose_examples
 from peekbench_prompting.options import FewShot, Prompting, ZeroShot

@@ -14,13 +14,12 @@ from peekbench.data import PromptFrame
 from peekbench.records import FloatArray
 from peekbench_lm.devices import to_device
 from peekbench_lm.fit import load_for_fit
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.scoring.likelihood import score_pairs
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.likelihood import score_pairs
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_tied_embedding
-from peekbench_lm.training.loop import Batch, Epochs, shuffle_batches, train
+from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train, train_tied_embedding
 from peekbench_prompting.examples import ExamplePrompts
 from peekbench_prompting.fit import make_encoder, make_predictor
 from peekbench_prompting.training import prepare

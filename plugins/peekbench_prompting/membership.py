@@ -19,11 +19,11 @@ from peekbench.records import BoolArray, FloatArray
 from peekbench_exposure.comparison import Comparison, Groups, compare_scores
 from peekbench_exposure.text_shift import shift_p_values, text_similarity
 from peekbench_exposure.texts import ComparedTexts, choose_texts
-from peekbench_lm.checks import check_kind
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.sources.model_files import find_model
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.model_files import find_model
+from peekbench_lm.provision import check_kind
 from peekbench_prompting.membership_options import Membership
 
 MIN_TEXTS = 10  # of each group

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from peekbench import Options
 from peekbench.records import Split
-from peekbench_lm.types import DeviceName, Precision
+from peekbench_lm.options import DeviceName, Precision
 
 
 class Membership(Options):

@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.options import LanguageModelOptions
-from peekbench_lm.types import Precision, Requirement, WeightMode
+from peekbench_lm.options import LanguageModelOptions, Precision, Requirement, WeightMode
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]

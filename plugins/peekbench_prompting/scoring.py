@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import softmax
 
 from peekbench.records import FloatArray
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.scoring.continuations import score_continuations, supports_trees
+from peekbench_lm.continuations import score_continuations, supports_trees
+from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.answers import AnswerTokens
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench_lm.completions import Completion, train_completions
 from peekbench_lm.fit import load_for_fit, prepare_training
-from peekbench_lm.models.language_model import LanguageModel
+from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.completions import Completion, train_completions
 from peekbench_prompting.examples import ExamplePrompts
 from peekbench_prompting.fit import make_encoder, make_predictor
 from peekbench_prompting.prompts import Prompt, PromptEncoder

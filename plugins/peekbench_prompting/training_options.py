@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from peekbench.errors import SpecError
-from peekbench_lm.options import Lora, RecipeOptions
-from peekbench_lm.types import AttentionKernel, Optimizer, Precision, WeightMode
+from peekbench_lm.options import AttentionKernel, Lora, Optimizer, Precision, RecipeOptions, WeightMode
 from peekbench_prompting.options import Prompting, Weights
 
 if TYPE_CHECKING:
-    from peekbench_lm.models.language_model import LanguageModel
-    from peekbench_lm.recipe import Recipe
+    from peekbench_lm.language_model import LanguageModel
+    from peekbench_lm.options import Recipe
 
 Attention: TypeAlias = Literal["sequence", "text"]
 

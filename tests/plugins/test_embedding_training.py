@@ -32,8 +32,8 @@ from peekbench_embedding.training.options import SimcseTraining, TsdaeTraining
 from peekbench_embedding.training.setfit import choose_pseudo_labels, sample_pairs
 from peekbench_embedding.training.setfit import make_batch as make_pair_batch
 from peekbench_encoders.encoder import read_encoder
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.training.loop import Batch
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.training_loop import Batch
 
 TEXTS = [*SENTENCES[3:60:9], " ".join(SENTENCES[5:8])]
 TRAINING = {

@@ -25,15 +25,15 @@ from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
 from peekbench_finetune import classification
 from peekbench_finetune.classification import pool
-from peekbench_lm import installed
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.layout import Step
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.texts import text_log_likelihoods
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training.embeddings import train_embedding_subset
+from peekbench_lm import provision as installed
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Step
+from peekbench_lm.likelihood import text_log_likelihoods
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Recipe
+from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import train_embedding_subset
 
 SPECS = Path(__file__).parents[2] / "specs"
 torch.set_num_threads(1)  # more threads slow down models of this size

@@ -16,25 +16,18 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from peekbench import DataError, Folders, PeekbenchError
-from peekbench_lm import installed
-from peekbench_lm.models import language_model
-from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters
-from peekbench_lm.models.head_loss import summed_loss
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.quantized import compute_in_autocast_precision
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing import attention
-from peekbench_lm.packing.checkpointing import set_checkpointing
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Step, count_shared
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training import completions
-from peekbench_lm.training.completions import Completion, make_batch, train_completions
-from peekbench_lm.training.loop import _backward
-from peekbench_lm.training.rounded_weights import RoundedWeights
-from peekbench_lm.types import WeightMode
+from peekbench_lm import attention, completions, language_model
+from peekbench_lm import provision as installed
+from peekbench_lm.completions import Completion, make_batch, train_completions
+from peekbench_lm.fit import acquire
+from peekbench_lm.forward_context import forward_context, set_checkpointing
+from peekbench_lm.language_model import ADAPTER_MARK, LanguageModel, add_adapters, summed_loss
+from peekbench_lm.layout import Step, count_shared
+from peekbench_lm.loading import compute_in_autocast_precision
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Recipe, WeightMode
+from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import RoundedWeights, _backward
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size

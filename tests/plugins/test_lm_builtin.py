@@ -20,16 +20,18 @@ from transformers import AutoModel
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_finetune.options import Tapt
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode, load_tokenizer
+from peekbench_lm import builtin_models as builtin
+from peekbench_lm import corpus, minilm, nano
+from peekbench_lm import minilm as minilm_mlm
+from peekbench_lm.builtin_models import build_model
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.minilm import train_minilm_mlm, unigram_log_probabilities
+from peekbench_lm.model_files import describe_model, find_model
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.options import Kind
+from peekbench_lm.pretraining import mean_loss
 from peekbench_lm.provision import prefetch
-from peekbench_lm.sources import builtin, corpus, minilm, minilm_mlm, nano
-from peekbench_lm.sources.builtin import build_model
-from peekbench_lm.sources.minilm_mlm import train_minilm_mlm, unigram_log_probabilities
-from peekbench_lm.sources.model_files import describe_model, find_model
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
-from peekbench_lm.training.pretraining import mean_loss
-from peekbench_lm.types import Kind
+from peekbench_lm.tokenizer import encode, load_tokenizer
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size

@@ -21,13 +21,13 @@ from torch import nn
 from peekbench import DataError, Folders
 from peekbench.errors import SpecError
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.models.activations import TANH_APPROXIMATIONS, fuse_activations
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.loading import TANH_APPROXIMATIONS, fuse_activations
+from peekbench_lm.model_files import describe_model, find_model, pin_model
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokenizer import encode
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -201,7 +201,7 @@ import json, sys
 from pathlib import Path
 from peekbench import Folders, PeekbenchError
 from peekbench.cache import cache_folder
-from peekbench_lm.sources.model_files import describe_model, pin_model
+from peekbench_lm.model_files import describe_model, pin_model
 folders = Folders(Path.cwd(), cache_folder())
 try:
     answer = {**describe_model(*json.loads(sys.argv[1]), folders), **pin_model(*json.loads(sys.argv[1]), folders)}

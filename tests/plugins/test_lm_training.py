@@ -15,20 +15,26 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from peekbench import PeekbenchError
+from peekbench_lm import language_model as head_loss
+from peekbench_lm import training_loop as optimizers
+from peekbench_lm import training_loop as rounded_weights
 from peekbench_lm.devices import is_out_of_memory
-from peekbench_lm.models import head_loss
-from peekbench_lm.models.head_loss import summed_loss
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import ROWS_MULTIPLE, Step
-from peekbench_lm.recipe import Recipe
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel, summed_loss
+from peekbench_lm.layout import ROWS_MULTIPLE, Step
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
-from peekbench_lm.training import optimizers, rounded_weights
-from peekbench_lm.training.loop import Batch, Epochs, train
-from peekbench_lm.training.optimizers import ChunkedAdamW, LibraryOptimizer, make_optimizer
-from peekbench_lm.training.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
-from peekbench_lm.training.rounded_weights import RoundedWeights
+from peekbench_lm.training_loop import (
+    Batch,
+    ChunkedAdamW,
+    Epochs,
+    LibraryOptimizer,
+    RoundedWeights,
+    make_optimizer,
+    train,
+)
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size

@@ -24,12 +24,12 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench_lm import installed
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.training import completions
-from peekbench_lm.training.completions import Completion, make_batch
+from peekbench_lm import completions
+from peekbench_lm import provision as installed
+from peekbench_lm.completions import Completion, make_batch
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.tokenizer import encode
 from peekbench_prompting import input_perplexity, training
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.fit import make_encoder

@@ -20,10 +20,9 @@ from small_models import save_model
 from torch import Tensor, nn
 
 from peekbench.errors import SpecError
-from peekbench_lm.packing.attention import packed_attention
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Step
-from peekbench_lm.packing.varlen import attend_to_texts
+from peekbench_lm.attention import attend_to_texts, packed_attention
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.layout import Step
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and none is simulated")
 KERNEL = torch.ops.torch_attn._varlen_attn.default

@@ -16,12 +16,11 @@ from transformers import AutoModelForCausalLM
 
 from peekbench import DataError
 from peekbench_embedding.training.encoder import SentenceEncoder
-from peekbench_lm.models.head_loss import summed_loss
-from peekbench_lm.models.language_model import patched_forward
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.packing.attention import ATTENTION_NAME
-from peekbench_lm.packing.dropout import replace_dropout
-from peekbench_lm.packing.layout import Part
+from peekbench_lm.attention import ATTENTION_NAME
+from peekbench_lm.forward_context import replace_dropout
+from peekbench_lm.language_model import patched_forward, summed_loss
+from peekbench_lm.layout import Part
+from peekbench_lm.loading import quiet_transformers
 
 CROSS_ATTENTION = "crossattention."
 

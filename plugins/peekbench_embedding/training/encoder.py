@@ -17,15 +17,14 @@ from peekbench.records import FloatArray
 from peekbench_embedding.training.options import EncoderTraining
 from peekbench_encoders.encoder import encode_texts, read_encoder
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.lease import ModelPool
-from peekbench_lm.models.packed_network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
-from peekbench_lm.models.tokens import one_thread
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.fit import ModelPool
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
+from peekbench_lm.options import ModelFolder, WeightMode
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_embedding_subset
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
-from peekbench_lm.types import ModelFolder, WeightMode
+from peekbench_lm.tokenizer import one_thread
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_embedding_subset
 
 PREDICTION_BATCH_SIZE = 32  # texts; it affects embeddings only by rounding
 PROBES = ("A short text.", "Another text, which has a few more words than the first one, and (2) some punctuation!")

@@ -19,10 +19,9 @@ from peekbench_embedding.training.simcse import train_simcse
 from peekbench_embedding.training.tsdae import split_words, train_tsdae
 from peekbench_encoders.embeddings import Embedder, check_texts
 from peekbench_lm.devices import deterministic
-from peekbench_lm.fit import acquire_from, computing
-from peekbench_lm.models.lease import Lease
+from peekbench_lm.fit import Lease, acquire_from, computing
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.loop import TrainingResult
+from peekbench_lm.training_loop import TrainingResult
 
 
 def simcse(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Simcse, context: Context) -> Predictor:

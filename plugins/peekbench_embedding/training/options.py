@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench_embedding.options import Linear
-from peekbench_lm.options import RecipeOptions
-from peekbench_lm.types import Precision, Schedule
+from peekbench_lm.options import Precision, RecipeOptions, Schedule
 
 
 class EncoderTraining(RecipeOptions):

@@ -16,9 +16,9 @@ from peekbench.records import FloatArray, IntArray
 from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SetfitTraining
 from peekbench_lm.devices import to_device
-from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.loop import Batch, TrainingResult
+from peekbench_lm.training_loop import Batch, TrainingResult
 
 
 def sample_pairs(labels: IntArray, pairs_per_text: int, generator: np.random.Generator) -> IntArray:

@@ -17,9 +17,9 @@ from peekbench.records import IntArray
 from peekbench_embedding.training.encoder import SentenceEncoder, train_encoder
 from peekbench_embedding.training.options import SimcseTraining
 from peekbench_lm.devices import to_device
-from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.loop import Batch, TrainingResult
+from peekbench_lm.training_loop import Batch, TrainingResult
 
 
 def contrastive_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:

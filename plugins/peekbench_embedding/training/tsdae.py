@@ -17,11 +17,10 @@ from peekbench_embedding.training.decoder import Decoder
 from peekbench_embedding.training.encoder import SentenceEncoder
 from peekbench_embedding.training.options import TsdaeTraining
 from peekbench_lm.devices import to_device
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_tied_embedding
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_tied_embedding
 
 
 @dataclass(frozen=True, slots=True)

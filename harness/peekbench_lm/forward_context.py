@@ -9,13 +9,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
 
-from peekbench_lm.packing.layout import Part
-from peekbench_lm.products import fast_products
-from peekbench_lm.types import Precision
+from peekbench_lm.layout import Part
+from peekbench_lm.options import Precision
 
 MASK_LEVELS = 2**16  # resolution of dropout probabilities: 0.1 becomes 6554 / 65536
 
@@ -29,13 +32,10 @@ class ForwardContext:
         Part of a step that the forward pass computes.
     seed
         Seed of the step.
-    precision
-        Data type of matrix products.
     """
 
-    def __init__(self, part: Part, seed: int, precision: Precision) -> None:
+    def __init__(self, part: Part, seed: int) -> None:
         self.part = part
-        self.precision = precision
         self._seed = seed
         self._num_calls = 0
         self._generator = torch.Generator(part.device)
@@ -97,7 +97,7 @@ def forward_context(part: Part, seed: int, precision: Precision) -> Iterator[Non
     # Autocast caches rounded weights until its region ends, so each part needs its own region.
     with (
         torch.autocast(part.device.type, torch.bfloat16, enabled=precision == "bf16"),
-        _active(ForwardContext(part, seed, precision)),
+        _active(ForwardContext(part, seed)),
     ):
         yield
 
@@ -112,7 +112,66 @@ def _active(context: ForwardContext) -> Iterator[None]:
     global _current
     previous, _current = _current, context
     try:
-        with fast_products(context.part.device) if context.precision == "fp32" else nullcontext():
-            yield
+        yield
     finally:
         _current = previous
+
+
+class Dropout(nn.Module):
+    """Dropout that draws one mask for all texts of a step. It replaces `torch.nn.Dropout` in packed models.
+
+    Parameters
+    ----------
+    p
+        Dropout probability.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Apply dropout to hidden states of shape (1, num_filled, size)."""
+        if not self.training or not self.p:
+            return hidden
+        context = current_context()
+        keep = context.keep(self.p, context.part.step.num_packed * hidden.shape[-1])
+        assert keep is not None
+        part_keep = context.part.fill(context.part.take(keep.view(-1, hidden.shape[-1])))  # (num_filled, size)
+        return hidden * part_keep.to(hidden.dtype).mul_(1 / (1 - self.p))
+
+
+def replace_dropout(module: nn.Module) -> None:
+    """Replace each `torch.nn.Dropout` in a module by `Dropout`."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Dropout):
+            setattr(module, name, Dropout(child.p))
+        else:
+            replace_dropout(child)
+
+
+def set_checkpointing(network: nn.Module, enabled: bool) -> bool:
+    """Enable or disable gradient checkpointing.
+
+    Parameters
+    ----------
+    network
+        Network of a model.
+    enabled
+        Whether the backward pass recomputes the layers.
+
+    Returns
+    -------
+    bool
+        Whether the network has layers that support checkpointing.
+    """
+    layers: list[Any] = [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
+    for layer in layers:
+        layer.gradient_checkpointing = enabled
+        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False, context_fn=_contexts)
+    return bool(layers)
+
+
+def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Return the contexts of a layer's first computation and of its recomputation."""
+    return nullcontext(), replay_context()

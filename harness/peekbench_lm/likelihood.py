@@ -14,12 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from peekbench import Inputs
 from peekbench.records import FloatArray
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.types import Precision
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.options import Precision
+from peekbench_lm.tokenizer import encode_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +153,129 @@ def _sum_log_probabilities(
             log_probabilities = model.log_probabilities(part, to_device(indices, model.device), ids).cpu().double()
         sums += [text.sum() for text in torch.split(log_probabilities, list(map(len, part_targets)))]
     return torch.stack(sums)
+
+
+BATCH_TOKENS = 8192
+"""Number of tokens that are computed at once. It affects results only by rounding."""
+
+
+def text_log_likelihoods(model: LanguageModel, texts: Inputs, context_length: int) -> FloatArray:
+    """Return the natural logarithm of the probability of each text, including its end; shape (len(texts),).
+
+    A text begins after the beginning-of-text token, or after the end-of-text token if the model has no other. Texts
+    that are longer than the context are scored in windows, so that each token has at least half a window of context.
+    The result is computed in fp32: in bf16 it would depend visibly on the other texts of a batch.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    texts
+        Texts to score.
+    context_length
+        Number of tokens that the model reads at once.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer has no end-of-text token, or changes a text.
+    PeekbenchError
+        If a single window does not fit into memory.
+    """
+    sequences = encode_whole(model.tokenizer, texts)
+    if model.tokenizer.bos_token_id is None:  # the first token of a sequence then counts as given
+        sequences = [[model.tokenizer.eos_token_id, *ids] for ids in sequences]
+    precision, model.precision = model.precision, "fp32"
+    try:
+        totals = log_likelihoods(model, sequences, context_length, max(1, context_length // 2), BATCH_TOKENS)
+    finally:
+        model.precision = precision
+    return np.minimum(totals, 0.0)  # rounding may exceed the probability 1
+
+
+def split_for_training(model: LanguageModel, texts: Inputs, context_length: int) -> list[list[int]]:
+    """Return token ids whose prediction, one token after the other, trains a model on whole texts.
+
+    Each sequence begins as in `text_log_likelihoods`. Texts that are longer than the context become several sequences.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    texts
+        Texts to train on.
+    context_length
+        Maximum number of tokens of a sequence.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer has no end-of-text token, or changes a text.
+    """
+    tokenizer = model.tokenizer
+    first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    size = context_length - 1
+    return [
+        [first, *ids[start : start + size]]
+        for ids in encode_whole(tokenizer, texts)
+        for start in range(0, len(ids), size)
+    ]
+
+
+MIN_VARIANCE = 1e-12  # of the log probability of a random word; a model that is certain has none
+
+
+@torch.no_grad()
+def score_tokens(
+    model: LanguageModel, texts: Sequence[Sequence[int]], batch_size: int, precision: Precision, *, standardized: bool
+) -> list[FloatArray]:
+    """Return a score of each token of each text after the first one.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    texts
+        Token ids of each text, special tokens included, at least two each.
+    batch_size
+        Number of texts that are computed at once; fewer if the device is out of memory.
+    precision
+        Data type of matrix products.
+    standardized
+        Whether to return (log p - mean) / standard deviation, over the distribution that the model predicts at the
+        position of the token (Zhang et al. 2024, arXiv 2404.02936, equation 3), instead of the log probability.
+
+    Returns
+    -------
+    list of array
+        One array per text, of shape (number of tokens - 1,); natural logarithms.
+
+    Raises
+    ------
+    PeekbenchError
+        If a single text does not fit into memory.
+    """
+    model.network.eval()
+    scores: list[FloatArray] = []
+    for start in range(0, len(texts), batch_size):
+        batch = texts[start : start + batch_size]
+        step = Step([text[:-1] for text in batch])
+        targets = [batch[position][1:] for position in step.order]
+        moments = model.run_in_parts(step, partial(_token_moments, model, targets, precision))
+        values = (moments[:, 0] - moments[:, 1]) / moments[:, 2].clamp(min=MIN_VARIANCE).sqrt()
+        in_order = torch.split(values if standardized else moments[:, 0], list(map(len, targets)))
+        scores += [in_order[place].numpy() for place in sorted(range(len(batch)), key=list(step.order).__getitem__)]
+    return scores
+
+
+def _token_moments(
+    model: LanguageModel, targets: Sequence[Sequence[int]], precision: Precision, parts: Sequence[Part]
+) -> Tensor:
+    """Return the moments of all targets, in fp64 on the CPU; shape (num_targets, 3)."""
+    moments = []
+    for part in parts:
+        indices = torch.cat([torch.arange(start, end) for start, end in part.spans])  # (num_targets of the part,)
+        ids = to_device(torch.tensor(list(chain.from_iterable(targets[part.texts]))), model.device)
+        with forward_context(part, 0, precision):
+            moments.append(model.token_moments(part, to_device(indices, model.device), ids).cpu().double())
+    return torch.cat(moments)

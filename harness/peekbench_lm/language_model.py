@@ -2,32 +2,185 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
-from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters, keep_input_dtype, remove_adapters
-from peekbench_lm.models.config import model_kind
-from peekbench_lm.models.half_precision import AutocastLinear
-from peekbench_lm.models.head_loss import (
-    ROWS_PER_CHUNK_WITHOUT_GRADIENT,
-    log_probabilities,
-    summed_loss,
-    token_moments,
-)
-from peekbench_lm.models.loading import load_network, quiet_transformers
-from peekbench_lm.models.packed_network import PackedNetwork
-from peekbench_lm.models.tokens import load_tokenizer
-from peekbench_lm.packing.dropout import replace_dropout
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.types import Kind, WeightMode
+from peekbench_lm.devices import matrix_dtype
+from peekbench_lm.forward_context import forward_context, replace_dropout
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
+from peekbench_lm.network import PackedNetwork
+from peekbench_lm.options import Kind, WeightMode
+from peekbench_lm.tokenizer import load_tokenizer, model_kind
+
+ADAPTER_MARK = "lora_"
+"""Text that the names of all adapter weights contain."""
+
+
+def add_adapters(body: nn.Module, rank: int, alpha: int, dropout: float) -> None:
+    """Add new adapters to every linear layer. Torch's random generator draws their weights.
+
+    Parameters
+    ----------
+    body
+        Network without its language-model head.
+    rank
+        Rank of each adapter.
+    alpha
+        The output of each adapter is scaled by alpha / rank.
+    dropout
+        Dropout probability at the input of each adapter.
+    """
+    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # peft handles the transposed weights of GPT-2 and warns about them
+        inject_adapter_in_model(config, body)
+
+
+def keep_input_dtype(body: nn.Module) -> None:
+    """Let adapters compute with the data type of their inputs, which peft otherwise copies to that of the adapters.
+
+    The weights of adapters have fp32, as in peft: a step of the optimizer may be smaller than the rounding of bf16.
+    Matrix products round them in an autocast region, so fp32 copies of hidden states would only take memory.
+
+    Parameters
+    ----------
+    body
+        Network with adapters, whose hidden states have the data type of matrix products.
+    """
+    for module in body.modules():
+        if isinstance(module, LoraLayer):
+            module.cast_input_dtype_enabled = False
+
+
+def remove_adapters(module: nn.Module) -> None:
+    """Replace each layer that has an adapter by the original layer."""
+    for name, child in module.named_children():
+        if hasattr(child, "base_layer"):
+            setattr(module, name, child.base_layer)
+        else:
+            remove_adapters(child)
+
+
+ROWS_PER_CHUNK = 1024
+"""Tokens whose scores of all words are in memory at once."""
+
+
+class _SummedLoss(torch.autograd.Function):
+    """Sum of the cross-entropies of (n, size) hidden states under a head with a (vocabulary, size) weight.
+
+    Computed layer by layer, five tables of tokens by vocabulary would be in memory, which take most of the memory of a
+    step. Here, gradients are computed along with the loss, some rows at a time (as in Hsu et al. 2024, arXiv
+    2410.10989).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
+    ) -> Tensor:
+        rounded = weight.to(hidden.dtype)
+        hidden_gradient, weight_gradient = torch.empty_like(hidden), torch.zeros_like(weight)
+        bias_gradient = None if bias is None else torch.zeros_like(bias)
+        total = torch.zeros((), device=hidden.device)
+        for start in range(0, len(hidden), ROWS_PER_CHUNK):
+            rows = slice(start, start + ROWS_PER_CHUNK)
+            logits = (hidden[rows] @ rounded.T).float()  # (rows, vocabulary)
+            table = (logits if bias is None else logits.add_(bias)).log_softmax(-1)
+            chunk_targets = targets[rows, None]
+            chunk_counts = torch.ones_like(table[:, :1]) if counts is None else counts[rows, None]
+            total -= (table.gather(1, chunk_targets) * chunk_counts).sum()
+            gradient = table.exp_().mul_(chunk_counts).scatter_add_(1, chunk_targets, -chunk_counts)
+            if bias_gradient is not None:
+                bias_gradient += gradient.sum(0)
+            gradient = gradient.to(hidden.dtype)
+            hidden_gradient[rows] = gradient @ rounded
+            weight_gradient += gradient.T @ hidden[rows]
+        ctx.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = (
+            saved * gradients[0].to(saved.dtype) if saved is not None and needed else None
+            for saved, needed in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=False)
+        )
+        return (*scaled, None, None)
+
+
+def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
+    """Return the sum of the cross-entropies of tokens, in the precision of the current autocast region.
+
+    Parameters
+    ----------
+    head
+        Layer that maps hidden states to a score for each word of the vocabulary.
+    hidden
+        Hidden states; shape (n, size).
+    targets
+        Token ids to predict; shape (n,).
+    counts
+        Weight of each token as a float, by default 1; shape (n,).
+    """
+    dtype = matrix_dtype(hidden.device)
+    total: Tensor = _SummedLoss.apply(hidden.to(dtype), head.weight, head.bias, targets, counts)  # type: ignore[no-untyped-call]
+    return total
+
+
+def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Return natural logarithms of the probabilities of tokens, computed in fp32; shape (n,).
+
+    Parameters
+    ----------
+    head
+        Layer that maps hidden states to a score for each word of the vocabulary.
+    hidden
+        Hidden states; shape (n, size).
+    targets
+        Token ids; shape (n,).
+    """
+    chunks = []
+    size = ROWS_PER_CHUNK
+    for chunk, chunk_targets in zip(torch.split(hidden, size), torch.split(targets, size), strict=True):
+        scores = head(chunk).float()  # (rows, vocabulary)
+        chunks.append(scores.gather(1, chunk_targets[:, None])[:, 0] - scores.logsumexp(-1))
+    return torch.cat(chunks)
+
+
+def token_moments(scores: Tensor, targets: Tensor) -> Tensor:
+    """Return the log probability of each target, and the mean and the variance of the log probability of a random word.
+
+    The mean and the variance are those of the distribution that the model predicts, as in Min-K%++ (Zhang et al. 2024,
+    arXiv 2404.02936, equation 3).
+
+    Parameters
+    ----------
+    scores
+        Scores of the words of the vocabulary; shape (n, vocabulary).
+    targets
+        Token ids; shape (n,).
+
+    Returns
+    -------
+    Tensor
+        Log probability, mean and variance in nats; shape (n, 3).
+    """
+    log_table = scores.float().log_softmax(-1)  # (n, vocabulary)
+    table = log_table.exp()
+    finite = log_table.masked_fill(table == 0, 0)  # an impossible word has the log probability -inf, and counts 0 times
+    means = (table * finite).sum(-1)
+    variances = (table * (finite - means[:, None]).square()).sum(-1)
+    return torch.stack([log_table.gather(1, targets[:, None])[:, 0], means, variances], 1)
+
 
 ROUNDING = 1e-5  # relative difference between values computed from the same tokens
 
@@ -168,7 +321,7 @@ class LanguageModel(PackedNetwork):
         if not self._has_linear_head:
             return token_moments(self.logits(part, indices), targets)
         head, hidden = self.network.get_output_embeddings(), self._head_inputs(part, indices)
-        size = ROWS_PER_CHUNK_WITHOUT_GRADIENT  # tables of all tokens by vocabulary may not fit into memory
+        size = ROWS_PER_CHUNK  # tables of all tokens by vocabulary may not fit into memory
         chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
         return torch.cat([token_moments(head(rows), ids) for rows, ids in chunks])
 
@@ -241,3 +394,45 @@ def patched_forward(layer: nn.Module, function: Callable[[Tensor], Tensor]) -> I
         yield
     finally:
         del layer.forward
+
+
+class Snapshot:
+    """Copy of the trainable weights of a model: all weights, or those of its adapters.
+
+    Parameters
+    ----------
+    model
+        Model to copy.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._weights = {
+            name: weight.detach().clone() for name, weight in model.network.named_parameters() if weight.requires_grad
+        }
+
+    @torch.no_grad()
+    def restore(self, share: float = 1.0) -> None:
+        """Move the weights of the model back to their values in this copy.
+
+        Parameters
+        ----------
+        share
+            Share of the distance to move; 1 restores the weights exactly.
+        """
+        for name, weight in self._model.network.named_parameters():
+            if name in self._weights:
+                if share == 1:
+                    weight.copy_(self._weights[name])
+                else:
+                    weight.lerp_(self._weights[name], share)
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Use the weights of this copy, and return to the current weights afterwards."""
+        current = Snapshot(self._model)
+        self.restore()
+        try:
+            yield
+        finally:
+            current.restore()

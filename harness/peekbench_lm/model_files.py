@@ -12,8 +12,8 @@ from typing import Any
 
 from peekbench import DataError, Folders
 from peekbench_hub.client import FULL_SHA, NotFoundError, download, list_files, resolve
-from peekbench_lm.sources.builtin import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
-from peekbench_lm.types import ModelFolder
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
+from peekbench_lm.options import ModelFolder
 
 DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
 DUPLICATE_PREFIX = "consolidated"  # of files that repeat the weights in the format of their authors

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from peekbench import DataError
 from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
-from peekbench_lm.types import Kind
+from peekbench_lm.options import Kind
 
 BUILTIN_PREFIX = "builtin:"
 DESCRIPTION = "description.json"  # name of the file that describes a built-in model
@@ -43,16 +43,14 @@ class BuiltinModel:
     """Training objective; None for a model without a language-model head, which only embeds texts."""
 
 
-NANO = partial(
-    BuiltinModel, "peekbench_lm.sources.nano:train_nano_model", ("nano.py", "corpus.py", "tokenizer_training.py")
-)
+NANO = partial(BuiltinModel, "peekbench_lm.nano:train_nano_model", ("nano.py", "corpus.py", "tokenizer_training.py"))
 BUILTIN_MODELS = {
     "bert-nano": NANO(kind="masked"),
     "gpt2-nano": NANO(kind="causal"),
     "gpt2-nano-512": NANO(kind="causal"),
-    "minilm": BuiltinModel("peekbench_lm.sources.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
+    "minilm": BuiltinModel("peekbench_lm.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
     "minilm-mlm": BuiltinModel(
-        "peekbench_lm.sources.minilm_mlm:train_minilm_mlm",
+        "peekbench_lm.minilm:train_minilm_mlm",
         ("minilm_mlm.py", "corpus.py"),
         source="minilm",
         kind="masked",

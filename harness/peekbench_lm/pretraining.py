@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.recipe import Recipe
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_tied_embedding
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, train
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_tied_embedding
 
 Tokens: TypeAlias = NDArray[np.int64]
 NO_TARGET = -100

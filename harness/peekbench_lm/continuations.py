@@ -1,9 +1,4 @@
-"""Log-probabilities of several continuations of many texts.
-
-Nothing is computed twice: the keys and values of first tokens that all texts share are kept, each text is computed once
-for all continuations, and so are first tokens that continuations share. The continuations follow a text as a tree,
-in which a token attends to the text, to its ancestors and to itself.
-"""
+"""Trees of continuations that share their first tokens."""
 
 from __future__ import annotations
 
@@ -18,11 +13,52 @@ from transformers import DynamicCache
 
 from peekbench.records import FloatArray
 from peekbench_lm.devices import is_out_of_memory, to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.layout import count_shared
-from peekbench_lm.scoring.likelihood import score_pairs
-from peekbench_lm.scoring.trees import ContinuationTree
-from peekbench_lm.types import Precision
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import count_shared
+from peekbench_lm.likelihood import score_pairs
+from peekbench_lm.options import Precision
+
+
+class ContinuationTree:
+    """Tree of continuations that holds each shared token once.
+
+    Parameters
+    ----------
+    continuations
+        Token ids of each continuation, at least one per continuation.
+    """
+
+    def __init__(self, continuations: Sequence[Sequence[int]]) -> None:
+        self.tokens: list[int] = []
+        """Token id of each node. Parents precede their children. The last token of a continuation needs no node."""
+        self.parents: list[int] = []
+        """Parent of each node; -1 for the last token of the text."""
+        self.depths: list[int] = []
+        """Distance of each node from the last token of the text."""
+        self.steps: list[list[tuple[int, int]]] = []
+        """For each continuation, pairs of a position and the token id that follows it. Position 0 is the last token of
+        the text, and position k + 1 is node k."""
+        nodes: dict[tuple[int, ...], int] = {(): -1}
+        for continuation in continuations:
+            steps = []
+            for length, token in enumerate(continuation):
+                path = tuple(continuation[:length])
+                if path not in nodes:
+                    self.parents.append(nodes[path[:-1]])
+                    self.tokens.append(path[-1])
+                    self.depths.append(length)
+                    nodes[path] = len(self.tokens) - 1
+                steps.append((nodes[path] + 1, token))
+            self.steps.append(steps)
+
+    def visible_nodes(self) -> Tensor:
+        """Return True if a node (row) attends to a node (column): itself or an ancestor; (num_nodes, num_nodes)."""
+        visible = torch.eye(len(self.tokens), dtype=torch.bool)
+        for node, parent in enumerate(self.parents):
+            if parent >= 0:
+                visible[node] |= visible[parent]
+        return visible
+
 
 KeysAndValues: TypeAlias = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, both of shape (num_texts, num_heads, num_tokens, head_size)."""

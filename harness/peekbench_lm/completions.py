@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.layout import Part, Step, count_shared
-from peekbench_lm.recipe import Recipe
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part, Step, count_shared
+from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_tied_embedding
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, shuffle_batches, train
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train, train_tied_embedding
 
 
 @dataclass(frozen=True, slots=True)

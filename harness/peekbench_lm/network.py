@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from peekbench import DataError
 from peekbench.errors import SpecError
-from peekbench_lm.devices import keep_freed_memory
-from peekbench_lm.models.loaded_weights import LoadedWeights
-from peekbench_lm.models.micro_batch import MicroBatch
-from peekbench_lm.models.tokens import context_limit
-from peekbench_lm.packing.attention import ATTENTION_NAME, register_attention
-from peekbench_lm.packing.checkpointing import set_checkpointing
-from peekbench_lm.packing.dropout import replace_dropout
-from peekbench_lm.packing.embeddings import EmbeddingSubset, TiedEmbedding
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.packing.varlen import VARLEN_ATTENTION, has_varlen_kernel, register_varlen_attention
-from peekbench_lm.types import AttentionKernel, Precision, WeightMode
+from peekbench_lm.attention import (
+    ATTENTION_NAME,
+    VARLEN_ATTENTION,
+    has_varlen_kernel,
+    register_attention,
+    register_varlen_attention,
+)
+from peekbench_lm.devices import MicroBatch, keep_freed_memory
+from peekbench_lm.forward_context import forward_context, replace_dropout, set_checkpointing
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.options import AttentionKernel, Precision, WeightMode
+from peekbench_lm.tokenizer import context_limit
 
 TOLERANCE = 1e-3  # relative difference; a wrong layout causes differences as large as the values
 MAX_PROBE_LENGTH = 160  # tokens of a probe text, more than the attention windows of local models
@@ -73,7 +73,7 @@ class PackedNetwork:
         """Data type of matrix products in training."""
         self.micro_batch = MicroBatch(self.device)
         """Number of texts that are computed at once."""
-        self.embedding_override: EmbeddingSubset | TiedEmbedding | None = None
+        self.embedding_override: nn.Module | None = None
         """Module that replaces the word embedding during training; None for the embedding of the network."""
         self.tolerance = TOLERANCE
         """Maximum relative difference between the same values computed in two layouts."""
@@ -82,8 +82,7 @@ class PackedNetwork:
         self._default_attention = ""
         self._first_position: int | None = None
         self._choose_layout()
-        prefix = f"{network.base_model_prefix}."
-        self._loaded = LoadedWeights(self._restored_weights(), folder, prefix)
+        self._loaded = {name: weight.detach().clone() for name, weight in self._restored_weights()}
         self.restore()
 
     @property
@@ -115,19 +114,15 @@ class PackedNetwork:
         return other
 
     def restore(self) -> None:
-        """Restore the loaded weights.
-
-        Raises
-        ------
-        DataError
-            If a file of the model has changed since it was loaded.
-        """
+        """Restore the loaded weights."""
         set_checkpointing(self.network, False)
         self._set_attention(ATTENTION_NAME)
         for weight in self.network.parameters():
             weight.grad = None
             weight.requires_grad_(self.weight_mode == "trained")
-        self._loaded.restore(self._restored_weights())
+        with torch.no_grad():
+            for name, weight in self._restored_weights():
+                weight.copy_(self._loaded[name])
 
     def freeze(self) -> None:
         """Make no weight trainable until the next `restore`.
