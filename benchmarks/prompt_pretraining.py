@@ -83,14 +83,14 @@ def train_peekbench(folder: Path, num_texts: int, adapters: Path) -> dict[str, A
     """Measure the seconds from texts to trained adapters and the loss of each step, and save the initial adapters."""
     task, texts = draw(num_texts)
     losses: list[float] = []
-    original = training._backward
+    original = training.backward
 
     def backward(model: LanguageModel, batch: Any, *arguments: Any) -> Any:
         total = original(model, batch, *arguments)
         losses.append(total.item() / batch.num_targets)
         return total
 
-    training._backward = backward  # type: ignore[assignment]
+    training.backward = backward  # type: ignore[assignment]
     with deterministic(CPU, 1):
         model = LanguageModel(folder, CPU, "frozen")
         model.precision = "bf16"

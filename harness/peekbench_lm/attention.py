@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
@@ -164,8 +162,6 @@ def packed_attention(
     options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
     padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
     outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
-    if part.num_fillers:
-        outputs.append(outputs[0].new_zeros(len(outputs[0]), part.num_fillers, outputs[0].shape[-1]))
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 
@@ -213,12 +209,11 @@ def _attend_to_vectors(context: ForwardContext, query: Tensor, value: Tensor, dr
     if part.step.num_shared or value.shape[2] != len(part.lengths):
         raise ValueError("packed cross-attention supports one vector per text, and no shared tokens")
     lengths = to_device(torch.tensor(part.lengths), value.device)
-    lengths[-1] += part.num_fillers
     output = value.transpose(1, 2).repeat_interleave(lengths, dim=1, output_size=query.shape[2])
     # (1, num_tokens, num_heads, head_size)
     num_heads = query.shape[1]
     if (keep := context.keep(dropout, part.step.num_packed * num_heads)) is not None:
-        part_keep = part.fill(part.take(keep.view(-1, num_heads)))  # (num_tokens, num_heads)
+        part_keep = part.take(keep.view(-1, num_heads))  # (num_tokens, num_heads)
         output = output * part_keep[None, :, :, None].to(output.dtype).mul_(1 / (1 - dropout))
     return output
 
@@ -273,16 +268,14 @@ def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: 
 
 
 def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
-    """Map (heads, num_filled, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
+    """Map (heads, num_packed, size) to one tensor of shape (heads, num_texts, width, size) for each block."""
     if part.step.num_shared:
         packed = repeat_tokens(packed, part.sources)
         sizes = [block.num_texts * block.width for block in part.blocks]
     else:
         sizes = [block.num_tokens for block in part.blocks]
     # One split, because the gradient of each slice would be as large as the whole tensor.
-    if num_fillers := packed.shape[1] - sum(sizes):
-        sizes.append(num_fillers)
-    split = list(torch.split(packed, sizes, dim=1))[: len(part.blocks)]
+    split = torch.split(packed, sizes, dim=1)
     if not part.step.num_shared:
         split = [
             _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]
@@ -292,137 +285,3 @@ def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
         tokens.reshape(len(tokens), block.num_texts, block.width, tokens.shape[-1])
         for tokens, block in zip(split, part.blocks, strict=True)
     ]
-
-
-VARLEN_ATTENTION = "peekbench_varlen"
-MIN_CAPABILITY = (8, 0)
-"""Compute capability of the oldest GPUs on which flash attention runs."""
-MAX_HEAD_SIZE, HEAD_SIZE_STEP = 256, 8  # of the kernel
-
-
-def register_varlen_attention() -> None:
-    """Register the attention with transformers under `VARLEN_ATTENTION`."""
-    AttentionInterface.register(VARLEN_ATTENTION, varlen_attention)
-
-
-def has_varlen_kernel(device: torch.device) -> bool:
-    """Return whether a device has the kernel: a GPU of NVIDIA with compute capability 8.0 or higher.
-
-    Parameters
-    ----------
-    device
-        Device of the computation.
-    """
-    return (
-        device.type == "cuda"
-        and torch.version.hip is None
-        and torch.cuda.get_device_capability(device) >= MIN_CAPABILITY
-    )
-
-
-def varlen_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    is_causal: bool | None = None,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """Attend within each text, with the flash attention of torch where it applies and `packed_attention` elsewhere.
-
-    Parameters, returned values and errors are those of `packed_attention`.
-    """
-    head_size = query.shape[-1]
-    is_supported = (
-        not dropout
-        and torch.is_autocast_enabled(query.device.type)
-        and value.shape[2] == query.shape[2]
-        and head_size <= MAX_HEAD_SIZE
-        and head_size % HEAD_SIZE_STEP == 0
-    )
-    if not is_supported:
-        return packed_attention(module, query, key, value, attention_mask, dropout, scaling, is_causal, **kwargs)
-    part = current_context().part
-    causal, window = check_arguments(module, part, is_causal, kwargs)
-    left = -1 if window == math.inf else int(window) - 1  # tokens before a token that it attends to
-    dtype = torch.get_autocast_dtype(query.device.type)
-    # On a GPU there are no fillers: each is (heads, num_packed, size).
-    packed = (projected.squeeze(0).to(dtype) for projected in (query, key, value))
-    output = attend_to_texts(part, *packed, window_size=(left, 0 if causal else -1), scale=scaling)
-    current_context().keep(0.0, 0)  # counts the call, as `packed_attention` does for the masks of later layers
-    return output[None], None
-
-
-def attend_to_texts(
-    part: Part, query: Tensor, key: Tensor, value: Tensor, *, window_size: tuple[int, int], scale: float | None
-) -> Tensor:
-    """Attend within the texts of a part, whose shared tokens come first.
-
-    Parameters
-    ----------
-    part
-        Part of a step.
-    query, key, value
-        Projections of shape (num_heads, num_packed, head_size); keys and values may have fewer heads.
-    window_size
-        Numbers of tokens before and after a token that it attends to; -1 for no limit.
-    scale
-        Factor of the attention scores; None for 1 / sqrt(head_size).
-
-    Returns
-    -------
-    Tensor
-        Outputs of shape (num_packed, num_heads, head_size).
-    """
-    if part.step.num_shared:  # the keys of a text include those of the shared tokens
-        key, value = (repeat_tokens(heads, part.whole_sources) for heads in (key, value))
-    arguments = {
-        "cu_seq_q": part.own_bounds,
-        "cu_seq_k": part.whole_bounds,
-        "max_q": max(end - start for start, end in part.all_spans),
-        "max_k": max(part.lengths),
-        "window_size": window_size,
-        "scale": scale,
-        "enable_gqa": len(key) != len(query),
-    }
-    projections = (heads.transpose(0, 1).contiguous() for heads in (query, key, value))
-    output: Tensor = _Attention.apply(*projections, arguments)  # type: ignore[no-untyped-call]
-    return output
-
-
-class _Attention(torch.autograd.Function):
-    """Attention whose gradients are deterministic.
-
-    The kernel of the gradient is deterministic only if torch raises errors for other operations that are not. The
-    backward pass therefore computes the attention again, within a region where torch does so.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, arguments: Mapping[str, Any]) -> Tensor:
-        ctx.save_for_backward(query, key, value)
-        ctx.arguments = arguments
-        output: Any = varlen_attn(query, key, value, **arguments)
-        return output  # type: ignore[no-any-return]
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        with torch.enable_grad():
-            inputs = [tensor.detach().requires_grad_() for tensor in ctx.saved_tensors]
-            output: Any = varlen_attn(*inputs, **ctx.arguments)
-        with _strictly_deterministic():
-            return (*torch.autograd.grad(output, inputs, gradients[0].contiguous()), None)
-
-
-@contextmanager
-def _strictly_deterministic() -> Iterator[None]:
-    """Raise errors for operations that are not deterministic."""
-    was_enabled = torch.are_deterministic_algorithms_enabled()
-    was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)

@@ -18,7 +18,7 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step, count_shared
 from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train, train_tied_embedding
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ def train_completions(
         for epoch in positions
     )
     epochs = Epochs(batches, sum(map(len, positions)))
-    with train_tied_embedding(model):
-        return train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
+    return train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
 
 
 def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +17,6 @@ from peekbench.plugins import GPU_FRACTION_VARIABLE
 from peekbench_lm.options import DeviceName
 
 OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of glibc's malloc.h
 
 
 def choose_device(name: DeviceName) -> torch.device:
@@ -105,18 +103,6 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(previous_threads)
         torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
-
-
-def keep_freed_memory() -> None:
-    """Make glibc keep freed memory for the tensors of the next step, which have the same sizes.
-
-    By default glibc returns large blocks to the operating system, and each step then waits for zeroed pages.
-    """
-    if sys.platform != "linux":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_MAX, 0):  # allocate no block by mmap
-        library.mallopt(M_TRIM_THRESHOLD, 2**30)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

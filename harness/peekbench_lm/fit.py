@@ -208,24 +208,18 @@ def acquire_from(
 
 
 def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int) -> None:
-    """Set the precision and the attention of training, and add adapters if they are trained instead of all weights.
+    """Set the precision of training, and add adapters if they are trained instead of all weights.
 
     Parameters
     ----------
     model
         A model without adapters.
     settings
-        Adapters, precision and attention.
+        Adapters and precision.
     seed
         Seed of the fit.
-
-    Raises
-    ------
-    SpecError
-        If the model, the device or the precision does not support the attention.
     """
     model.precision = settings.precision
-    model.choose_attention(settings.attention_kernel)
     if (lora := settings.lora) is not None:
         model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive_seed(seed, "adapters"))
 

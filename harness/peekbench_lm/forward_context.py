@@ -131,13 +131,13 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Apply dropout to hidden states of shape (1, num_filled, size)."""
+        """Apply dropout to hidden states of shape (1, num_packed, size)."""
         if not self.training or not self.p:
             return hidden
         context = current_context()
         keep = context.keep(self.p, context.part.step.num_packed * hidden.shape[-1])
         assert keep is not None
-        part_keep = context.part.fill(context.part.take(keep.view(-1, hidden.shape[-1])))  # (num_filled, size)
+        part_keep = context.part.take(keep.view(-1, hidden.shape[-1]))  # (num_packed, size)
         return hidden * part_keep.to(hidden.dtype).mul_(1 / (1 - self.p))
 
 

@@ -19,9 +19,6 @@ from torch import Tensor
 
 from peekbench_lm.devices import to_device
 
-ROWS_MULTIPLE = 32
-"""On a CPU, a packed sequence has a multiple of this many tokens. oneDNN compiles each matrix product for its shape,
-which takes 1 to 4 ms, so each batch of another length would compile all products of a network."""
 GROUP_COST = 128 * 128
 """Cost of one more group, in cells of an attention matrix."""
 
@@ -182,23 +179,6 @@ class Part:
         own = [torch.arange(shared, length) for length in self.lengths]
         return to_device(torch.cat([torch.arange(shared), *own]), self.device)
 
-    @cached_property
-    def num_fillers(self) -> int:
-        """Number of tokens after those of the texts. Nothing depends on their values, and their gradients are zero."""
-        return -len(self.ids) % ROWS_MULTIPLE if self.device.type == "cpu" else 0
-
-    def fill(self, rows: Tensor) -> Tensor:
-        """Append rows for the fillers, which repeat the first row.
-
-        Parameters
-        ----------
-        rows
-            One row for each packed token of this part.
-        """
-        if not self.num_fillers:
-            return rows
-        return torch.cat([rows, rows[:1].expand(self.num_fillers, *rows.shape[1:])])
-
     @property
     def spans(self) -> list[tuple[int, int]]:
         """First index and end of each text's own tokens in the packed sequence of this part."""
@@ -237,31 +217,6 @@ class Part:
             own = starts[rows, None] + columns - self.step.num_shared
             chosen.append(torch.where(columns < self.step.num_shared, columns, own).flatten())
         return to_device(torch.cat(chosen), self.device)
-
-    @property
-    def all_spans(self) -> list[tuple[int, int]]:
-        """First index and end of the shared tokens, if any, and of each text's own tokens."""
-        shared = self.step.num_shared
-        return [(0, shared), *self.spans] if shared else self.spans
-
-    @cached_property
-    def own_bounds(self) -> Tensor:
-        """First index of the shared tokens and of each text's own tokens, and the end; shape (n + 1,), int32."""
-        return to_device(torch.tensor([0, *(end for _, end in self.all_spans)], dtype=torch.int32), self.device)
-
-    @cached_property
-    def whole_bounds(self) -> Tensor:
-        """As `own_bounds`, if each text included the shared tokens."""
-        shared = self.step.num_shared
-        lengths = torch.tensor([*([shared] if shared else []), *self.lengths])
-        return to_device(torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).int(), self.device)
-
-    @cached_property
-    def whole_sources(self) -> Tensor:
-        """Index of each token of the shared tokens and of all texts, where each text includes the shared tokens."""
-        shared = torch.arange(self.step.num_shared)
-        texts = [tokens for start, end in self.spans for tokens in (shared, torch.arange(start, end))]
-        return to_device(torch.cat([shared, *texts]), self.device)
 
 
 class Block:

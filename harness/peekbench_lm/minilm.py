@@ -10,16 +10,13 @@ import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import BertForMaskedLM
 
 from peekbench import DataError, PeekbenchError
@@ -119,51 +116,6 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
             raise ValueError(f"{entry.filename} has the SHA-256 {digest} instead of {SHA256[entry.filename]}")
 
 
-SECONDS_BETWEEN_LINES = 60.0
-
-
-@contextmanager
-def training_progress(model: str, num_steps: int) -> Iterator[Callable[[], None]]:
-    """Show the progress of a training on the standard error stream.
-
-    Parameters
-    ----------
-    model
-        Name of the model.
-    num_steps
-        Number of optimizer steps.
-
-    Yields
-    ------
-    callable
-        Function to call after each step.
-    """
-    console = Console(stderr=True)
-    title = f"training builtin:{model}"
-    if not console.is_terminal:
-        yield _line_writer(console, title, num_steps)
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(title, total=num_steps)
-        yield lambda: progress.advance(task)
-
-
-def _line_writer(console: Console, title: str, num_steps: int) -> Callable[[], None]:
-    """Return a function that counts steps and writes a line from time to time."""
-    done = 0
-    last = time.monotonic()
-
-    def advance() -> None:
-        nonlocal done, last
-        done += 1
-        if done == num_steps or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            console.print(f"{title}: {done:,} of {num_steps:,} steps", highlight=False, soft_wrap=True)
-
-    return advance
-
-
 NUM_HELD_OUT = 1000  # paragraphs for evaluation
 NUM_FOR_HEAD = 8000  # paragraphs that first train the head alone
 NUM_FOR_ALL = 8000  # paragraphs that then train all weights
@@ -197,9 +149,8 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
     held_out, training = split_paragraphs(corpus.load_paragraphs())
     held_out_texts, texts = (encode(tokenizer, part, CONTEXT_LENGTH) for part in (held_out, training))
     stages = [(HEAD_RECIPE, texts[:NUM_FOR_HEAD]), (RECIPE, texts[:NUM_FOR_ALL])]
-    num_steps = sum(recipe.epochs * -(-len(part) // recipe.batch_size) for recipe, part in stages)
     device = torch.device("cpu")
-    with deterministic(device, THREADS), quiet_transformers(), training_progress(name, num_steps) as advance:
+    with deterministic(device, THREADS), quiet_transformers():
         torch.manual_seed(0)
         tokenizer.save_pretrained(folder)
         _add_head(source, unigram_log_probabilities(texts, tokenizer)).save_pretrained(folder)
@@ -209,7 +160,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
         for stage, (recipe, part) in enumerate(stages):
             for weight in model.body.parameters():
                 weight.requires_grad_(recipe is not HEAD_RECIPE)
-            result = pretrain(model, part, recipe, MASK_PROBABILITY, seed=stage, on_step=advance)
+            result = pretrain(model, part, recipe, MASK_PROBABILITY, seed=stage)
         loss = mean_loss(model, held_out_texts, MASK_PROBABILITY, seed=0)
         model.network.save_pretrained(folder)
     return {

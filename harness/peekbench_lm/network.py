@@ -12,24 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from peekbench import DataError
-from peekbench.errors import SpecError
 from peekbench_lm.attention import (
     ATTENTION_NAME,
-    VARLEN_ATTENTION,
-    has_varlen_kernel,
     register_attention,
-    register_varlen_attention,
 )
-from peekbench_lm.devices import MicroBatch, keep_freed_memory
+from peekbench_lm.devices import MicroBatch
 from peekbench_lm.forward_context import forward_context, replace_dropout, set_checkpointing
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.options import AttentionKernel, Precision, WeightMode
+from peekbench_lm.options import Precision, WeightMode
 from peekbench_lm.tokenizer import context_limit
 
 TOLERANCE = 1e-3  # relative difference; a wrong layout causes differences as large as the values
 MAX_PROBE_LENGTH = 160  # tokens of a probe text, more than the attention windows of local models
-ATTENTION_DROPOUT_KEYS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-"""Keys of the dropout of attention weights in the configurations of different models."""
 LAYOUT_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of models that do not support a layout."""
 
@@ -66,15 +60,10 @@ class PackedNetwork:
         self.device: torch.device = next(network.parameters()).device
         """Device of the computation."""
         register_attention()
-        register_varlen_attention()
-        if self.device.type == "cpu":
-            keep_freed_memory()
         self.precision: Precision = "fp32"
         """Data type of matrix products in training."""
         self.micro_batch = MicroBatch(self.device)
         """Number of texts that are computed at once."""
-        self.embedding_override: nn.Module | None = None
-        """Module that replaces the word embedding during training; None for the embedding of the network."""
         self.tolerance = TOLERANCE
         """Maximum relative difference between the same values computed in two layouts."""
         self.hidden_size = 0
@@ -116,7 +105,6 @@ class PackedNetwork:
     def restore(self) -> None:
         """Restore the loaded weights."""
         set_checkpointing(self.network, False)
-        self._set_attention(ATTENTION_NAME)
         for weight in self.network.parameters():
             weight.grad = None
             weight.requires_grad_(self.weight_mode == "trained")
@@ -158,38 +146,6 @@ class PackedNetwork:
             )
         set_checkpointing(self.network, enabled)
 
-    def choose_attention(self, kernel: AttentionKernel) -> None:
-        """Choose the implementation of attention in training until the next `restore`.
-
-        Parameters
-        ----------
-        kernel
-            Name of the implementation.
-
-        Raises
-        ------
-        SpecError
-            If the implementation is named and the model, the device or the precision does not support it.
-        """
-        problems = {
-            "this model pads its texts, so its own attention computes them": not self.is_packed,
-            f"the device {self.device} has no such kernel": not has_varlen_kernel(self.device),
-            f"it computes in bf16, and `precision` is {self.precision}": self.precision != "bf16",
-            "the attention layers of this model have dropout": any(
-                getattr(self.network.config, key, 0.0) for key in ATTENTION_DROPOUT_KEYS
-            ),
-        }
-        problem = next((problem for problem, is_present in problems.items() if is_present), None)
-        if kernel == "varlen" and problem:
-            raise SpecError(f"attention_kernel: varlen: {problem}; write `attention_kernel: auto` or grouped")
-        if kernel != "grouped" and not problem:
-            self._set_attention(VARLEN_ATTENTION)
-
-    def _set_attention(self, name: str) -> None:
-        """Set the attention of packed texts by its name in transformers' registry."""
-        if self.is_packed and self.network.config._attn_implementation != name:
-            self.network.set_attn_implementation(name)
-
     def run_in_parts(self, step: Step, attempt: Callable[[Sequence[Part]], Tensor]) -> Tensor:
         """Compute a step in micro-batches that fit into memory.
 
@@ -218,13 +174,7 @@ class PackedNetwork:
     def network_inputs(self, part: Part) -> dict[str, Tensor]:
         """Return the arguments of the network for a part, packed or padded."""
         if self._first_position is not None:
-            ids = part.fill(part.ids)
-            tokens = (
-                {"input_ids": ids[None]}
-                if self.embedding_override is None
-                else {"inputs_embeds": self.embedding_override(ids)[None]}
-            )
-            return {**tokens, "position_ids": part.fill(part.positions)[None] + self._first_position}
+            return {"input_ids": part.ids[None], "position_ids": part.positions[None] + self._first_position}
         width = max(part.lengths)
         ids = torch.zeros(len(part.lengths) * width, dtype=torch.long, device=self.device)
         ids[part.padded_indices] = part.ids
@@ -234,7 +184,7 @@ class PackedNetwork:
 
     def _remove_padding(self, hidden: Tensor, part: Part) -> Tensor:
         """Return hidden states of real tokens; shape (num_tokens, size)."""
-        return hidden[0, : len(part.ids)] if self.is_packed else hidden.flatten(0, 1)[part.padded_indices]
+        return hidden[0] if self.is_packed else hidden.flatten(0, 1)[part.padded_indices]
 
     @torch.no_grad()
     def _choose_layout(self) -> None:

@@ -21,10 +21,6 @@ Schedule: TypeAlias = Literal["linear", "constant"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 Precision: TypeAlias = Literal["bf16", "fp32"]
 """Data type of matrix products."""
-AttentionKernel: TypeAlias = Literal["auto", "grouped", "varlen"]
-"""Implementation of attention in training. ``grouped``: attention matrices of groups of texts of similar length, padded
-to the longest one. ``varlen``: flash attention of torch to texts of different lengths, without attention matrices.
-``auto``: ``varlen`` where it applies, otherwise ``grouped``."""
 WeightMode: TypeAlias = Literal["trained", "frozen", "nf4"]
 """Weight mode of a model. ``trained``: all weights are trainable, and a copy of them is kept to restore the model.
 ``frozen``: the weights are fixed and only adapters are trained. ``nf4``: as ``frozen``, quantized to four bits."""
@@ -127,10 +123,6 @@ class TrainedModelOptions(LanguageModelOptions):
     """Adapters to train instead of all weights."""
     precision: Precision = "bf16"
     """Precision of matrix products in training. Weights and predictions are always fp32."""
-    attention_kernel: AttentionKernel = "auto"
-    """Implementation of attention in training. grouped: matrices of groups of texts, padded to the longest one. varlen:
-    flash attention of torch, without padding and matrices, for bf16 on a GPU with compute capability 8.0 or higher.
-    auto: varlen if the GPU has it and the layer has no dropout, otherwise grouped."""
 
     @property
     def weight_mode(self) -> WeightMode:
@@ -148,10 +140,6 @@ class TrainingSettings(Protocol):
     @property
     def precision(self) -> Precision:
         """Precision of matrix products in training."""
-
-    @property
-    def attention_kernel(self) -> AttentionKernel:
-        """Implementation of attention in training."""
 
 
 class RecipeOptions(Options):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_tied_embedding
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
 Tokens: TypeAlias = NDArray[np.int64]
 NO_TARGET = -100
@@ -31,7 +31,6 @@ def pretrain(
     recipe: Recipe,
     mask_probability: float,
     seed: int,
-    on_step: Callable[[], None] = lambda: None,
 ) -> TrainingResult:
     """Train on texts with the objective of the model. Each epoch draws new masks (Devlin et al. 2019, Liu et al. 2019).
 
@@ -47,8 +46,6 @@ def pretrain(
         Fraction of tokens that a masked model predicts.
     seed
         Seed of order, masks and dropout.
-    on_step
-        Function to call after each optimizer step, such as the display of the progress.
 
     Raises
     ------
@@ -60,8 +57,7 @@ def pretrain(
         _make_batches(model, texts, recipe.batch_size, mask_probability, derive_seed(seed, "epoch", epoch))
         for epoch in range(recipe.epochs)
     )
-    with train_tied_embedding(model):
-        return train(model, [model.network], Epochs(batches, num_steps), recipe, derive_seed(seed, "dropout"), on_step)
+    return train(model, [model.network], Epochs(batches, num_steps), recipe, derive_seed(seed, "dropout"))
 
 
 @torch.no_grad()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from peekbench.records import IntArray
 from peekbench_lm.forward_context import forward_context
@@ -20,132 +18,6 @@ from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
 from peekbench_lm.provision import check_bitsandbytes
 from peekbench_lm.seeds import derive_seed
-
-
-class EmbeddingSubset(nn.Module):
-    """Rows of an embedding for the tokens that occur in some texts, as weights of their own.
-
-    Parameters
-    ----------
-    whole
-        Embedding of all tokens.
-    texts
-        Token ids of each text.
-    """
-
-    def __init__(self, whole: nn.Embedding, texts: Sequence[Sequence[int]]) -> None:
-        super().__init__()
-        ids = sorted({token for text in texts for token in text})
-        self.ids = torch.tensor(ids, device=whole.weight.device)
-        """Token ids of the rows; shape (num_rows,)."""
-        self.weight = nn.Parameter(whole.weight.detach()[self.ids])
-        self._rows = torch.zeros(whole.num_embeddings, dtype=torch.long, device=whole.weight.device)
-        self._rows[self.ids] = torch.arange(len(ids), device=whole.weight.device)
-        self._padding = ids.index(whole.padding_idx) if whole.padding_idx in ids else None
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Look up token ids of shape (n,); return embeddings of shape (n, size)."""
-        return embedding(self._rows[ids], self.weight, self._padding)
-
-
-class TiedEmbedding(nn.Module):
-    """Embedding that is also the language-model head. The gradient of looked-up rows is added to that of the head.
-
-    Parameters
-    ----------
-    whole
-        Embedding of all tokens.
-    """
-
-    def __init__(self, whole: nn.Embedding) -> None:
-        super().__init__()
-        self._whole = [whole]  # a list, so that torch does not register the weights twice
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Look up token ids of shape (n,); return embeddings of shape (n, size)."""
-        (whole,) = self._whole
-        rows = embedding(ids, whole.weight.detach())
-        if torch.is_grad_enabled():
-
-            def add_gradient(rows: Tensor) -> None:
-                assert rows.grad is not None
-                if whole.weight.grad is None:
-                    whole.weight.grad = torch.zeros_like(whole.weight)
-                if whole.padding_idx is not None:  # without a selection of rows, for which the program would wait
-                    rows.grad.masked_fill_((ids == whole.padding_idx)[:, None], 0.0)
-                whole.weight.grad.index_add_(0, ids, rows.grad)
-
-            rows.requires_grad_().register_post_accumulate_grad_hook(add_gradient)  # type: ignore[no-untyped-call]
-        return rows
-
-
-@contextmanager
-def train_tied_embedding(model: PackedNetwork, head: nn.Module | None = None) -> Iterator[None]:
-    """Use `TiedEmbedding` during training if the word embedding is also the head and is trained.
-
-    Parameters
-    ----------
-    model
-        Model to train.
-    head
-        Last layer of the language-model head; by default that of the model's network.
-    """
-    whole = model.network.get_input_embeddings()
-    head = model.network.get_output_embeddings() if head is None else head
-    if _is_replaceable(model, whole) and head is not None and head.weight is whole.weight:
-        model.embedding_override = TiedEmbedding(whole)
-    try:
-        yield
-    finally:
-        model.embedding_override = None
-
-
-@contextmanager
-def train_embedding_subset(
-    model: PackedNetwork, texts: Sequence[Sequence[int]], recipe: Recipe, num_steps: int
-) -> Iterator[None]:
-    """Use `EmbeddingSubset` during training, and update the whole embedding at the end.
-
-    The result is that of training all rows: the other rows receive the weight decay of all steps at once.
-
-    Parameters
-    ----------
-    model
-        Model to train.
-    texts
-        Token ids of the training texts.
-    recipe
-        Hyperparameters of the training.
-    num_steps
-        Number of optimizer steps.
-    """
-    whole = model.network.get_input_embeddings()
-    if not _is_replaceable(model, whole):
-        yield
-        return
-    whole.weight.requires_grad_(False)
-    subset = model.embedding_override = EmbeddingSubset(whole, texts)
-    try:
-        yield
-        decay = 1.0
-        for step in range(num_steps):
-            decay *= 1 - recipe.rate(step / num_steps) * recipe.weight_decay
-        with torch.no_grad():
-            whole.weight.mul_(decay)
-            whole.weight[subset.ids] = subset.weight
-    finally:
-        model.embedding_override = None
-        whole.weight.requires_grad_(True)
-
-
-def _is_replaceable(model: PackedNetwork, embedding: nn.Module | None) -> bool:
-    """Return whether an embedding is a plain lookup and is trained."""
-    return (
-        model.is_packed
-        and type(embedding) is nn.Embedding
-        and embedding.max_norm is None
-        and bool(embedding.weight.requires_grad)
-    )
 
 
 def make_optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.optim.Optimizer:
@@ -277,7 +149,6 @@ def train(
     epochs: Epochs,
     recipe: Recipe,
     seed: int,
-    on_step: Callable[[], None] = lambda: None,
 ) -> TrainingResult:
     """Train the trainable weights of some modules.
 
@@ -293,8 +164,6 @@ def train(
         Hyperparameters.
     seed
         Seed of the dropout masks.
-    on_step
-        Function to call after each step, such as the display of the progress.
 
     Raises
     ------
@@ -318,7 +187,6 @@ def train(
             optimizer.step()
             result.num_steps += 1
             result.num_tokens += batch.step.num_tokens
-            on_step()
         result.losses.append(total.item() / max(1, sum(batch.num_targets for batch in batches)))
     optimizer.zero_grad()
     result.seconds = time.perf_counter() - started

@@ -18,7 +18,7 @@ from peekbench_lm.language_model import Snapshot
 from peekbench_lm.likelihood import split_for_training
 from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training_loop import Batch, Epochs, train, train_tied_embedding
+from peekbench_lm.training_loop import Batch, Epochs, train
 
 
 def dynamic_evaluation(
@@ -139,9 +139,8 @@ class Replay:
         model = self._trained.model
         self._before.restore()
         scores = np.zeros(len(texts))
-        with train_tied_embedding(model):
-            epochs = Epochs(self._steps(texts, scores), max(1, len(self._stream.batches)))
-            train(model, [model.network], epochs, self._recipe(), self._seed)
+        epochs = Epochs(self._steps(texts, scores), max(1, len(self._stream.batches)))
+        train(model, [model.network], epochs, self._recipe(), self._seed)
         return scores
 
     def _steps(self, texts: Inputs, scores: FloatArray) -> Iterator[Sequence[Batch]]:

@@ -11,7 +11,7 @@ from peekbench_prompting.membership_options import Codec, MinK
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, ZeroShot
 from peekbench_prompting.training_options import InputPerplexity, Packed, Pretrain, Supervised
 
-TRAINING_OPTIONS = frozenset({"lora", "precision", "attention_kernel", "gradient_checkpointing", "pretraining"})
+TRAINING_OPTIONS = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
 """Options without effect if nothing is trained."""
 
 

@@ -19,7 +19,7 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.likelihood import score_pairs
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.tokenizer import encode
-from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train, train_tied_embedding
+from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train
 from peekbench_prompting.examples import ExamplePrompts
 from peekbench_prompting.fit import make_encoder, make_predictor
 from peekbench_prompting.training import prepare
@@ -62,9 +62,8 @@ def _minimize_perplexity(
     recipe = options.pretraining.recipe(model)
     positions = shuffle_batches(len(chosen), recipe, seed)
     batches = ([make_batch(model, [chosen[row] for row in rows], options) for rows in epoch] for epoch in positions)
-    with train_tied_embedding(model):
-        epochs = Epochs(batches, sum(map(len, positions)))
-        trained = train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
+    epochs = Epochs(batches, sum(map(len, positions)))
+    trained = train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
     after = log_perplexities(model, texts, batch_size)
     return metrics | trained.metrics("pretraining") | {"perplexity_after": float(np.exp(after.mean()))}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from peekbench.errors import SpecError
-from peekbench_lm.options import AttentionKernel, Lora, Optimizer, Precision, RecipeOptions, WeightMode
+from peekbench_lm.options import Lora, Optimizer, Precision, RecipeOptions, WeightMode
 from peekbench_prompting.options import Prompting, Weights
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ class Adapted(Prompting):
     """LoRA adapters to train; null trains all weights, which requires `weights: fp32`."""
     precision: Precision = "bf16"
     """Precision of matrix products in training."""
-    attention_kernel: AttentionKernel = "auto"
-    """Implementation of attention in training. grouped: matrices of groups of texts, padded to the longest one. varlen:
-    flash attention of torch, without padding and matrices, for bf16 on a GPU with compute capability 8.0 or higher.
-    auto: varlen if the GPU has it and the layer has no dropout, otherwise grouped."""
     gradient_checkpointing: Literal["auto"] | bool = "auto"
     """Recompute layers in the backward pass to save memory. auto: only on a GPU."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench_finetune import classification
 from peekbench_finetune.classification import pool
 from peekbench_lm import provision as installed
 from peekbench_lm.fit import acquire
@@ -31,9 +29,6 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
 from peekbench_lm.likelihood import text_log_likelihoods
 from peekbench_lm.model_files import find_model
-from peekbench_lm.options import Recipe
-from peekbench_lm.tokenizer import encode
-from peekbench_lm.training_loop import train_embedding_subset
 
 SPECS = Path(__file__).parents[2] / "specs"
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -291,22 +286,3 @@ PAPER = {
 }
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "roberta", "llama"])
-def test_training_an_embedding_subset_equals_training_the_whole_embedding(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = LanguageModel(save_model(name, tmp_path), torch.device("cpu"))
-    texts = encode(model.tokenizer, SENTENCES[:24], 40)
-    recipe = Recipe(3, 8, 1e-2, "linear", 0.5, 1.0)
-    outcomes = []
-    for context in (train_embedding_subset, lambda *_: nullcontext()):
-        monkeypatch.setattr(classification, "train_embedding_subset", context)
-        model.restore()
-        classifier = classification.Classifier(model, 2, "mean", 0)
-        result = classifier.fit(texts, np.arange(24) % 2, recipe, 1)
-        outcomes.append((result.losses, {key: weight.clone() for key, weight in model.network.state_dict().items()}))
-    (losses, actual), (expected_losses, expected) = outcomes
-    assert losses == pytest.approx(expected_losses, rel=1e-4)
-    for key, weight in expected.items():
-        torch.testing.assert_close(actual[key], weight, atol=2e-4, rtol=1e-3, msg=key)
-    assert model.network.get_input_embeddings().weight.requires_grad

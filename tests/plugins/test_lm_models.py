@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,29 +76,6 @@ def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: 
     assert again.model is first
     assert first.micro_batch.limit is None
     assert max_difference(weights(first), fresh) == 0
-
-
-def test_weights_are_restored_from_unchanged_files(folder: Path, tmp_path: Path) -> None:
-    copied = shutil.copytree(folder, tmp_path / "model")
-    file = copied / "model.safetensors"
-    stored = load_file(file)
-    shorter = {name.removeprefix("bert.").removeprefix("transformer."): each for name, each in stored.items()}
-    name = max(shorter, key=lambda each: shorter[each].numel())
-    shorter[name] = shorter[name].bfloat16()  # cannot be read into the memory of an fp32 weight
-    save_file(shorter, file, {"format": "pt"})
-    model = LanguageModel(copied, CPU)
-    fresh = weights(model)
-    assert len(model._loaded.copies) == 1
-    for weight in model.network.parameters():
-        weight.data.zero_()
-    model.restore()
-    assert all(torch.equal(weight, fresh[name]) for name, weight in weights(model).items())
-    save_file({name: each + 1 for name, each in shorter.items()}, file, {"format": "pt"})
-    os.utime(file, (0, 0))
-    with pytest.raises(
-        DataError, match=r"model\.safetensors: the weights of the model changed during the run; restore"
-    ):
-        model.restore()
 
 
 def test_only_adapters_are_trained_and_restore_removes_them(folder: Path) -> None:

@@ -24,7 +24,7 @@ from peekbench_lm.network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork,
 from peekbench_lm.options import ModelFolder, WeightMode
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.tokenizer import one_thread
-from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_embedding_subset
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
 PREDICTION_BATCH_SIZE = 32  # texts; it affects embeddings only by rounding
 PROBES = ("A short text.", "Another text, which has a few more words than the first one, and (2) some punctuation!")
@@ -189,9 +189,8 @@ def train_encoder(
         If a batch does not fit into memory.
     """
     recipe, epochs = options.make_recipe(options.epochs), Epochs.of(batches)
-    with train_embedding_subset(encoder, texts, recipe, epochs.num_steps):
-        modules = [encoder.network, encoder.modules, *filter(None, [encoder.embedding_override])]
-        return train(encoder, modules, epochs, recipe, derive_seed(seed, "dropout"))
+    modules = [encoder.network, encoder.modules]
+    return train(encoder, modules, epochs, recipe, derive_seed(seed, "dropout"))
 
 
 def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> SentenceEncoder:

@@ -20,7 +20,7 @@ from peekbench_lm.devices import to_device
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train, train_tied_embedding
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +151,4 @@ def train_tsdae(encoder: SentenceEncoder, texts: Sequence[Words], options: Tsdae
             epochs[-1].append(batch)
     modules = nn.ModuleList([encoder.network, encoder.modules, decoder.network])  # counts shared weights once
     recipe = options.make_recipe(options.epochs)
-    with train_tied_embedding(encoder, decoder.head):
-        return train(encoder, [modules], Epochs.of(epochs), recipe, derive_seed(seed, "dropout"))
+    return train(encoder, [modules], Epochs.of(epochs), recipe, derive_seed(seed, "dropout"))
