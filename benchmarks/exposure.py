@@ -42,10 +42,10 @@ from peekbench_overlap.judge import count_texts, share_found
 from peekbench_overlap.options import Ngram
 from peekbench_overlap.search import NOWHERE, Search
 from peekbench_overlap.words import split_texts
+from peekbench_prompting.audit_options import Codec, MinK
 from peekbench_prompting.codec import confidence_gains
-from peekbench_prompting.membership_options import Codec, MinK
+from peekbench_prompting.exchangeability import make_shards, neighbor_scores, word_similarity
 from peekbench_prompting.min_k import score_min_k
-from peekbench_prompting.orders import make_shards, neighbor_scores, word_similarity
 
 MODEL = "builtin:gpt2-nano"
 LIMIT = 128  # tokens that the model reads at once

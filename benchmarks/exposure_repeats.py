@@ -14,7 +14,7 @@ from peekbench_exposure.comparison import Groups, compare_scores
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE, decide
 from peekbench_exposure.text_shift import shift_p_values
 from peekbench_overlap.judge import p_compared, p_expected
-from peekbench_prompting.orders import OrderScores, compare_orders
+from peekbench_prompting.exchangeability import OrderScores, compare_orders
 
 LEVELS = (0.01, 0.05)
 """Significance levels; the first is the default of the audits."""

@@ -39,8 +39,8 @@ from peekbench_lm.devices import deterministic
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import derive_seed
+from peekbench_prompting.options import Training
 from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.training_options import Training
 
 CONTEXT = 512
 INSTRUCTION = "The text is a docstring. Answer with its subject."

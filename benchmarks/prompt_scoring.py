@@ -25,9 +25,9 @@ from peekbench_hf.tasks import TASKS
 from peekbench_lm.builtin_models import build_model
 from peekbench_lm.devices import choose_device
 from peekbench_lm.language_model import LanguageModel
+from peekbench_prompting.fit import Scorer
 from peekbench_prompting.options import Scoring
 from peekbench_prompting.prompts import Prompt, PromptEncoder
-from peekbench_prompting.scoring import Scorer
 
 MAX_TOKENS = 512
 NUM_WARM_UP = 2  # texts

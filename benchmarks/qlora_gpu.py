@@ -23,8 +23,8 @@ from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
 from peekbench import Context, Folders, Labeled
 from peekbench.cache import cache_folder
 from peekbench_lm.builtin_models import build_model
+from peekbench_prompting.options import Pretrain
 from peekbench_prompting.training import pretrain
-from peekbench_prompting.training_options import Pretrain
 
 NUM_TEST = 100
 SPEC_TRIALS = 500  # of specs/paper/zero_shot_mistral.yaml, three arms each

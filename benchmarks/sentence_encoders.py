@@ -24,11 +24,10 @@ from torch.utils.data import DataLoader
 from peekbench import Context, Folders, Labeled, Task, load_dataset
 from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
-from peekbench_embedding.training.encoder import encoders
-from peekbench_embedding.training.methods import simcse, tsdae
-from peekbench_embedding.training.options import Simcse, Tsdae
-from peekbench_embedding.training.simcse import train_simcse
-from peekbench_embedding.training.tsdae import split_words, train_tsdae
+from peekbench_embedding.options import Simcse, Tsdae
+from peekbench_embedding.trained_encoder import encoders
+from peekbench_embedding.training_methods import simcse, train_simcse, tsdae
+from peekbench_embedding.tsdae import split_words, train_tsdae
 from peekbench_lm.devices import deterministic
 from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.model_files import find_model

@@ -28,8 +28,8 @@ from transformers import (
 
 from peekbench import Task
 from peekbench_lm.loading import quiet_transformers
+from peekbench_prompting.options import Pretrain
 from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.training_options import Pretrain
 
 SCORING_BATCH_SIZE = 32  # texts; the default of the method
 

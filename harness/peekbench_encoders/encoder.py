@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from peekbench import DataError
 from peekbench.records import FloatArray
-from peekbench_encoders.folder import check_modules
+from peekbench_encoders.provision import check_modules
 from peekbench_lm.devices import deterministic
 from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.options import ModelFolder

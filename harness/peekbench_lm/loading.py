@@ -11,31 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
-from transformers.activations import FastGELUActivation, NewGELUActivation
 from transformers.utils import logging as untyped_logging
 
 from peekbench import DataError, PeekbenchError
 from peekbench_lm.devices import is_out_of_memory, matrix_dtype
 from peekbench_lm.options import Kind, WeightMode
 from peekbench_lm.provision import check_four_bits
-
-TANH_APPROXIMATIONS = (FastGELUActivation, NewGELUActivation)
-"""Layers that compute GELU with a hyperbolic tangent, as in GPT-2, by eight operations that each store a tensor."""
-
-
-def fuse_activations(module: nn.Module) -> None:
-    """Replace the activations of a module by equivalent ones that are faster and store only their input.
-
-    Parameters
-    ----------
-    module
-        Module whose layers are replaced.
-    """
-    for name, child in module.named_children():
-        if isinstance(child, TANH_APPROXIMATIONS):
-            setattr(module, name, nn.GELU(approximate="tanh"))
-        else:
-            fuse_activations(child)
 
 
 class AutocastLinear(nn.Linear):
@@ -197,7 +178,6 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
             f"{folder}: {len(missing)} weights are missing, such as {missing[0]}, and would be initialized at random; "
             "give a checkpoint that includes the language-model head"
         )
-    fuse_activations(network)
     if weight_mode == "nf4":
         compute_in_autocast_precision(network, folder)
         store_in_bf16(network)

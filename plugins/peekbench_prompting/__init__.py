@@ -6,10 +6,17 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import AuditEntry
-from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.membership_options import Codec, MinK
-from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, ZeroShot
-from peekbench_prompting.training_options import InputPerplexity, Packed, Pretrain, Supervised
+from peekbench_prompting.audit_options import Codec, Exchangeability, MinK
+from peekbench_prompting.options import (
+    BatchCalibration,
+    BatchCalibrationFewShot,
+    FewShot,
+    InputPerplexity,
+    Packed,
+    Pretrain,
+    Supervised,
+    ZeroShot,
+)
 
 TRAINING_OPTIONS = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
 """Options without effect if nothing is trained."""
@@ -44,7 +51,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_calibration",
             options=BatchCalibration,
-            method="peekbench_prompting.calibration:batch_calibration",
+            method="peekbench_prompting.fit:batch_calibration",
             summary="zero_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="zero_shot",
@@ -52,7 +59,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_calibration_few_shot",
             options=BatchCalibrationFewShot,
-            method="peekbench_prompting.calibration:batch_calibration",
+            method="peekbench_prompting.fit:batch_calibration",
             summary="few_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="few_shot",
@@ -76,7 +83,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="input_perplexity",
             options=InputPerplexity,
-            method="peekbench_prompting.input_perplexity:input_perplexity",
+            method="peekbench_prompting.training:input_perplexity",
             summary="train a causal language model on unlabeled texts of high perplexity, then prompt it for the class",
             unlabeled_options=TRAINING_OPTIONS | {"perplexity_threshold", "perplexity_weight"},
             base="zero_shot",

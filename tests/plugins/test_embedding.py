@@ -25,8 +25,8 @@ from peekbench.errors import DataError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_embedding import shifted_systems
+from peekbench_embedding.fixed_encoder import estimate_moments
 from peekbench_embedding.label_propagation import make_graph
-from peekbench_embedding.moments import estimate_moments
 from peekbench_encoders.embeddings import Embedder
 
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (

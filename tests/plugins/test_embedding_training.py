@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from peekbench_embedding.training import methods, setfit, simcse, tsdae
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
     CosineSimilarityLoss,
@@ -25,12 +26,11 @@ from small_models import SENTENCES, max_difference, save_encoder, save_model, we
 from peekbench import DataError, PeekbenchError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import METHOD_CHECKS, Case, make_case
-from peekbench_embedding.training import methods, setfit, simcse, tsdae
-from peekbench_embedding.training.decoder import Decoder
-from peekbench_embedding.training.encoder import SentenceEncoder
-from peekbench_embedding.training.options import SimcseTraining, TsdaeTraining
-from peekbench_embedding.training.setfit import choose_pseudo_labels, sample_pairs
-from peekbench_embedding.training.setfit import make_batch as make_pair_batch
+from peekbench_embedding.options import SimcseTraining, TsdaeTraining
+from peekbench_embedding.trained_encoder import SentenceEncoder
+from peekbench_embedding.training_methods import choose_pseudo_labels, sample_pairs
+from peekbench_embedding.training_methods import make_pair_batch
+from peekbench_embedding.tsdae import Decoder
 from peekbench_encoders.encoder import read_encoder
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.training_loop import Batch
@@ -125,7 +125,7 @@ def test_simcse_has_the_loss_and_gradient_of_sentence_transformers(exact: Path) 
     texts = token_ids(encoder)
     expected = MultipleNegativesRankingLoss(model, scale=20)([features(texts), features(texts)], None)
     expected.backward()
-    loss = mean_loss(encoder, simcse.make_batch(encoder, texts, temperature=0.05))
+    loss = mean_loss(encoder, training_methods.make_simcse_batch(encoder, texts, temperature=0.05))
     assert loss == pytest.approx(expected.item(), abs=1e-5)
     check_gradients(encoder.network, network_of(model))
 

@@ -30,9 +30,15 @@ from peekbench_lm.likelihood import log_likelihoods, make_windows
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import pretrain
 from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.exchangeability import exchangeability
-from peekbench_prompting.findings import NOT_RANDOM
-from peekbench_prompting.orders import compare_orders, label_similarity, make_shards, neighbor_scores, word_similarity
+from peekbench_prompting.exchangeability import (
+    NOT_RANDOM,
+    compare_orders,
+    exchangeability,
+    label_similarity,
+    make_shards,
+    neighbor_scores,
+    word_similarity,
+)
 from peekbench_prompting.provision import pin_models, prefetch_models
 
 CPU = torch.device("cpu")

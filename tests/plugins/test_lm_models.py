@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,14 +14,12 @@ import torch
 from loopback_hub import LoopbackHub
 from safetensors.torch import load_file, save_file
 from small_models import max_difference, some_texts, weights
-from torch import nn
 
 from peekbench import DataError, Folders
 from peekbench.errors import SpecError
 from peekbench_lm.devices import choose_device, deterministic
 from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.loading import TANH_APPROXIMATIONS, fuse_activations
 from peekbench_lm.model_files import describe_model, find_model, pin_model
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import pretrain
@@ -39,24 +36,6 @@ def folders(tmp_path: Path) -> Folders:
 
 
 # Models in memory
-
-
-@pytest.mark.parametrize("activation", TANH_APPROXIMATIONS)
-def test_fused_activations_have_the_values_and_the_gradient_of_the_original(activation: type[nn.Module]) -> None:
-    layers = nn.Sequential(nn.Sequential(activation()))
-    fused = copy.deepcopy(layers)
-    fuse_activations(fused)
-    assert any(isinstance(layer, nn.GELU) for layer in fused.modules())
-    inputs = [torch.linspace(-8, 8, 1001, requires_grad=True) for _ in range(2)]
-    outputs = [module(values) for module, values in zip((layers, fused), inputs, strict=True)]
-    assert (outputs[0] - outputs[1]).abs().max() < 2e-6
-    gradients = [torch.autograd.grad(output.sum(), values)[0] for output, values in zip(outputs, inputs, strict=True)]
-    assert (gradients[0] - gradients[1]).abs().max() < 2e-6
-
-
-def test_activations_of_a_loaded_model_are_fused(model: LanguageModel) -> None:
-    assert not any(isinstance(layer, TANH_APPROXIMATIONS) for layer in model.network.modules())
-    assert any(isinstance(layer, nn.GELU) for layer in model.network.modules()) == (model.kind == "causal")
 
 
 def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: Folders) -> None:

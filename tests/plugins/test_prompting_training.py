@@ -33,12 +33,10 @@ from peekbench_lm.tokenizer import encode
 from peekbench_prompting import input_perplexity, training
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.fit import make_encoder
-from peekbench_prompting.input_perplexity import log_perplexities
-from peekbench_prompting.input_perplexity import make_batch as make_perplexity_batch
-from peekbench_prompting.options import Prompting
+from peekbench_prompting.options import InputPerplexity, Packed, Prompting
 from peekbench_prompting.provision import prefetch, prefetch_models
-from peekbench_prompting.training import pack
-from peekbench_prompting.training_options import InputPerplexity, Packed
+from peekbench_prompting.training import log_perplexities, pack
+from peekbench_prompting.training import make_batch as make_perplexity_batch
 
 REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from peekbench import DataError, Inputs
 from peekbench.records import FloatArray
-from peekbench_embedding.training.options import EncoderTraining
+from peekbench_embedding.options import EncoderTraining
 from peekbench_encoders.encoder import encode_texts, read_encoder
 from peekbench_lm.devices import to_device
 from peekbench_lm.fit import ModelPool

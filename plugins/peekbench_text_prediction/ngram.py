@@ -9,7 +9,7 @@ import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray, IntArray
-from peekbench_language_modeling.options import Ngram
+from peekbench_text_prediction.options import Ngram
 
 BOUNDARY = 256  # symbol before and after each text
 NUM_SYMBOLS = 257

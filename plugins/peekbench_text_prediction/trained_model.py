@@ -1,4 +1,4 @@
-"""Dynamic evaluation: a causal language model predicts each text before it is trained on it."""
+"""Causal language models that are trained on texts and predict whole texts: `pretraining` and `dynamic_evaluation`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,114 @@ import numpy as np
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
-from peekbench_language_modeling.options import Adaptation, DynamicEvaluation
-from peekbench_language_modeling.trained_model import TrainedModel
 from peekbench_lm.completions import Completion, make_batch
-from peekbench_lm.fit import computing
+from peekbench_lm.fit import acquire_language_model, computing, prepare_training, record_memory
 from peekbench_lm.language_model import Snapshot
-from peekbench_lm.likelihood import split_for_training
+from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
 from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
 from peekbench_lm.seeds import derive_seed
 from peekbench_lm.training_loop import Batch, Epochs, train
+from peekbench_text_prediction.options import Adaptation, DynamicEvaluation, Pretraining
+
+
+class TrainedModel:
+    """A causal language model with the options of a fit. Create and use it inside `computing`.
+
+    Parameters
+    ----------
+    options
+        Options of the method.
+    context
+        Seed and folders of the fit.
+
+    Raises
+    ------
+    DataError
+        If the model is unavailable or gives no probability of texts.
+    """
+
+    def __init__(self, options: Pretraining, context: Context) -> None:
+        self.metrics: dict[str, float] = {}
+        """Metrics of the fit."""
+        self._lease = acquire_language_model(options, context, self.metrics)
+        self.model = self._lease.model
+        """The model."""
+        self.limit = self.model.context_limit(options.context_length)
+        """Number of tokens that the model reads at once."""
+        prepare_training(self.model, options, context.seed)
+
+    def train(self, texts: Inputs, options: Pretraining, seed: int) -> None:
+        """Train on texts in random order, and add the metrics of the training.
+
+        Parameters
+        ----------
+        texts
+            Texts to train on.
+        options
+            Options of the method.
+        seed
+            Seed of the fit.
+
+        Raises
+        ------
+        DataError
+            If the tokenizer changes a text.
+        PeekbenchError
+            If a single text does not fit into memory.
+        """
+        recipe = options.pretraining.make_recipe(options.pretraining.epochs)
+        sequences = split_for_training(self.model, texts, self.limit)
+        result = pretrain(self.model, sequences, recipe, 0.0, derive_seed(seed, "pretraining"))
+        self.metrics |= result.metrics("pretraining") | result.epoch_losses("pretraining")
+        record_memory(self.model, self.metrics)
+
+    def log_likelihoods(self, texts: Inputs) -> FloatArray:
+        """Return the natural logarithm of the probability of each text; shape (len(texts),)."""
+        return text_log_likelihoods(self.model, texts, self.limit)
+
+
+def pretraining(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Pretraining, context: Context
+) -> Predictor:
+    """Train a causal language model on the train and unlabeled texts.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled texts; None to train on the train texts only.
+    train
+        Texts without labels.
+    task
+        Not used.
+    options
+        Options of the method.
+    context
+        Seed and folders of the fit.
+
+    Returns
+    -------
+    Predictor
+        The model.
+
+    Raises
+    ------
+    SpecError
+        If this machine has no such device.
+    DataError
+        If the model is unavailable, is not causal, or its tokenizer changes texts.
+    PeekbenchError
+        If a single text does not fit into memory.
+    """
+    with computing(options):
+        trained = TrainedModel(options, context)
+        trained.train([*train.inputs, *(() if unlabeled is None else unlabeled)], options, context.seed)
+
+    def predict(inputs: Inputs) -> FloatArray:
+        with computing(options):
+            return trained.log_likelihoods(inputs)
+
+    return Predictor(predict, trained.metrics)
 
 
 def dynamic_evaluation(

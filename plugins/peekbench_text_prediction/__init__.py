@@ -9,7 +9,7 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.records import TaskKind
-from peekbench_language_modeling.options import DynamicEvaluation, Ngram, Pretraining
+from peekbench_text_prediction.options import DynamicEvaluation, Ngram, Pretraining
 
 LANGUAGE_MODELING: frozenset[TaskKind] = frozenset({"language_modeling"})
 
@@ -31,7 +31,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="ngram",
             options=Ngram,
-            method="peekbench_language_modeling.ngram:ngram",
+            method="peekbench_text_prediction.ngram:ngram",
             summary="byte n-grams counted in the train and unlabeled texts",
             task_kinds=LANGUAGE_MODELING,
             metrics={"num_bytes": "bytes of the texts that the n-grams are counted in"},
@@ -39,13 +39,13 @@ def peekbench_methods() -> list[MethodEntry]:
         causal(
             name="pretraining",
             options=Pretraining,
-            method="peekbench_language_modeling.pretraining:pretraining",
+            method="peekbench_text_prediction.trained_model:pretraining",
             summary="a causal language model trained on the train and unlabeled texts",
         ),
         causal(
             name="dynamic_evaluation",
             options=DynamicEvaluation,
-            method="peekbench_language_modeling.dynamic_evaluation:dynamic_evaluation",
+            method="peekbench_text_prediction.trained_model:dynamic_evaluation",
             summary="a causal language model that predicts each text before it is trained on it",
             unlabeled_options=frozenset({"adaptation"}),
         ),
