@@ -43,7 +43,7 @@ class BuiltinModel:
     """Training objective; None for a model without a language-model head, which only embeds texts."""
 
 
-NANO = partial(BuiltinModel, "peekbench_lm.nano:train_nano_model", ("nano.py", "corpus.py", "tokenizer_training.py"))
+NANO = partial(BuiltinModel, "peekbench_lm.nano:train_nano_model", ("nano.py", "corpus.py"))
 BUILTIN_MODELS = {
     "bert-nano": NANO(kind="masked"),
     "gpt2-nano": NANO(kind="causal"),
@@ -51,7 +51,7 @@ BUILTIN_MODELS = {
     "minilm": BuiltinModel("peekbench_lm.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
     "minilm-mlm": BuiltinModel(
         "peekbench_lm.minilm:train_minilm_mlm",
-        ("minilm_mlm.py", "corpus.py"),
+        ("minilm.py", "corpus.py"),
         source="minilm",
         kind="masked",
     ),
@@ -148,7 +148,7 @@ def _recipe_hash(name: str) -> str:
     model = BUILTIN_MODELS[name]
     parts = [(Path(__file__).parent / file).read_text(encoding="utf-8") for file in model.recipe]
     if model.uses_corpus:
-        from peekbench_lm.sources import corpus  # noqa: PLC0415 - imports numpy, and `validate` only looks up names
+        from peekbench_lm import corpus  # noqa: PLC0415 - imports numpy, and `validate` only looks up names
 
         parts.append(corpus.fingerprint())
     if model.source:

@@ -17,7 +17,7 @@ from peekbench_lm.devices import to_device
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step, count_shared
 from peekbench_lm.options import Recipe
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
 
 
@@ -58,7 +58,7 @@ def train_completions(
         for epoch in positions
     )
     epochs = Epochs(batches, sum(map(len, positions)))
-    return train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
+    return train(model, [model.network], epochs, recipe, seed_for(seed, "dropout"))
 
 
 def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch:

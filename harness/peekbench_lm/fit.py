@@ -17,7 +17,7 @@ from peekbench_lm.model_files import find_model
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainingSettings, WeightMode
 from peekbench_lm.provision import check_model
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 
 M = TypeVar("M", bound=PackedNetwork)
 _Key: TypeAlias = tuple[ModelFolder, torch.device, WeightMode]
@@ -221,7 +221,7 @@ def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int
     """
     model.precision = settings.precision
     if (lora := settings.lora) is not None:
-        model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive_seed(seed, "adapters"))
+        model.add_adapters(lora.rank, lora.alpha, lora.dropout, seed_for(seed, "adapters"))
 
 
 def record_memory(model: PackedNetwork, metrics: dict[str, float]) -> None:

@@ -16,7 +16,7 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.options import Recipe
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
 Tokens: TypeAlias = NDArray[np.int64]
@@ -54,10 +54,10 @@ def pretrain(
     """
     num_steps = recipe.epochs * -(-len(texts) // recipe.batch_size)
     batches = (
-        _make_batches(model, texts, recipe.batch_size, mask_probability, derive_seed(seed, "epoch", epoch))
+        _make_batches(model, texts, recipe.batch_size, mask_probability, seed_for(seed, "epoch", epoch))
         for epoch in range(recipe.epochs)
     )
-    return train(model, [model.network], Epochs(batches, num_steps), recipe, derive_seed(seed, "dropout"))
+    return train(model, [model.network], Epochs(batches, num_steps), recipe, seed_for(seed, "dropout"))
 
 
 @torch.no_grad()

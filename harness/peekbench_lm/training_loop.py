@@ -17,7 +17,7 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
 from peekbench_lm.provision import check_bitsandbytes
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 
 
 def make_optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.optim.Optimizer:
@@ -136,8 +136,7 @@ def shuffle_batches(num_texts: int, recipe: Recipe, seed: int) -> list[list[IntA
         Seed of the orders.
     """
     orders = [
-        np.random.default_rng(derive_seed(seed, "order", epoch)).permutation(num_texts)
-        for epoch in range(recipe.epochs)
+        np.random.default_rng(seed_for(seed, "order", epoch)).permutation(num_texts) for epoch in range(recipe.epochs)
     ]
     size = recipe.batch_size
     return [[order[start : start + size] for start in range(0, num_texts, size)] for order in orders]
@@ -179,7 +178,7 @@ def train(
     for batches in epochs.batches:
         total = torch.zeros((), device=model.device)  # scalar, so that only the end of an epoch waits for a GPU
         for batch in batches:
-            total += backward(model, batch, derive_seed(seed, result.num_steps), optimizer.zero_grad)
+            total += backward(model, batch, seed_for(seed, result.num_steps), optimizer.zero_grad)
             if recipe.max_gradient_norm:
                 nn.utils.clip_grad_norm_(weights, recipe.max_gradient_norm)
             for group in optimizer.param_groups:

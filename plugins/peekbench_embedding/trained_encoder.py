@@ -22,7 +22,7 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
 from peekbench_lm.options import ModelFolder, WeightMode
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.tokenizer import one_thread
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
@@ -190,7 +190,7 @@ def train_encoder(
     """
     recipe, epochs = options.make_recipe(options.epochs), Epochs.of(batches)
     modules = [encoder.network, encoder.modules]
-    return train(encoder, modules, epochs, recipe, derive_seed(seed, "dropout"))
+    return train(encoder, modules, epochs, recipe, seed_for(seed, "dropout"))
 
 
 def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> SentenceEncoder:

@@ -21,7 +21,7 @@ from peekbench_encoders.embeddings import Embedder, check_texts
 from peekbench_lm.devices import deterministic, to_device
 from peekbench_lm.fit import Lease, acquire_from, computing
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, TrainingResult
 
 
@@ -99,7 +99,7 @@ def train_simcse(
     """
     epochs = []
     for epoch in range(options.epochs):
-        order = np.random.default_rng(derive_seed(seed, "order", epoch)).permutation(len(texts))
+        order = np.random.default_rng(seed_for(seed, "order", epoch)).permutation(len(texts))
         rows = split_order(order, options.batch_size)
         epochs.append(
             [make_simcse_batch(encoder, [texts[row] for row in batch], options.temperature) for batch in rows]
@@ -158,7 +158,7 @@ def train_setfit(
     size = options.batch_size
     epochs = []
     for epoch in range(options.epochs):
-        generator = np.random.default_rng(derive_seed(seed, "pairs", epoch))
+        generator = np.random.default_rng(seed_for(seed, "pairs", epoch))
         pairs = sample_pairs(labels, options.pairs_per_text, generator)
         chunks = [pairs[start : start + size] for start in range(0, len(pairs), size)]
         epochs.append([make_pair_batch(encoder, texts, labels, chunk) for chunk in chunks])
@@ -282,7 +282,7 @@ def setfit(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Set
     check_texts(train.inputs)
     metrics: dict[str, float] = {}
     with _load(options, context, metrics) as lease:
-        fit = partial(_fit_pairs, lease, options=options, seed=derive_seed(context.seed, "setfit"))
+        fit = partial(_fit_pairs, lease, options=options, seed=seed_for(context.seed, "setfit"))
         predictor = fit(train, metrics)
         if unlabeled is None:
             return predictor

@@ -24,7 +24,7 @@ from peekbench_lm.forward_context import forward_context, replace_dropout
 from peekbench_lm.language_model import patched_forward, summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import quiet_transformers
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
 
 CROSS_ATTENTION = "crossattention."
@@ -227,22 +227,22 @@ def train_tsdae(encoder: SentenceEncoder, texts: Sequence[Words], options: Tsdae
     PeekbenchError
         If a batch does not fit into memory.
     """
-    decoder = Decoder(encoder, derive_seed(seed, "decoder"))
+    decoder = Decoder(encoder, seed_for(seed, "decoder"))
     texts = [text for text in texts if len(text.ids) > 1]
     size = options.batch_size
     epochs: list[list[Batch]] = []
     for epoch in range(options.epochs):
-        generator = np.random.default_rng(derive_seed(seed, "epoch", epoch))
+        generator = np.random.default_rng(seed_for(seed, "epoch", epoch))
         order = generator.permutation(len(texts))
         noisy = {row: texts[row].delete(options.deletion_probability, generator) for row in order}
         epochs.append([])
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            encoder_seed = derive_seed(seed, "encoder", epoch, start)
+            encoder_seed = seed_for(seed, "encoder", epoch, start)
             batch = make_batch(
                 encoder, decoder, [texts[row] for row in rows], [noisy[row] for row in rows], encoder_seed
             )
             epochs[-1].append(batch)
     modules = nn.ModuleList([encoder.network, encoder.modules, decoder.network])  # counts shared weights once
     recipe = options.make_recipe(options.epochs)
-    return train(encoder, [modules], Epochs.of(epochs), recipe, derive_seed(seed, "dropout"))
+    return train(encoder, [modules], Epochs.of(epochs), recipe, seed_for(seed, "dropout"))

@@ -15,7 +15,7 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.options import Pooling, Recipe
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
 
 HEAD_STANDARD_DEVIATION = 0.02  # of the initial weights of the linear layer, as in BERT and GPT-2
@@ -79,7 +79,7 @@ class Classifier:
         ]
         epochs = Epochs.of(batches)
         modules = [self.model.body, self.head]
-        return train(self.model, modules, epochs, recipe, derive_seed(seed, "dropout"))
+        return train(self.model, modules, epochs, recipe, seed_for(seed, "dropout"))
 
     def _make_batch(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, rows: IntArray) -> Batch:
         step = Step([texts[row] for row in rows])

@@ -15,7 +15,7 @@ from peekbench_lm.continuations import score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
 from peekbench_prompting.prompts import AnswerTokens, Example, ExamplePrompts, Prompt, PromptEncoder, choose_examples
 
@@ -145,7 +145,7 @@ def fit_untrained(
     with load_for_fit(options, context, metrics) as lease:
         encoder = partial(make_encoder, lease.model, task, options)
         if isinstance(options, FewShot):
-            examples = choose_examples(train, task, options.num_examples, derive_seed(context.seed, "examples"))
+            examples = choose_examples(train, task, options.num_examples, seed_for(context.seed, "examples"))
             prompts = ExamplePrompts(encoder, examples)
             metrics["num_examples"] = prompts.num_examples
         else:

@@ -18,7 +18,7 @@ from peekbench_lm.fit import load_for_fit, prepare_training
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.likelihood import score_pairs
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.tokenizer import encode
 from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train
 from peekbench_prompting.fit import make_encoder, make_predictor
@@ -85,7 +85,7 @@ def _fit(
             encoded = encoder.encode(list(unlabeled))
             rows: Iterable[Sequence[Completion]] = ([Completion(prompt.ids)] for prompt in encoded)
             if isinstance(options, Packed):
-                rows = pack(encoder, encoded, lease.model, options, derive_seed(context.seed, "packing"))
+                rows = pack(encoder, encoded, lease.model, options, seed_for(context.seed, "packing"))
             metrics["pretraining_share_cut"] = sum(prompt.is_cut for prompt in encoded) / len(encoded)
             _train("pretraining", lease.model, list(rows), options.pretraining, context.seed, metrics)
         if train is not None:
@@ -129,7 +129,7 @@ def _train(
     seed: int,
     metrics: dict[str, float],
 ) -> None:
-    trained = train_completions(model, rows, training.recipe(model), derive_seed(seed, stage))
+    trained = train_completions(model, rows, training.recipe(model), seed_for(seed, stage))
     metrics.update(trained.metrics(stage) | trained.epoch_losses(stage))
 
 
@@ -215,7 +215,7 @@ def input_perplexity(
             prepare(model, options, context.seed)
             limit = model.context_limit(options.context_length)
             texts = encode(model.tokenizer, [PromptFrame.cut(text) for text in unlabeled], limit)
-            metrics |= _minimize_perplexity(model, texts, options, derive_seed(context.seed, "pretraining"))
+            metrics |= _minimize_perplexity(model, texts, options, seed_for(context.seed, "pretraining"))
         return make_predictor(lease, prompts, options, metrics)
 
 
@@ -233,7 +233,7 @@ def _minimize_perplexity(
     positions = shuffle_batches(len(chosen), recipe, seed)
     batches = ([make_batch(model, [chosen[row] for row in rows], options) for rows in epoch] for epoch in positions)
     epochs = Epochs(batches, sum(map(len, positions)))
-    trained = train(model, [model.network], epochs, recipe, derive_seed(seed, "dropout"))
+    trained = train(model, [model.network], epochs, recipe, seed_for(seed, "dropout"))
     after = log_perplexities(model, texts, batch_size)
     return metrics | trained.metrics("pretraining") | {"perplexity_after": float(np.exp(after.mean()))}
 

@@ -16,7 +16,7 @@ from peekbench_lm.language_model import Snapshot
 from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import pretrain
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, train
 from peekbench_text_prediction.options import Adaptation, DynamicEvaluation, Pretraining
 
@@ -68,7 +68,7 @@ class TrainedModel:
         """
         recipe = options.pretraining.make_recipe(options.pretraining.epochs)
         sequences = split_for_training(self.model, texts, self.limit)
-        result = pretrain(self.model, sequences, recipe, 0.0, derive_seed(seed, "pretraining"))
+        result = pretrain(self.model, sequences, recipe, 0.0, seed_for(seed, "pretraining"))
         self.metrics |= result.metrics("pretraining") | result.epoch_losses("pretraining")
         record_memory(self.model, self.metrics)
 
@@ -160,7 +160,7 @@ def dynamic_evaluation(
         trained = TrainedModel(options, context)
         trained.train(train.inputs, options, context.seed)
     stream = Stream(() if unlabeled is None else unlabeled, options.adaptation.batch_size, context.seed)
-    replay = Replay(trained, stream, options.adaptation, derive_seed(context.seed, "adaptation"))
+    replay = Replay(trained, stream, options.adaptation, seed_for(context.seed, "adaptation"))
 
     def predict(inputs: Inputs) -> FloatArray:
         with computing(options):

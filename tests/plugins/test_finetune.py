@@ -284,5 +284,3 @@ PAPER = {
     ("hf.yahoo_answers_topics", True): (1, 4, 8, 16),
     ("hf.app_reviews", True): (3, 8, 16, 64),
 }
-
-

@@ -23,7 +23,7 @@ from peekbench_lm.layout import Step
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
-from peekbench_lm.seeds import derive_seed
+from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, train
 
 CPU = torch.device("cpu")
@@ -44,7 +44,7 @@ def test_a_step_equals_that_of_transformers(folder: Path) -> None:
     result = pretrain(model, texts, recipe, 0.5, seed=5)
     actual = weights(model)
     plain = type(model.network).from_pretrained(model.folder)
-    generator = np.random.default_rng(derive_seed(5, "epoch", 0))
+    generator = np.random.default_rng(seed_for(5, "epoch", 0))
     order = generator.permutation(len(texts))
     width = max(map(len, texts))
     ids, targets = np.zeros((8, width), dtype=np.int64), np.full((8, width), NO_TARGET)
