@@ -1,4 +1,4 @@
-"""Plugin ``lm``: language models that adapt to unlabeled texts and predict the test texts themselves.
+"""Plugin ``lm``: methods that predict the test texts themselves, by n-grams or by trained causal language models.
 
 Where the text is what a method predicts, adapting to the test texts is training on the answers, so the bias is large.
 """

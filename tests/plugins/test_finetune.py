@@ -23,7 +23,7 @@ from peekbench.store.maintenance import check_store
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
 from peekbench_finetune.classification import pool
-from peekbench_lm import provision as installed
+from peekbench_lm import provision
 from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
@@ -240,7 +240,7 @@ def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) 
 
 
 def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
+    monkeypatch.setattr(provision, "LIBRARIES", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
         run(spec_of([folder], {"workers": 1}, "bare"))
 
