@@ -114,9 +114,7 @@ def test_the_corpus_is_prose_of_packages_that_no_task_uses(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_headless_encoder_becomes_a_language_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_headless_encoder_becomes_a_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_model("bert", tmp_path / "whole")
     AutoModel.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
     load_tokenizer(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
