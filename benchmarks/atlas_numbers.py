@@ -17,6 +17,7 @@ from atlas_records import BITS, POINTS, Atlas, Cell, Effect, Line, Method, Run, 
 from pages import rows
 
 from peekbench import Verdict, load_results, load_spec
+from peekbench.records import TrialEvidence
 from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import analyze, planned_trials
 from peekbench.spec.experiment import canonical
@@ -251,7 +252,7 @@ def judge_configurations(results: pd.DataFrame) -> Sequence[tuple[Configuration,
 
 
 def _effect(verdict: Verdict) -> Effect:
-    numbers = (verdict.estimate, verdict.low, verdict.high)
-    mean, low, high = (None if number is None else round(number, DIGITS) for number in numbers)
-    assert mean is not None
-    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=verdict.other_tasks)
+    low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
+    assert isinstance(verdict.evidence, TrialEvidence)
+    mean, other_tasks = round(verdict.estimate.mean, DIGITS), verdict.evidence.other_tasks
+    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=other_tasks)

@@ -95,7 +95,7 @@ def compare_slices(arms: PairedArms, preset: Preset, number: int) -> None:
             (effects.low[position], reference.low),
             (effects.high[position], reference.high),
         )
-        differences = ", ".join(f"{(ours - theirs) / reference.sd:+.3f}" for ours, theirs in pairs)
+        differences = ", ".join(f"{(ours - theirs) / reference.standard_error:+.3f}" for ours, theirs in pairs)
         print(
             f"{preset}, slice {position}: mean, low, high {differences}; "
             f"failed checks of bambi: {len(posterior.failed)}",

@@ -20,7 +20,7 @@ import numpy as np
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.report import report_of_run, write_report
-from peekbench.report.build.report_warnings import check_results, warn_of_run
+from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store

@@ -12,11 +12,11 @@ import typer
 from peekbench.cli.app import fail
 from peekbench.cli.output import GATED
 from peekbench.errors import PeekbenchError
-from peekbench.records.analysis import Decision
+from peekbench.records.verdicts import Decision
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Verdict
-    from peekbench.report import Report
+    from peekbench.records import Report
+    from peekbench.records.verdicts import Verdict
 
 FailOnOption = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
@@ -80,12 +80,12 @@ class Gate:
         PeekbenchError
             If the report has no verdict that could have one of the decisions.
         """
-        from peekbench.report.render.verdict_texts import (  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.words import (  # noqa: PLC0415 - for a fast --help
             lead_verdicts,
             split_verdicts,
         )
 
-        biases = [verdict for verdict in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
+        biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
         if not methods and self.names != (FAILED_CONTROLS,):
             raise PeekbenchError(

@@ -17,8 +17,8 @@ from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
+    from peekbench.records import Report
     from peekbench.records.analysis import Analysis
-    from peekbench.report import Report
 
 FullOption = Annotated[bool, typer.Option("--full", help="Print the whole report instead of one screen.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]

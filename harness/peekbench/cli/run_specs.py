@@ -24,7 +24,7 @@ from peekbench.formatting import pluralize, shorten
 if TYPE_CHECKING:
     from peekbench.execution.observers import Observers
     from peekbench.execution.runner import RunSummary
-    from peekbench.report import Report
+    from peekbench.records import Report
     from peekbench.spec.experiment import ExperimentSpec
 
 CRASHED = 1

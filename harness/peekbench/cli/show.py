@@ -95,7 +95,7 @@ def schema(
     from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
 
     if report:
-        from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
 
         content = report_schema()
     else:

@@ -11,11 +11,12 @@ from typing import Any
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.report_formats import find_format, list_files, write_format
-from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records.analysis import Column, Table
 from peekbench.records.estimates import Quantity, ScoreEstimate
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.report import MethodFacts, Report, RunContent
 from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.testing.declaration_checks import check_light_import
 from peekbench.testing.outcomes import CheckOutcome, run_checks
 from peekbench.testing.repeated_call import (
@@ -64,7 +65,7 @@ def sample_report() -> Report:
     return Report(
         "sample",
         "1 method on 2 tasks",
-        verdicts=(Verdict(METHOD, "bias", "equivalent", f"{METHOD}: the bias is negligible.", 0.001, -0.002, 0.004),),
+        verdicts=(Verdict(METHOD, "bias", "equivalent", Estimate(0.001, -0.002, 0.004)),),
         warnings=("2 trials are missing.",),
         figures=(Forest("Bias", ((METHOD, (Interval("news", 0.001, -0.002, 0.004),)),)),),
         tables=(Table("Bias by task", columns, (("news", 0.001, 6), (METHOD, None, 0)), note="100% & more."),),
@@ -83,7 +84,9 @@ def _read_sample_run() -> RunContent:
     results = sample_results(2, num_tasks=1).query("method == 'first'").assign(method=METHOD, task="news")
     values: dict[Quantity, float] = {"extra": 0.7, "bias": 0.001, "boost": 0.05}
     estimates = [
-        ScoreEstimate(method=METHOD, task=task, quantity=quantity, metric="accuracy", estimate=value, num_trials=2)
+        ScoreEstimate(
+            method=METHOD, task=task, quantity=quantity, metric="accuracy", estimate=Estimate(value), num_trials=2
+        )
         for quantity, value in values.items()
         for task in ("", "news")
     ]

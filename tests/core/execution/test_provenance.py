@@ -12,7 +12,7 @@ import pytest
 from peekbench.execution.provenance import describe_machine, describe_session
 from peekbench.execution.versions import package_versions, relevant_versions
 from peekbench.plugins import registry
-from peekbench.report.build.provenance_text import describe_provenance
+from peekbench.report.build.descriptions import describe_provenance
 from peekbench.spec.experiment import ExperimentSpec
 
 
