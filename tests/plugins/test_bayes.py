@@ -14,7 +14,7 @@ from scipy.stats import t as student_t
 from peekbench.errors import DataError, SpecError
 from peekbench.report import state
 from peekbench.results import tidy
-from peekbench.results.decisions import decide
+from peekbench.results.verdict import decide
 from peekbench.testing import check_analyzer
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.diagnostics import check_chains, check_weights
