@@ -54,7 +54,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RuleWorth:
-    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts."""
+    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts.
+
+    Examples
+    --------
+    >>> decisions = {"equivalent": 2}
+    >>> worth = RuleWorth("cross-5", "cross", "5", "", (2, 2), -0.001, 0.002, 0.95, decisions, "difference")
+    >>> worth.decisions["equivalent"]
+    2
+    """
 
     rule: str
     """Name of the arm."""
@@ -80,7 +88,13 @@ class RuleWorth:
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """Inflation of the best score of several configurations, because it was chosen by this score."""
+    """Inflation of the best score of several configurations, because it was chosen by this score.
+
+    Examples
+    --------
+    >>> Inflation(10, Estimate(0.012), "difference").num_configurations
+    10
+    """
 
     num_configurations: int
     estimate: Estimate

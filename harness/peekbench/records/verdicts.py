@@ -102,7 +102,13 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Additional subsamples per task, and the probability of a verdict with them."""
+    """Additional subsamples per task, and the probability of a verdict with them.
+
+    Examples
+    --------
+    >>> Advice(40, probability=0.8).subsamples
+    40
+    """
 
     subsamples: int
     probability: float
@@ -110,7 +116,13 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What would settle an inconclusive verdict; None where more than `maximum` subsamples are needed."""
+    """What would settle an inconclusive verdict; None where more than `maximum` subsamples are needed.
+
+    Examples
+    --------
+    >>> Settling(equivalent=Advice(40, 0.8), biased=None, bias=0.005).biased is None
+    True
+    """
 
     equivalent: Advice | None
     """Subsamples after which the verdict is 'equivalent' if there is no bias."""
@@ -124,7 +136,13 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class LooksTaken:
-    """Looks at a run that a verdict accounts for; those at a table of scores are unknown."""
+    """Looks at a run that a verdict accounts for; those at a table of scores are unknown.
+
+    Examples
+    --------
+    >>> LooksTaken(are_known=True, number=2, share=0.5, maximum=12).number
+    2
+    """
 
     are_known: bool = False
     earlier: tuple[int, ...] = ()
@@ -140,12 +158,26 @@ class LooksTaken:
 OtherTasks: TypeAlias = Literal[
     "", "yes", "yes, by the t test", "only across tasks", "not established", "none found", "the tests disagree"
 ]
-"""Whether other tasks like these would also show a bias; '' for a single task."""
+"""Whether other tasks like these would also show a bias; '' for a single task.
+
+Examples
+--------
+>>> TrialEvidence(5, 200, other_tasks="none found").other_tasks
+'none found'
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialEvidence:
-    """Trials behind a verdict on a mean of paired differences, and what they leave open."""
+    """Trials behind a verdict on a mean of paired differences, and what they leave open.
+
+    Examples
+    --------
+    >>> from peekbench.report import state
+    >>> estimate, evidence = Estimate(0.02, low=0.01, high=0.03), TrialEvidence(num_tasks=1, num_trials=50)
+    >>> state(Verdict("lsa", "bias", "biased up", estimate, 0.005, evidence=evidence, family=Family(level=0.95)))
+    'seeing the test texts raised accuracy by 2.00 points on these texts (95% interval +1.00 to +3.00).'
+    """
 
     num_tasks: int
     num_trials: int
@@ -181,7 +213,13 @@ class TrialEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A diagnostic of a fit that failed."""
+    """A diagnostic of a fit that failed.
+
+    Examples
+    --------
+    >>> FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws").value
+    1.2
+    """
 
     name: str
     value: float
@@ -191,7 +229,13 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class PosteriorEvidence:
-    """Posterior behind a verdict."""
+    """Posterior behind a verdict.
+
+    Examples
+    --------
+    >>> PosteriorEvidence(num_tasks=2, num_trials=100, positive=0.98).positive
+    0.98
+    """
 
     num_tasks: int
     num_trials: int
@@ -209,12 +253,26 @@ class PosteriorEvidence:
 Problem: TypeAlias = Literal[
     "", "too few families", "reference scores do not differ", "too few reference models", "out of range"
 ]
-"""Why reference models cannot predict the score of a model."""
+"""Why reference models cannot predict the score of a model.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Problem)[1]
+'too few families'
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionEvidence:
-    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other."""
+    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other.
+
+    Examples
+    --------
+    >>> scores = {"score": 0.7, "reference_score": 0.5, "predicted": 0.6}
+    >>> PredictionEvidence("gsm", "gsm-new", "", num_answers=(1000, 800), num_references=20, **scores).predicted
+    0.6
+    """
 
     original: str
     reference: str
@@ -240,7 +298,14 @@ class PredictionEvidence:
 
 
 Evidence: TypeAlias = TrialEvidence | PosteriorEvidence | PredictionEvidence
-"""Facts behind a verdict, by the kind of analysis."""
+"""Facts behind a verdict, by the kind of analysis.
+
+Examples
+--------
+>>> evidence: Evidence = TrialEvidence(num_tasks=5, num_trials=200)
+>>> evidence.num_trials
+200
+"""
 
 
 @dataclass(frozen=True, slots=True)

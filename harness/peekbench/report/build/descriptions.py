@@ -5,14 +5,19 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
+from peekbench.execution.code import describe_code_change
+from peekbench.execution.code_changes import CodeVersion
+from peekbench.execution.planning import make_trials, measure
+from peekbench.execution.versions import describe_version_changes
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Analysis
-from peekbench.report.build.tables import options_in_words
+from peekbench.report.build.tables import CODE_TITLE, SIZE, options_in_words
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
 if TYPE_CHECKING:
@@ -211,3 +216,77 @@ def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, A
 def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
     place = ", ".join([row["task"], *(f"{size} {row[size]}" for size in sizes)])
     return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
+
+
+def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int, num_bases: int) -> str:
+    """Return a sentence on the planned look at which a run stopped.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    results
+        Its results; the saved time is predicted from their times.
+    number
+        Number of the look, from 1.
+    num_bases
+        Number of different base arms on one draw.
+    """
+    stage = spec.at_look(number)
+    anything = {task.name: 1 for task in spec.tasks}  # sizes of predictions, which do not matter here
+    all_work, done = measure(spec, anything, num_bases), measure(stage, anything, num_bases)
+    saved = set(make_trials(spec)).difference(make_trials(stage))
+    by_trial = (results["fit_seconds"] + results["predict_seconds"]).groupby([results[name] for name in SIZE]).mean()
+    num_arms = results["arm"].nunique()
+    seconds = sum(
+        num_arms * float(by_trial.get((trial.method, trial.draw.num_train, trial.draw.num_test), 0.0))
+        for trial in saved
+    )
+    return (
+        f"Stopped at look {number} of {spec.design.num_looks}, at {stage.design.largest:,} of at most "
+        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled; this saved "
+        f"{pluralize(all_work.trials - done.trials, 'trial')}, {pluralize(all_work.fits - done.fits, 'fit')} and about "
+        f"{_about(seconds)} of computing"
+    )
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Iterator[str]:
+    """Yield a warning for each method plugin whose code changed between trials.
+
+    Parameters
+    ----------
+    versions
+        Versions of the code by plugin, as `peekbench.execution.code_changes.find_versions` returns them.
+    """
+    for plugin, of_plugin in versions.items():
+        if len(of_plugin) > 1:
+            sizes = [pluralize(len(version.trials), "trial") for version in of_plugin]
+            changes = [describe_code_change(old.code, new.code) for old, new in pairwise(of_plugin)]
+            later = ", then ".join(f"{size} ({change})" for size, change in zip(sizes[1:], changes, strict=True))
+            yield (
+                f"The code of the plugin {plugin} changed during this run, so its results mix {len(of_plugin)} "
+                f"versions of the code: {sizes[0]}, then {later}. The table {CODE_TITLE!r} separates them. To measure "
+                "the present code alone, run the spec under another name"
+            )
+
+
+def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Iterator[str]:
+    """Yield a warning if sessions that finished trials differ in versions on which results depend.
+
+    Parameters
+    ----------
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+    """
+    made = [session for session, size in zip(sessions, sizes, strict=True) if size]
+    if changes := describe_version_changes(made):
+        yield (
+            f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
+            "with one version alone, run the spec under another name"
+        )

@@ -24,19 +24,24 @@ from peekbench.records.estimates import read_estimates
 from peekbench.records.looks import Looks
 from peekbench.records.report import MethodFacts, Report, RunContent
 from peekbench.records.trials import Trial
-from peekbench.report.build.descriptions import check_results, describe_provenance, session_command, warn_of_run
+from peekbench.report.build.descriptions import (
+    check_results,
+    describe_provenance,
+    describe_stop,
+    session_command,
+    warn_of_code_changes,
+    warn_of_other_versions,
+    warn_of_run,
+)
 from peekbench.report.build.tables import (
     code_tables,
     cost_table,
     describe_methods,
-    describe_stop,
     look_tables,
     method_table,
     metric_table,
     task_table,
     text_tables,
-    warn_of_code_changes,
-    warn_of_other_versions,
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
 from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, run_analysis

@@ -70,7 +70,24 @@ SPECIFIC: Mapping[str, str] = {
 
 
 def state(verdict: Verdict) -> str:
-    """Return what a verdict states, in a clause to follow the method and a colon, and further sentences."""
+    """Return what a verdict states, in a clause to follow the method and a colon, and further sentences.
+
+    Parameters
+    ----------
+    verdict
+        Verdict of an analysis.
+
+    Returns
+    -------
+    str
+        Sentences as in reports, without the name of the method.
+
+    Examples
+    --------
+    >>> from peekbench import Estimate, Verdict
+    >>> state(Verdict("lsa", "bias", "inconclusive", Estimate(0.01, low=-0.01, high=0.03)))
+    'bias of +1.00 [-1.00, +3.00] points.'
+    """
     match verdict.evidence:
         case TrialEvidence():
             parts = [_state_trials(verdict, verdict.evidence)]
