@@ -29,7 +29,7 @@ from report import fill
 
 from peekbench.cli import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.plugins import Outcome
 from peekbench.results.sequential import run
 from peekbench.spec.experiment import load_spec
@@ -57,7 +57,7 @@ Costs: TypeAlias = dict[int, dict[str, Cost]]
 """Costs by number of trials and by operation."""
 
 
-class FirstTrial(NullProgress):
+class FirstTrial(Progress):
     """Ends the process at the first outcome of a trial."""
 
     def advance(self, outcome: Outcome) -> None:

@@ -13,6 +13,6 @@ Examples
 ['lsa-10', 'lsa-50', 'classic.self_training', 'controls.null', 'controls.leak']
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,9 +33,10 @@ def cache_folder() -> Path:
     """
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
-    from platformdirs import user_cache_path  # noqa: PLC0415 - most processes have the variable or need no cache
-
-    return user_cache_path("peekbench")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "peekbench"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "peekbench"
 
 
 def read_cached(path: Path) -> dict[str, Any] | None:

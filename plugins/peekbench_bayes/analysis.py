@@ -107,7 +107,7 @@ def _fit_with_bambi(arms: PairedArms, options: Hierarchical) -> Posterior:
     missing = [name for name in ("arviz", "bambi", "nutpie", "pymc") if find_spec(name) is None]
     if missing:
         raise SpecError(
-            f"engine bambi: {', '.join(missing)} not installed; pip install 'peekbench[bayes]', or use engine: fast"
+            f"engine bambi: {', '.join(missing)} not installed; pip install 'peekbench[bambi]', or use engine: fast"
         )
     from peekbench_bayes.mcmc import fit_with_bambi  # noqa: PLC0415 - imports libraries of an optional extra
 

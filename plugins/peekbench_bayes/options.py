@@ -84,7 +84,7 @@ class Hierarchical(OfScore):
     the study's published analyses."""
     engine: Literal["fast", "bambi", "both"] = "fast"
     """fast: a Gibbs sampler for calibrated, nested Laplace for the other presets. bambi: MCMC, for paper and
-    random_slopes; requires peekbench[bayes]. both: runs both engines, to compare them."""
+    random_slopes; requires peekbench[bambi]. both: runs both engines, to compare them."""
     sampler: Literal["nutpie", "pymc", "bambi"] = "nutpie"
     """Sampler of the engine bambi. nutpie, pymc: bambi's model with hierarchically centered effects, which mixes
     better. bambi: the model as bambi writes it, sampled by PyMC; slow."""

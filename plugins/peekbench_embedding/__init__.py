@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import MethodEntry, hookimpl
+from peekbench.plugins import Preparation
 from peekbench_embedding.options import AllButTheTop, CorpusContext, LabelPropagation, Linear, Whitening
 from peekbench_embedding.training.options import Setfit, Simcse, Tsdae
 
@@ -18,11 +19,13 @@ def peekbench_methods() -> list[MethodEntry]:
     entry = partial(
         MethodEntry,
         base="linear",
-        pin="peekbench_lm.provision:pin",
-        check="peekbench_encoders.provision:check",
-        prefetch="peekbench_encoders.provision:prefetch",
-        count_tokens="peekbench_encoders.provision:count_tokens",
-        resources="peekbench_lm.provision:resources",
+        preparation=Preparation(
+            pin="peekbench_lm.provision:pin",
+            check="peekbench_encoders.provision:check",
+            prefetch="peekbench_encoders.provision:prefetch",
+            count_tokens="peekbench_encoders.provision:count_tokens",
+            resources="peekbench_lm.provision:resources",
+        ),
     )
     return [
         entry(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from peekbench import DataError
+from peekbench.plugins import Reference
 from peekbench_files.options import FileOptions
 from peekbench_files.row import Row, column_position
 
@@ -40,7 +41,7 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
         if not path.is_dir() and path.stat().st_size == 0:
             raise DataError(f"{path} is an empty file; write the rows into it, or give another path")
         if file_format == "parquet":
-            from peekbench_files.parquet import read_rows  # noqa: PLC0415 - pyarrow is slow to import
+            read_rows = Reference("peekbench_files.parquet:read_rows")  # pyarrow is optional
 
             return read_rows(path, columns, options.max_gigabytes)
         rows = _read_json_lines(path, columns, options) if file_format == "jsonl" else _read_csv(path, columns, options)

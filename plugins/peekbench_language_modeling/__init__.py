@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import MethodEntry, hookimpl
+from peekbench.plugins import Preparation
 from peekbench.records import TaskKind
 from peekbench_language_modeling.options import DynamicEvaluation, Ngram, Pretraining
 
@@ -21,11 +22,13 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry,
         task_kinds=LANGUAGE_MODELING,
         base="training",
-        pin="peekbench_lm.provision:pin",
-        check="peekbench_lm.checks:check",
-        prefetch="peekbench_lm.provision:prefetch",
-        count_tokens="peekbench_lm.provision:count_tokens_without_limit",
-        resources="peekbench_lm.provision:resources",
+        preparation=Preparation(
+            pin="peekbench_lm.provision:pin",
+            check="peekbench_lm.checks:check",
+            prefetch="peekbench_lm.provision:prefetch",
+            count_tokens="peekbench_lm.provision:count_tokens_without_limit",
+            resources="peekbench_lm.provision:resources",
+        ),
     )
     return [
         MethodEntry(

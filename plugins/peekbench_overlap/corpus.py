@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from peekbench import DataError
+from peekbench.plugins import Reference
 from peekbench_overlap.options import Ngram
 from peekbench_overlap.words import split_texts
 
@@ -40,6 +38,7 @@ MAX_CHARACTERS = 2**24  # of a line of JSON or of a field
 PIECE_CHARACTERS = 2**16  # of a piece of plain text, without those that it repeats
 WHITE_SPACE = " \t\n\r\f\v"  # that ends a word under both normalizations
 ROWS_PER_BATCH = 256
+open_parquet = Reference("pyarrow.parquet:ParquetFile")
 PATTERN = frozenset("*?[")
 
 
@@ -126,7 +125,7 @@ def read_pieces(path: Path, options: Ngram) -> Pieces:
                 yield from _read_csv(file, path, options.fields, "\t" if kind == "tsv" else ",")
     except UnicodeError as error:
         raise DataError(f"{path} is not {options.encoding}: {error}; set `encoding` to the file's encoding") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"cannot read {path}: {reason}; check that the file is complete and readable") from error
 
@@ -232,11 +231,8 @@ def _read_csv(file: io.TextIOWrapper, path: Path, fields: Sequence[str], delimit
 
 
 def _read_parquet(path: Path, fields: Sequence[str]) -> Pieces:
-    with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        texts = [
-            field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        ]
+    with open_parquet(path) as file:
+        texts = [field.name for field in file.schema_arrow if str(field.type) in ("string", "large_string")]
         if missing := [field for field in fields if field not in texts]:
             raise DataError(
                 f"{path} has no text column {', '.join(missing)}; its text columns are {', '.join(texts)}; correct "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import MethodEntry, hookimpl
-from peekbench.plugins import AuditEntry
+from peekbench.plugins import AuditEntry, Preparation
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.membership_options import Codec, MinK
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, ZeroShot
@@ -20,11 +20,13 @@ def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(
         MethodEntry,
-        pin="peekbench_lm.provision:pin",
-        check="peekbench_lm.checks:check",
-        prefetch="peekbench_prompting.provision:prefetch",
-        count_tokens="peekbench_prompting.provision:count_tokens",
-        resources="peekbench_lm.provision:resources",
+        preparation=Preparation(
+            pin="peekbench_lm.provision:pin",
+            check="peekbench_lm.checks:check",
+            prefetch="peekbench_prompting.provision:prefetch",
+            count_tokens="peekbench_prompting.provision:count_tokens",
+            resources="peekbench_lm.provision:resources",
+        ),
     )
     return [
         entry(
@@ -96,9 +98,11 @@ def peekbench_audits() -> list[AuditEntry]:
     """Register the three audits."""
     entry = partial(
         AuditEntry,
-        pin="peekbench_prompting.provision:pin_models",
-        check="peekbench_prompting.provision:check_models",
-        prefetch="peekbench_prompting.provision:prefetch_models",
+        preparation=Preparation(
+            pin="peekbench_prompting.provision:pin_models",
+            check="peekbench_prompting.provision:check_models",
+            prefetch="peekbench_prompting.provision:prefetch_models",
+        ),
     )
     return [
         entry(

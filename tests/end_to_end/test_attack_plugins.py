@@ -1,4 +1,4 @@
-"""A part of the behaviors of `benchmarks/reliability/attack_plugins.py`, which disturb neither other methods nor the report."""
+"""Behaviors of `benchmarks/reliability/attack_plugins.py` that disturb neither other methods nor the report."""
 
 from __future__ import annotations
 

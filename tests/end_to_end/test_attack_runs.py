@@ -1,4 +1,4 @@
-"""A part of the kills, signals and full disks of `benchmarks/reliability/attack.py`: nothing is lost, and nothing is left."""
+"""A part of the kills, signals and full disks of `benchmarks/reliability/attack.py`: nothing is lost, none left."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
 
 HAS_BAMBI = importlib.util.find_spec("bambi") is not None and importlib.util.find_spec("nutpie") is not None
-needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bayes] is not installed")
+needs_bambi = pytest.mark.skipif(not HAS_BAMBI, reason="peekbench[bambi] is not installed")
 
 
 @pytest.mark.parametrize(("preset", "slope_sd"), [("paper", 0.0), ("random_slopes", 0.1)])
@@ -124,9 +124,9 @@ def test_default_engines_do_not_need_bambi(simulate: Simulate, monkeypatch: pyte
         assert analyze(results, preset=preset, draws=100, effects=["bias"]).verdicts
 
 
-@pytest.mark.skipif(HAS_BAMBI, reason="peekbench[bayes] is installed")
+@pytest.mark.skipif(HAS_BAMBI, reason="peekbench[bambi] is installed")
 def test_error_for_missing_bambi_names_the_extra(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match=r"pip install 'peekbench\[bayes\]'"):
+    with pytest.raises(SpecError, match=r"pip install 'peekbench\[bambi\]'"):
         analyze(simulate(0.0, subsamples=3), preset="paper", engine="bambi")
 
 

@@ -217,7 +217,7 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
     biased = [verdict.decision for verdict in together.verdicts if verdict.decision != "inconclusive"]
     assert biased == ["biased up"]
     (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts
-    assert (together.verdicts[3].low, together.verdicts[3].high) == pytest.approx((alone.low, alone.high))
+    assert together.verdicts[3].estimate.limits == pytest.approx(alone.estimate.limits)
     (rank,) = find_rows(together, "Leaderboard")[:1]
     assert {"verdict", "unadjusted verdict"} <= set(rank)
     by_method = summarize(results, family="method", region=0.001).verdicts

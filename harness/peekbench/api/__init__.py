@@ -1,5 +1,5 @@
 """The Python interface: runs, measures and analyzes in one call each, and shows the results in notebooks."""
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -47,7 +47,7 @@ def check(
     """
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.watch import Watch, watching  # noqa: PLC0415 - for a fast --help
 
@@ -101,8 +101,11 @@ class Progress:
 
 def _find_source(task: str | None, options: str | None) -> SourceRef | None:
     from peekbench.records.data import SourceRef  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.components import TaskSpec, make_component  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.options import parse_options  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.components import (  # noqa: PLC0415 - for a fast --help
+        TaskSpec,
+        make_component,
+        parse_options,
+    )
 
     if task is None:
         if options is not None:

@@ -21,7 +21,7 @@ from peekbench.cli.app import (
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
 from peekbench.cli.plugin_option import PluginOption, plugin_arguments
-from peekbench.cli.run_specs import describe_stopped
+from peekbench.cli.run import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:

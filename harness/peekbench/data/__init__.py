@@ -4,6 +4,6 @@ Data source plugins use `group_duplicates`, `keep_first` and `hash_rows`; method
 `frame_prompt` and `render_prompt`.
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

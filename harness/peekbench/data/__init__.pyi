@@ -2,9 +2,9 @@ from .duplicates import group_duplicates as group_duplicates
 from .duplicates import keep_first as keep_first
 from .loading import hash_rows as hash_rows
 from .loading import load_dataset as load_dataset
+from .loading import size_limit as size_limit
 from .parquet import decode as decode
 from .parquet import read_parquet as read_parquet
-from .parquet import size_limit as size_limit
 from .prompts import PromptFrame as PromptFrame
 from .prompts import frame_prompt as frame_prompt
 from .prompts import render_prompt as render_prompt

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
 from numpy.typing import NDArray
 
 from peekbench.records.data import IntArray
@@ -66,7 +65,7 @@ def _group_equal(texts: Iterable[Hashable]) -> IntArray:
     return np.fromiter((seen.setdefault(text, position) for position, text in enumerate(texts)), dtype=np.int64)
 
 
-# A union-find of four lines: datasketch has none, and that of SciPy (`DisjointSet`) would make the core require SciPy.
+# A union-find of four lines, because that of SciPy (`DisjointSet`) would make the core require SciPy.
 def _find_root(first: IntArray, position: int) -> int:
     while first[position] != position:
         position = int(first[position])
@@ -75,28 +74,32 @@ def _find_root(first: IntArray, position: int) -> int:
 
 def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield pairs (later, earlier) of positions."""
-    index = MinHashLSH(num_perm=NUM_BANDS * ROWS_PER_BAND, params=(NUM_BANDS, ROWS_PER_BAND))
-    shingle_sets = (_shingles(text) for text in texts)
-    signatures = MinHash.generator(shingle_sets, num_perm=NUM_BANDS * ROWS_PER_BAND, seed=SEED)
-    for position, signature in enumerate(signatures):
-        candidates = sorted(index.query(signature))
-        index.insert(position, signature, check_duplication=False)
-        if candidates:
-            shingles = _shingles(texts[position])
+    multipliers, offsets, weights = np.random.default_rng(SEED).integers(
+        2**64, size=(3, NUM_BANDS * ROWS_PER_BAND, 1), dtype=np.uint64
+    )
+    multipliers |= 1
+    buckets: dict[tuple[int, bytes], list[int]] = {}
+    for position, text in enumerate(texts):
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+        codes = np.pad(codes, (0, max(0, SHINGLE_LENGTH - len(codes))))
+        hashes = np.unique(np.lib.stride_tricks.sliding_window_view(codes, SHINGLE_LENGTH) @ weights[:SHINGLE_LENGTH])
+        signature = ((multipliers * hashes + offsets) >> 32).min(axis=1)
+        bands = [buckets.setdefault((n, band.tobytes()), []) for n, band in enumerate(np.split(signature, NUM_BANDS))]
+        if candidates := sorted({other for bucket in bands for other in bucket}):
+            shingles = _shingles(text)
             for other in candidates:
                 if _jaccard(shingles, _shingles(texts[other])) >= SIMILARITY:
                     yield position, other
+        for bucket in bands:
+            bucket.append(position)
 
 
-def _shingles(normalized: str) -> set[bytes]:
-    """Return all substrings of five characters, encoded."""
-    return {
-        normalized[start : start + SHINGLE_LENGTH].encode("utf-8", "surrogatepass")
-        for start in range(max(1, len(normalized) - SHINGLE_LENGTH + 1))
-    }
+def _shingles(normalized: str) -> set[str]:
+    """Return all substrings of five characters."""
+    return {normalized[start : start + SHINGLE_LENGTH] for start in range(max(1, len(normalized) - SHINGLE_LENGTH + 1))}
 
 
-def _jaccard(first: set[bytes], second: set[bytes]) -> float:
+def _jaccard(first: set[str], second: set[str]) -> float:
     num_common = len(first & second)
     return num_common / (len(first) + len(second) - num_common)
 

@@ -6,47 +6,21 @@ stand for terabytes. Rows are read as references, and become texts only after th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from peekbench.data.loading import GIGABYTE, size_limit
 from peekbench.errors import DataError
 
-GIGABYTE = 10**9
-MAX_RATIO = 50  # unpacked size relative to the size of the file
-ALWAYS_ALLOWED = GIGABYTE // 4  # bytes
-NEVER_ALLOWED = 16 * GIGABYTE  # bytes, unless the user allows more
 SMALL_BATCH = 64  # rows of a column in which each text can repeat a part of the previous one
 PREFIX_ENCODING = "DELTA_BYTE_ARRAY"
-
-
-def size_limit(size: int, max_gigabytes: float | None = None) -> int:
-    """Return the largest unpacked size of a file in bytes: 50 times its size, but at least 0.25 and at most 16 GB.
-
-    Parameters
-    ----------
-    size
-        Size of the file in bytes.
-    max_gigabytes
-        Limit that the user has set instead.
-
-    Returns
-    -------
-    int
-        Number of bytes.
-
-    Examples
-    --------
-    >>> size_limit(100_000_000), size_limit(100_000_000, max_gigabytes=2)
-    (5000000000, 2000000000)
-    """
-    if max_gigabytes is not None:
-        return int(max_gigabytes * GIGABYTE)
-    return min(max(MAX_RATIO * size, ALWAYS_ALLOWED), NEVER_ALLOWED)
 
 
 def read_parquet(
@@ -102,6 +76,35 @@ def read_parquet(
     with pq.ParquetFile(source, read_dictionary=texts) as file:
         table = file.read(columns=list(columns)).select(list(columns))
     return decode(table, origin, max_bytes, remedy)
+
+
+def read_frame(source: BinaryIO, origin: str, check: Callable[[list[str], int], None]) -> pd.DataFrame:
+    """Read a Parquet file as a data frame, after a check of its column names and its number of rows.
+
+    Raises
+    ------
+    DataError
+        If the unpacked columns are larger than `size_limit`.
+    ValueError, OSError
+        If the file cannot be read.
+    """
+    try:
+        with pq.ParquetFile(source) as file:
+            names = file.schema_arrow.names
+            check(names, file.metadata.num_rows)
+        limit = size_limit(source.seek(0, os.SEEK_END))
+        table = read_parquet(source, names, limit, "analyze parts of it", origin)
+        # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    return frame
+
+
+def unpack_zstandard(content: bytes, size: int) -> bytes:
+    """Return content of a known size that was compressed with Zstandard."""
+    unpacked: bytes = pa.decompress(content, size, codec="zstd", asbytes=True)
+    return unpacked
 
 
 def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Table:

@@ -17,8 +17,8 @@ import psutil
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.hosts import expect, pack, unpack
+from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
-from peekbench.execution.progress import NullProgress, Progress
 from peekbench.execution.set_choice import TrialTimes
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.gpus import list_gpus
@@ -208,7 +208,7 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    facts = prepare(spec, progress or NullProgress())
+    facts = prepare(spec, progress or Progress())
     work = PilotWork(spec, expect(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)

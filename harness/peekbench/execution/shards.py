@@ -16,12 +16,11 @@ from peekbench.execution.code import code_hashes, core_hash, describe_code_chang
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import expect, host_name
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare
-from peekbench.execution.progress import NullProgress, Progress
-from peekbench.execution.provenance import describe_session
+from peekbench.execution.provenance import describe_session, relevant_versions
 from peekbench.execution.runner import store_descriptions, store_path
-from peekbench.execution.versions import relevant_versions
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
@@ -153,7 +152,7 @@ def run_shard(
         )
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder} is not a folder; give a folder for the stores of all shards")
-    progress = progress or NullProgress()
+    progress = progress or Progress()
     forget()
     tasks = describe_tasks(spec)
     code = code_hashes(method.use for method in spec.methods)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, ClassVar, TypeAlias, get_args, get_type_hints
+from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 from pydantic import create_model
 from pydantic.errors import PydanticUserError
@@ -23,7 +23,6 @@ from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
 from peekbench.plugins.estimators import as_predictor, is_estimator, make_estimator_entry
 from peekbench.plugins.protocols import Options
-from peekbench.records.data import InputKind
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
@@ -61,7 +60,7 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
             method=_method(thing),
             options=options,
             summary=summary,
-            input_kinds=frozenset(get_args(InputKind)),
+            task_kinds=frozenset({"classification", "tabular_classification"}),
         )
     if "results" in parameters:
         options = _options(thing, name, hints, ("results",))

@@ -32,7 +32,7 @@ class PluginKind:
     plural: str
     """Name of several such things in messages."""
     heading: str
-    """Heading in `peekbench list`, which is also its argument."""
+    """Heading in `peekbench show`, which is also its argument."""
     hook: str
     """Hook that returns the entries."""
     entry_types: tuple[type[Entry], ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from importlib.machinery import all_suffixes
@@ -113,12 +113,13 @@ def resolve(target: str) -> Any:
 def _import_remedy(error: ImportError, module: str) -> str:
     """Return how to repair a failed import: with an extra of the plugin's distribution if one has the library."""
     missing = (error.name or "").partition(".")[0]
+    if extra := find_extra(missing, module):
+        return f"install {missing} with `pip install {extra!r}`"
     if missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
     if missing == "peekbench":
         return f"correct the module, or upgrade peekbench, which has version {API_VERSION} of the plugin API"
-    extra = find_extra(missing, module)
-    return f"install {missing} with `pip install {extra!r}`" if extra else "install the missing package"
+    return "install the missing package"
 
 
 def _shorten(error: BaseException) -> str:
@@ -147,10 +148,13 @@ def find_reference(value: object) -> Reference | None:
 def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
     """Iterate over the callables of an entry that are given, each with the name of its field."""
     for name in (field.name for field in fields(entry)):
-        if isinstance(vars(type(entry)).get(name), CallableField):
-            value = getattr(entry, name)
-            if value is not None or not hasattr(type(entry), name):  # a field with a default is optional
-                yield name, value
+        value = getattr(entry, name)
+        if name == "preparation" and is_dataclass(value):
+            yield from iterate_callables(value)
+        elif not isinstance(vars(type(entry)).get(name), CallableField):
+            continue
+        elif value is not None or not hasattr(type(entry), name):  # a field with a default is optional
+            yield name, value
 
 
 def find_reference_error(reference: Reference) -> str:

@@ -5,26 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any, get_args
 
 import yaml
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins.entries import AnalyzerRole, DataSourceEntry, Entry, ReportFormatEntry, TaskGroupEntry
+from peekbench.plugins.entries import (
+    AnalyzerRole,
+    DataSourceEntry,
+    Entry,
+    MethodEntry,
+    Preparation,
+    ReportFormatEntry,
+    TaskGroupEntry,
+)
 from peekbench.plugins.field_docs import DescribedSchema
 from peekbench.plugins.local_code import FILE
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
-from peekbench.records.data import InputKind, TaskKind
+from peekbench.records.data import TaskKind
 from peekbench.records.report import OWN_FORMATS
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
-MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def find_misreading(use: str, entry_type: type[Entry]) -> str:
@@ -97,10 +103,10 @@ def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
             yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
-def _kinds_errors(field: str, kind: Any, entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    value, kinds = getattr(entry, field), frozenset(get_args(kind))
+def _task_kinds_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    value, kinds = entry.task_kinds, {*get_args(TaskKind), "tabular_classification"}
     if not (isinstance(value, frozenset) and value and value <= kinds):
-        yield f"{field} is {value!r}; give a frozenset of one or more of {sorted(kinds)}"
+        yield f"task_kinds is {value!r}; give a frozenset of one or more of {sorted(kinds)}"
 
 
 def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
@@ -109,10 +115,12 @@ def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[st
         yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
 
 
-def _packages_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    packages = entry.packages
-    if not (isinstance(packages, tuple) and all(isinstance(name, str) and MODULE.fullmatch(name) for name in packages)):
-        yield f"packages is {packages!r}; give a tuple of names of packages, such as ('my_library',)"
+def _preparation_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
+    preparation = entry.preparation
+    if not isinstance(preparation, Preparation):
+        yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
+    elif not isinstance(entry, MethodEntry) and (preparation.count_tokens or preparation.resources):
+        yield "its preparation has count_tokens or resources, which only methods can have; remove them"
 
 
 def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
@@ -133,10 +141,9 @@ def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
 
 FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] = {
     "options": _options_errors,
-    "task_kinds": partial(_kinds_errors, "task_kinds", TaskKind),
-    "input_kinds": partial(_kinds_errors, "input_kinds", InputKind),
+    "task_kinds": _task_kinds_errors,
+    "preparation": _preparation_errors,
     "unlabeled_options": _unlabeled_options_errors,
-    "packages": _packages_errors,
     "role": _role_errors,
     "suffix": _suffix_errors,
     "members": _members_errors,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from peekbench.execution.observers import Progress
 from peekbench.formatting import pluralize
 from peekbench.progress.tally import Tally, duration
 from peekbench.records.hosts import Capacity
@@ -30,11 +32,11 @@ SECONDS_UNTIL_HEARTBEAT = 120.0
 MAX_NAME = 40  # characters of a run's name beside the progress bar
 
 
-class LiveProgress:
+class LiveProgress(Progress):
     """Live display with a progress bar and a table of mean scores."""
 
     def __init__(self, console: Console) -> None:
-        self._bar = Progress(
+        self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
@@ -80,9 +82,6 @@ class LiveProgress:
         self._live.console.print(describe_stop(method, num_trials), markup=False, highlight=False)
         self._bar.update(self._bar.task_ids[0], total=self._tally.planned)
 
-    def wait(self) -> None:
-        """Do nothing, because the display shows the elapsed time."""
-
     def _render(self) -> RenderableType:
         if self._tally is None:
             return ""
@@ -113,7 +112,7 @@ class LiveProgress:
             self._live.console.print(f"{line}{failed}, in {elapsed}", markup=False, highlight=False)
 
 
-class LineProgress:
+class LineProgress(Progress):
     """Progress as one line every few seconds, for logs."""
 
     def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:

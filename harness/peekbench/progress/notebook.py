@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from peekbench.execution.observers import Progress
 from peekbench.formatting import pluralize, visible
 from peekbench.progress.displays import describe_capacity, describe_stop, new_tally
 from peekbench.progress.tally import Tally, duration
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_UPDATES = 0.5
 
 
-class NotebookProgress:
+class NotebookProgress(Progress):
     """Progress as an output that replaces itself: a bar, the pace and the mean scores so far."""
 
     def __init__(self, *, seconds: float = SECONDS_BETWEEN_UPDATES) -> None:

@@ -6,6 +6,6 @@ scores of an arm. Accuracies and other scores are fractions; times are in second
 time, and names are imported on first use, so that reading a spec stays fast.
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -4,6 +4,6 @@
 `pair_arms` prepare it for analyzers. `decide` and `control_outcome` are the verdict rules.
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import stat
 import sys
@@ -20,12 +19,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from peekbench.data.parquet import read_parquet, size_limit
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
+from peekbench.plugins.references import Reference
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import (
@@ -205,7 +202,7 @@ def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         if suffix in (".jsonl", ".ndjson", ".json"):
             with path.open(encoding="utf-8-sig") as text:
                 return _read_json(text, str(path))
-    except (OSError, ValueError, csv.Error, pa.ArrowException, RecursionError) as error:  # pandas raises ValueErrors
+    except (OSError, ValueError, csv.Error, RecursionError) as error:  # pandas raises ValueErrors
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
@@ -281,18 +278,16 @@ def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
 
 
 def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
-    with pq.ParquetFile(source) as file:
-        refuse_duplicates(file.schema_arrow.names, origin)
-        if file.metadata.num_rows > MAX_ROWS:
+    def check(names: list[str], num_rows: int) -> None:
+        refuse_duplicates(names, origin)
+        if num_rows > MAX_ROWS:
             raise _too_many_rows(origin)
-        names = file.schema_arrow.names
-    limit = size_limit(source.seek(0, os.SEEK_END))
+
+    read = Reference("peekbench.data.parquet:read_frame")  # pyarrow is optional
     try:
-        content = read_parquet(source, names, limit, "analyze parts of it", origin)
+        table: pd.DataFrame = read(source, origin, check)
     except DataError as error:
         raise ResultsError(str(error)) from error
-    # According to pandas' metadata in the file, some columns are an index. A method must not be lost there.
-    table: pd.DataFrame = content.to_pandas(ignore_metadata=True)
     return table
 
 

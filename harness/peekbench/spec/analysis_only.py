@@ -13,10 +13,10 @@ from peekbench.plugins.local_code import bind
 from peekbench.plugins.named_code import write_out_all
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Trial
-from peekbench.spec.base import Counts, Name, SpecModel
 from peekbench.spec.components import AnalysisSpec, find_uses
+from peekbench.spec.design import Counts, Name, SpecModel
 from peekbench.spec.error_messages import Written, describe, shorten
-from peekbench.spec.report import ReportSpec
+from peekbench.spec.experiment import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:

@@ -25,10 +25,9 @@ from typing import Any, Self
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.trials import Draw, Trial
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.checksums import TABLES, find_damaged_predictions, shorten
 from peekbench.store.files import has_log, identify, log_path, read_state, refuse_foreign_log, resolve
-from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, Database, damage_error, translate_errors
+from peekbench.store.reader import Reader, find_damaged_predictions
+from peekbench.store.schema import ARM_COLUMNS, TABLES, Database, damage_error, shorten, translate_errors
 from peekbench.store.writer import Store
 
 SUFFIX = ".sqlite"

@@ -10,6 +10,6 @@ Examples
 ['fits and predicts without unlabeled inputs', 'fits and predicts with unlabeled inputs']
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

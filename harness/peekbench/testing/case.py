@@ -14,8 +14,7 @@ import numpy as np
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PluginError
-from peekbench.execution.arms import read_only, take
-from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions
+from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, take
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
@@ -308,9 +307,9 @@ def _sample_rows(entry: MethodEntry) -> Dataset:
     """Return synthetic rows of a kind of task that a method supports."""
     if "regression" in entry.task_kinds:
         return sample_numbers()
-    if "classification" not in entry.task_kinds:
-        return sample_unlabeled_texts()
-    return sample_texts() if "texts" in entry.input_kinds else sample_features()
+    if "classification" in entry.task_kinds:
+        return sample_texts()
+    return sample_features() if "tabular_classification" in entry.task_kinds else sample_unlabeled_texts()
 
 
 def _num_train(dataset: Dataset) -> int:

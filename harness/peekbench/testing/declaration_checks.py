@@ -17,7 +17,7 @@ from peekbench.testing.case import Case
 from peekbench.testing.prediction_checks import are_equal, observe
 
 HEAVY_LIBRARIES = (
-    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "datasketch", "gensim", "huggingface_hub", "jinja2",
+    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
     "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
     "trackio", "transformers", "wandb",
 )  # fmt: skip

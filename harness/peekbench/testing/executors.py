@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.execution.driver import WorkQueue
 from peekbench.execution.hosts import host_name
-from peekbench.execution.work_queue import WorkQueue
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.exceptions import describe_exception

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from peekbench.errors import ContractError, DataError, SpecError
-from peekbench.execution.arms import take
-from peekbench.execution.scoring import check_metrics, score_texts
+from peekbench.execution.arms import check_metrics, score_texts, take
 from peekbench.records.data import FloatArray, Inputs
 from peekbench.records.trials import Predictor
 from peekbench.testing.attempt import Attempt

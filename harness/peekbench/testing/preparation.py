@@ -28,10 +28,10 @@ def prepare_entry(spec: MethodSpec | AuditSpec, folder: Path) -> None:
         If the code of the plugin raises another exception.
     """
     folders = Folders(spec=folder, cache=cache_folder())
-    for name, function in (("check", spec.entry.check), ("prefetch", spec.entry.prefetch)):
+    for name, function in (("check", spec.entry.preparation.check), ("prefetch", spec.entry.preparation.prefetch)):
         if function is not None:
             with one_line_errors(f"{spec.use}: `{name}`", spec.use, spec.options):
                 function(options=spec.options, folders=folders)
-    if isinstance(spec, MethodSpec) and spec.entry.resources is not None:
+    if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
         with one_line_errors(f"{spec.use}: `resources`", spec.use, spec.options):
-            spec.entry.resources(options=spec.options)
+            spec.entry.preparation.resources(options=spec.options)

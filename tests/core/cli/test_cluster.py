@@ -18,12 +18,12 @@ import yaml
 from commands import run_command
 
 from peekbench.cli.cluster import _describe_missing, list_ranges
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.shards import MergeSummary, run_shard, shard_items
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.checksums import add_triggers, hash_bytes
 from peekbench.store.merging import MergeCounts, Shard
+from peekbench.store.schema import add_triggers, hash_bytes
 from peekbench.store.writer import Store
 
 OUT = Path("out")
@@ -34,7 +34,7 @@ FAIL = ["UPDATE trials SET error = 'ValueError: lost', traceback = 'Traceback'",
 FIRST_ARM = "WHERE id = (SELECT min(id) FROM arms WHERE arm = '{}')"
 
 
-class Interrupted(NullProgress):
+class Interrupted(Progress):
     """Progress of a job that is interrupted as soon as a trial is saved."""
 
     def advance(self, outcome: Outcome) -> None:
@@ -322,7 +322,7 @@ def test_a_damaged_shard_is_refused_and_the_others_are_merged() -> None:
     place = content.index(b'"started"')
     second.write_bytes(content[:place] + b"x" + content[place + 1 :])
     error = refuse("merge", str(SPEC), str(OUT))
-    assert f"{second}: the checksum of table sessions, id 1 is wrong" in error
+    assert f"{second}: the rows of the table sessions are not those" in error
     assert not Path("runs/small.sqlite").exists()
     second.write_bytes(content[: len(content) // 2])
     error = refuse("merge", str(SPEC), str(OUT))

@@ -61,11 +61,11 @@ def peek(*arguments: str, status: int = 0) -> str:
 @pytest.mark.slow
 def test_entries_of_a_file_are_known_to_the_command_only() -> None:
     option = ("--plugin", "code/peekbench_my_file.py")
-    assert "my_file.fit " in peek("list", "methods", *option)
-    assert "peekbench_my_file.py\n" in peek("list", "plugins", *option)
+    assert "my_file.fit " in peek("show", "methods", *option)
+    assert "peekbench_my_file.py\n" in peek("show", "plugins", *option)
     assert "smoothing: number, default 1.0" in peek("show", "my_file.fit", *option)
     assert "peekbench_my_file.py:fit?" in peek("show", "my_file.fitt", *option, status=2)
-    assert '"my_file.fit"' in peek("schema", *option)
+    assert '"my_file.fit"' in peek("show", "spec-schema", *option)
     assert "no plugin 'my_file' is installed" in peek("validate", "specs/small.yaml", status=2)
 
 
@@ -100,7 +100,7 @@ def test_the_store_of_a_run_names_the_path_of_the_file() -> None:
 def test_files_without_entries_and_names_of_others_are_refused(file: str, code: str | None, message: str) -> None:
     if code is not None:
         Path(file).write_text(code)
-    assert message in peek("list", "--plugin", "code/peekbench_my_file.py", "--plugin", file, status=2)
+    assert message in peek("show", "--plugin", "code/peekbench_my_file.py", "--plugin", file, status=2)
 
 
 def test_a_missing_plugin_that_is_a_file_is_suggested() -> None:

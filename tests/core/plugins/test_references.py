@@ -94,8 +94,10 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
         ("transformers", "peekbench_finetune.fit", "peekbench[lm]"),
         ("bitsandbytes", "peekbench_lm.models.quantized", "peekbench[qlora]"),
         ("matplotlib", "peekbench_figures.draw", "peekbench[figures]"),
-        ("matplotlib", "peekbench_bayes.analysis", "peekbench[bayes]"),
-        ("bambi", "peekbench_bayes.analysis", "peekbench[bayes]"),
+        ("arviz_stats", "peekbench_bayes.analysis", "peekbench[bayes]"),
+        ("bambi", "peekbench_bayes.analysis", "peekbench[bambi]"),
+        ("pyarrow", "peekbench_hf.source", "peekbench[hf]"),
+        ("pyarrow", "pyarrow.parquet", "peekbench[parquet]"),
         ("no_such_library", "peekbench_bayes.analysis", ""),
     ],
 )

@@ -121,7 +121,7 @@ def test_unknown_plugin_error_suggests_a_name() -> None:
         ("uncalled", WORKING.replace("method=nothing", "method=7"), "method is 7; give a function"),
         ("missing", WORKING.replace("method=nothing", "method=None"), "method is None; give a function"),
         ("optionless", WORKING.replace("options=None_", "options=dict"), "a class derived from peekbench.Options"),
-        ("packages", WORKING.replace("method=n", "packages='lib', method=n"), "packages is 'lib'; give a tuple"),
+        ("preparation", WORKING.replace("method=n", "preparation=1, method=n"), "preparation is "),
         ("kinds", WORKING.replace("method=n", "task_kinds={'ranking'}, method=n"), "task_kinds is {'ranking'}"),
         (
             "strangers",

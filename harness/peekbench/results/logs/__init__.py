@@ -3,6 +3,6 @@
 `tables` has the formats and makes the table; a module each reads the logs of one tool.
 """
 
-import lazy_loader
+from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

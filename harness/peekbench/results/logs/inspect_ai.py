@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import Field
 
-from peekbench.data.parquet import size_limit
+from peekbench.data.loading import size_limit
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
+from peekbench.plugins.references import Reference
 from peekbench.results.logs.answers import MAX_OBJECT, Log, Part, TaskAnswers, choose_metric, parse, read_bounded
 from peekbench.results.read import check_regular
 
@@ -219,7 +219,8 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     header = archive.fp.read(LOCAL_HEADER.size)
     name_size, extra_size = LOCAL_HEADER.unpack(header)[-2:]
     archive.fp.seek(name_size + extra_size, os.SEEK_CUR)
-    content: bytes = pa.decompress(archive.fp.read(info.compress_size), info.file_size, codec="zstd", asbytes=True)
+    unpack = Reference("peekbench.data.parquet:unpack_zstandard")  # pyarrow is optional
+    content: bytes = unpack(archive.fp.read(info.compress_size), info.file_size)
     if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{name} is damaged")
     return content

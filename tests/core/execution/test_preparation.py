@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from peekbench.errors import DataError, SpecError, StoreError
+from peekbench.execution.observers import Progress
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.prefetch import check_files, prefetch, prefetch_method
-from peekbench.execution.preparation import changed_files, prepare
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.preparation import changed_files, check_files, prefetch, prefetch_method, prepare
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -45,7 +44,7 @@ def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     facts = {"toy model": 0, "sha256": {"weights": sha("weights"), "b: weights": sha("other")}}
     assert prefetch_method(spec, spec.methods[0]) == facts
     assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
-    assert prepare(spec, NullProgress()) == {"toy.short": facts}
+    assert prepare(spec, Progress()) == {"toy.short": facts}
     only = make_short("b", b={"weights": "other"})
     assert prefetch_method(only, only.methods[0])["sha256"] == {"weights": sha("other")}, "the only options in use"
 
