@@ -17,17 +17,13 @@ from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make
 from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Decision
 from peekbench.records.table_options import TableOptions
+from peekbench.records.verdicts import Decision
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
     from peekbench.records import Report
     from peekbench.records.analysis import Analysis
-=======
-    from peekbench.records.analysis import Analysis, Verdict
-    from peekbench.report import Report
->>>>>>> main
+    from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
@@ -138,7 +134,7 @@ class Gate:
             split_verdicts,
         )
 
-        biases = [verdict for verdict in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
+        biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
         if not methods and self.names != (FAILED_CONTROLS,):
             raise PeekbenchError(

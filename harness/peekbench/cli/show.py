@@ -52,31 +52,9 @@ def show(
         echo(("\n" if number else "") + paragraph)
 
 
-<<<<<<< HEAD
-@app.command()
-def schema(
-    output: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--output", "-o", metavar="FILE", help="File to write, instead of printing."),
-    ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Print the schema of report.json instead.")] = False,
-    plugin: PluginOption = None,
-) -> None:
-    """Print the JSON schema of specs, with the options of all installed plugins.
-
-    Example: peekbench schema -o specs/schema.json
-    """
-    import json  # noqa: PLC0415 - for a fast --help
-
-    from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
-
-    if report:
-        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
-=======
 def _schema(name: str) -> dict[str, Any]:
     if name == "report-schema":
         from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
->>>>>>> main
 
         return report_schema()
     from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help

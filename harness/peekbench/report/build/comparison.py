@@ -39,12 +39,8 @@ from peekbench.store.writer import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-<<<<<<< HEAD
 
-SESSION_KEYS = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
-=======
 SESSION_KEYS = ("peekbench", "python", "packages", "commit", "machine", "methods", "code")
->>>>>>> main
 
 
 def report_of_comparison(

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
-from peekbench.execution.code import describe_code_change
-from peekbench.execution.code_changes import CodeVersion
+from peekbench.execution.code import CodeVersion, describe_code_change
 from peekbench.execution.planning import make_trials, measure
-from peekbench.execution.versions import describe_version_changes
+from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Analysis
 from peekbench.report.build.tables import CODE_TITLE, SIZE, options_in_words
@@ -70,7 +69,7 @@ def describe_provenance(
         "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
-        "commit": _commit_in_words(last["git"]),
+        "commit": last["commit"] or "unknown",
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
@@ -86,15 +85,6 @@ def describe_provenance(
     if differing:
         lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
     return lines
-
-
-def _commit_in_words(git: Mapping[str, Any] | None) -> str:
-    if git is None:
-        return "not in git"
-    if git["commit"] is None:
-        return "unknown"
-    changes = {True: " with uncommitted changes", False: "", None: ", possibly with uncommitted changes"}
-    return f"{git['commit']}{changes[git['dirty']]}"
 
 
 def session_command(session: Mapping[str, Any]) -> list[str]:
@@ -260,7 +250,7 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
     Parameters
     ----------
     versions
-        Versions of the code by plugin, as `peekbench.execution.code_changes.find_versions` returns them.
+        Versions of the code by plugin, as `peekbench.execution.code.find_versions` returns them.
     """
     for plugin, of_plugin in versions.items():
         if len(of_plugin) > 1:

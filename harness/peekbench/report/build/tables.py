@@ -9,8 +9,7 @@ import pandas as pd
 
 from peekbench.data.duplicates import SIMILARITY
 from peekbench.data.preflight import majority_share
-from peekbench.execution.code import DIGITS
-from peekbench.execution.code_changes import CodeVersion
+from peekbench.execution.code import DIGITS, CodeVersion
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
 from peekbench.records.data import Split
