@@ -21,7 +21,7 @@ from peekbench.figures import Curves
 from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_power import Power
 from peekbench_power.designs import (
     detectable_bias,
@@ -326,7 +326,7 @@ def test_curves_agree_with_the_tables() -> None:
 
 @pytest.mark.slow
 def test_contract() -> None:
-    assert [outcome for outcome in check_analyzer("power") if not outcome.passed] == []
+    assert [outcome for outcome in check_entry("power") if not outcome.passed] == []
 
 
 def test_other_scores_have_their_own_noise_and_region() -> None:
