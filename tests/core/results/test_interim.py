@@ -72,7 +72,10 @@ def test_a_run_is_read_without_disturbing_it(larger: ExperimentSpec) -> None:
         expected = run_analysis(summary, drop_incomplete(load_results(STORE)), (), Seen(looks))
         assert (estimates.analysis.verdicts == expected.verdicts) == is_equal
         for valid, fixed in zip(estimates.analysis.verdicts, expected.verdicts, strict=True):
-            assert (valid.estimate, valid.low == fixed.low) == (fixed.estimate, is_equal or valid.low == valid.high)
+            assert (valid.estimate.mean, valid.estimate.low == fixed.estimate.low) == (
+                fixed.estimate.mean,
+                is_equal or valid.estimate.low == valid.estimate.high,
+            )
 
 
 def test_estimates_are_from_subsamples_that_no_task_or_method_lacks(
