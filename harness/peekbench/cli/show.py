@@ -52,6 +52,8 @@ def show(
         else:
             _write(text, output)
         return
+    if output is not None:
+        raise PeekbenchError(f"--output is for spec-schema and report-schema, not for {name}; leave it out")
     if name in HEADINGS:
         for line in list_lines(name):
             echo(line)
