@@ -86,7 +86,9 @@ def test_the_page_is_written_from_its_numbers(
     monkeypatch.setattr("pages.draw", lambda figure, form: b"")
     numbers = PAGE.with_suffix(".json").read_text("utf-8")
     scripts.page.write_page(scripts.records.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
-    assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), "run benchmarks/atlas.py --no-run"
+    assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), (
+        "run benchmarks/atlas/atlas.py --no-run"
+    )
     pictures = {path.name for path in (tmp_path / "atlas").iterdir()}
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
 

@@ -1,4 +1,4 @@
-"""A part of the attacks of `benchmarks/attack.py`: each input is read or refused clearly."""
+"""A part of the attacks of `benchmarks/reliability/attack.py`: each input is read or refused clearly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "reliability"
 SEED = 1  # the scripts use 0
 
 
@@ -24,10 +24,9 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
 @pytest.mark.parametrize(
     ("script", "attack", "number", "min_accepted"),
     [
-        ("attack_specs", "specs", 300, 10),
-        ("attack_tables", "tables", 60, 10),
-        ("attack_files", "files", 40, 2),
-        ("attack_logs", "logs", 100, 1),
+        ("attack_inputs", "specs", 300, 10),
+        ("attack_inputs", "tables", 60, 10),
+        ("attack_inputs", "files", 40, 2),
     ],
     indirect=["script"],
 )

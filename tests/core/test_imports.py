@@ -1,4 +1,4 @@
-"""Modules that commands import; benchmarks/overhead.py prints start-up times."""
+"""Modules that commands import; benchmarks/speed/overhead.py prints start-up times."""
 
 from __future__ import annotations
 

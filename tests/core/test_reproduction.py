@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "reproduction.md"
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name in ("matplotlib", "arviz_stats", "scipy"):
         pytest.importorskip(name, reason=f"{name}, which the script needs, is not installed")
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "study"))
     return importlib.import_module("reproduction")
 
 

@@ -1,4 +1,4 @@
-"""A part of the behaviors of `benchmarks/attack_plugins.py`, which disturb neither other methods nor the report."""
+"""A part of the behaviors of `benchmarks/reliability/attack_plugins.py`, which disturb neither other methods nor the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "reliability"))
 attack_plugins = import_module("attack_plugins")
 BEHAVIORS = [
     "raise a long text",

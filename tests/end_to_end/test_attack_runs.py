@@ -1,4 +1,4 @@
-"""A part of the kills, signals and full disks of `benchmarks/attack.py`: nothing is lost, and nothing is left."""
+"""A part of the kills, signals and full disks of `benchmarks/reliability/attack.py`: nothing is lost, and nothing is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "reliability"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import needs_hf  # noqa: F401
 import pytest
 from hostile_hub import BEHAVIORS, PLANTED, HostileHub, attack, planted_files
 from loopback_hub import LoopbackHub
@@ -14,7 +15,7 @@ SLOW = {
     "info_429", "info_500", "tree_has_endless_pages", "tree_has_endless_empty_pages", "head_503", "get_is_cut",
     "get_500",
 }  # fmt: skip
-"""Behaviors that take seconds; `benchmarks/attack.py hub` tries them."""
+"""Behaviors that take seconds; `benchmarks/reliability/attack.py hub` tries them."""
 MESSAGES = {
     "info_sha_is_a_path": "planted', which is not a full SHA",
     "info_is_a_login_page": "text/html instead of JSON, as the login page of a network does",

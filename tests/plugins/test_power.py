@@ -141,7 +141,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
-    """Arms are swapped at random within trials and biases planted, 300 times; benchmarks/power.py has all cells."""
+    """Arms are swapped at random within trials and biases planted, 300 times; benchmarks/statistics/power.py tries all cells."""
     results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
     predicted = table_rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
@@ -291,7 +291,7 @@ def test_forecast_of_planned_looks(method: Any) -> None:
     unstable, stable = rows
     assert unstable["no bias"] == pytest.approx(100, abs=2)  # BERT: equivalence is out of reach
     assert stable["no bias"] <= unstable["no bias"]
-    # benchmarks/sequential.py finds 43 to 44% in real data, with the same levels.
+    # benchmarks/statistics/sequential.py finds 43 to 44% in real data, with the same levels.
     expected = pytest.approx(44, abs=2) if method == "group_sequential" else pytest.approx(38, abs=2)
     assert unstable["twice"] == expected
     assert 0.4 < unstable["biased, if detectable"] < 0.81

@@ -19,8 +19,8 @@ from .pytest_checks import parametrize_with_checks as parametrize_with_checks
 from .report_formats import FORMAT_CHECKS as FORMAT_CHECKS
 from .report_formats import check_report_format as check_report_format
 from .report_formats import sample_report as sample_report
-from .sample_results import SamplePredictions as SamplePredictions
-from .sample_results import sample_results as sample_results
+from .sample_tables import SamplePredictions as SamplePredictions
+from .sample_tables import sample_results as sample_results
 from .samples import sample_features as sample_features
 from .samples import sample_numbers as sample_numbers
 from .samples import sample_texts as sample_texts

@@ -28,7 +28,7 @@ from peekbench.testing.repeated_call import (
     check_second_call,
     check_state,
 )
-from peekbench.testing.sample_results import SamplePredictions, sample_results
+from peekbench.testing.sample_tables import SamplePredictions, sample_results
 
 NUM_SUBSAMPLES = 8  # of each task of the synthetic results
 

@@ -26,7 +26,7 @@ from peekbench.testing.repeated_call import (
     check_second_call,
     check_state,
 )
-from peekbench.testing.sample_results import sample_results
+from peekbench.testing.sample_tables import sample_results
 
 METHOD = "größe: 50% [a/b] & <c> \\d_{0} $5"  # with characters that formats must escape
 DETAILS: Mapping[str, Any] = {

@@ -61,8 +61,8 @@ def path(finished: Path) -> Path:
 
 @pytest.fixture
 def attack_store(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("attack_store")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "reliability"))
+    return importlib.import_module("attack_stores")
 
 
 def count_changes(path: Path) -> int:
@@ -336,7 +336,7 @@ def test_a_kill_during_a_checkpoint_loses_nothing(
 
 @pytest.mark.slow
 def test_random_damage_is_never_accepted(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
-    """`python benchmarks/attack.py stores` tries 240."""
+    """`python benchmarks/reliability/attack.py stores` tries 240."""
     attempts = attack_store.attack(make_spec(), tmp_path / "attack", attack_store.Budget(20, seed=1))
     assert len(attempts) == 20
     assert [attempt for attempt in attempts if attempt.result in attack_store.DEFECTS] == []

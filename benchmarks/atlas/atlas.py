@@ -1,0 +1,76 @@
+"""Runs the specs of the atlas and writes docs/atlas.md, its figures and docs/atlas.json from their stores.
+
+Runs are resumed where they ended. The tasks of the Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror.
+
+    python benchmarks/atlas/atlas.py [--only SPEC ...] [--hub] [--no-run] [--runs FOLDER] [--output PAGE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from atlas_numbers import SPECS, collect, spec_names
+from atlas_page import write_page
+
+ON_THE_HUB = ("hub",)
+INTERRUPTED = 128  # and above: a signal ended the run
+
+
+def main() -> int:
+    """Run the specs and write the page; return 1 if a run failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = spec_names()
+    parser.add_argument(
+        "--only", nargs="+", choices=names, metavar="SPEC", help=f"run these specs only, of {', '.join(names)}"
+    )
+    parser.add_argument("--hub", action="store_true", help="also run the tasks of the Hub")
+    parser.add_argument("--no-run", action="store_true", help="write the page from the stores that exist")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), help="folder of the stores, as `peekbench run` has it"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=SPECS.parents[1] / "docs" / "atlas.md",
+        help="page to write; figures and numbers are written next to it (default: %(default)s)",
+    )
+    arguments = parser.parse_args()
+    is_hub_used = arguments.hub or bool(os.environ.get("PEEKBENCH_HUB_MIRROR"))
+    chosen = arguments.only or [name for name in names if is_hub_used or name not in ON_THE_HUB]
+    failed = [] if arguments.no_run else run_specs(chosen)
+    atlas = collect(arguments.runs)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.with_suffix(".json").write_text(atlas.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_page(atlas, arguments.output)
+    for name in failed:
+        print(f"{name}.yaml: its run failed, see above", file=sys.stderr)
+    for name in atlas.missing:
+        print(f"{name}.yaml: no finished run, left out of {arguments.output}")
+    return 1 if failed else 0
+
+
+def run_specs(names: Sequence[str]) -> list[str]:
+    """Run or resume specs one after the other; return the names of those that failed."""
+    return [name for name in names if run_spec(name) != 0]
+
+
+def run_spec(name: str) -> int:
+    """Run or resume a spec in a process of its own, and return its exit status."""
+    process = subprocess.Popen([sys.executable, "-m", "peekbench", "run", SPECS / f"{name}.yaml"])
+    while True:
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:  # Ctrl-C reaches the run, too, which saves its results before it ends
+            continue
+        if status >= INTERRUPTED:
+            raise SystemExit(status)
+        return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""Runs of the executor `ray` on clusters of three nodes, simulated on this machine. Exits with 1 if a bar is missed.
+
+    python benchmarks/reliability/ray_runs.py [failures] [driver] [overhead] [use] [memory] [--trials 10000]
+
+failures   kills a random worker or node every `interval` seconds, and replaces the node; all numbers must be equal to
+           those of one local worker
+driver     kills the main process at a random moment; the next run must do only what is missing
+overhead   time of a trial of 20 ms, compared with the executor `local` and the same number of workers
+use        share of the time in which workers are busy, with trials of one second
+memory     size of the pickled work, and memory of the main process with few and with many items
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
+os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[-1], os.environ.get("PYTHONPATH", "")])
+
+from equal_stores import read
+from ray_nodes import RayNodes
+
+from peekbench.execution.runner import run
+from peekbench.spec.experiment import ExperimentSpec, make_spec
+
+SECONDS = 0.0065  # for which a fit sleeps; a trial has three fits, and takes about 20 ms
+NODES = ("one", "two", "three")
+MAX_OVERHEAD = 0.005  # seconds a trial
+MIN_USE = 0.9
+MAX_PICKLED = 10_000  # bytes
+MAX_GROWTH = 30e6  # bytes
+Executor = dict[str, Any]
+
+
+def make(executor: Executor, num_trials: int, seconds: float = SECONDS) -> ExperimentSpec:
+    """Return a spec of trials that mostly sleep, so that more workers than cores do not disturb each other."""
+    raw = {
+        "name": "ray_runs",
+        "seed": 18,
+        "tasks": [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
+        "methods": [{"use": "toy.vote", "options": {"seconds": seconds}}],
+        "design": {"num_train": 12, "num_test": 30, "num_subsamples": num_trials // 2},
+        "executor": executor,
+        "analyses": ["toy.count"],
+        "report": {"formats": ["text"]},
+    }
+    return make_spec(raw, folder=Path())
+
+
+def on(nodes: RayNodes, **options: Any) -> Executor:
+    return {"use": "ray", "options": {"address": nodes.address, **options}}
+
+
+@contextmanager
+def cluster(cpus: int = 1) -> Iterator[RayNodes]:
+    """Start and end a cluster of three nodes."""
+    nodes = RayNodes(dict.fromkeys(NODES, cpus))
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def count(store: Path, condition: str = "") -> int:
+    """Return the number of trials in a store."""
+    with closing(sqlite3.connect(store)) as connection:
+        (number,) = connection.execute(f"SELECT count(*) FROM trials {condition}").fetchone()
+    return int(number)
+
+
+def disturb(nodes: RayNodes, interval: float, is_over: threading.Event, rng: random.Random) -> dict[str, int]:
+    """Kill a random worker or node every `interval` seconds until the run is over."""
+    alive = list(NODES)
+    killed = {"workers": 0, "nodes": 0}
+    while not is_over.wait(interval):
+        name = rng.choice(alive)
+        if rng.random() < 0.5:
+            for process in nodes.workers(name)[:1]:
+                os.kill(process, signal.SIGKILL)
+                killed["workers"] += 1
+        else:
+            nodes.kill(name)
+            killed["nodes"] += 1
+            alive.remove(name)
+            alive.append(f"node {killed['nodes']}")
+            nodes.add(alive[-1])
+    return killed
+
+
+def check_failures(folder: Path, arguments: argparse.Namespace) -> bool:
+    expected = run(make({"use": "local"}, arguments.trials), store=folder / "local.sqlite").store
+    is_over = threading.Event()
+    killed: dict[str, int] = {}
+    started = time.perf_counter()
+    with cluster() as nodes:
+        rng = random.Random(arguments.seed)
+        chaos = threading.Thread(target=lambda: killed.update(disturb(nodes, arguments.interval, is_over, rng)))
+        chaos.start()
+        try:
+            summary = run(make(on(nodes), arguments.trials), store=folder / "ray.sqlite")
+        finally:
+            is_over.set()
+            chaos.join()
+    seconds = time.perf_counter() - started
+    num_stored, num_failed = count(summary.store), count(summary.store, "WHERE error IS NOT NULL")
+    is_equal = read(summary.store) == read(expected)
+    print(
+        f"failures: {killed['workers']} workers and {killed['nodes']} nodes killed in {seconds:.0f} s; "
+        f"{num_stored:,} of {arguments.trials:,} trials stored, {num_failed} failed, "
+        f"{'all numbers equal' if is_equal else 'NUMBERS DIFFER'}"
+    )
+    return is_equal and num_stored == arguments.trials and not num_failed
+
+
+def check_driver(folder: Path, arguments: argparse.Namespace) -> bool:
+    num_trials = arguments.trials // 5
+    expected = run(make({"use": "local"}, num_trials), store=folder / "whole.sqlite").store
+    rng = random.Random(arguments.seed)
+    store = folder / "killed.sqlite"
+    sizes = []
+    with cluster() as nodes:
+        spec = make(on(nodes), num_trials)
+        path = folder / "killed.yaml"
+        path.write_text(yaml.safe_dump(spec.model_dump(mode="json")))
+        for _ in range(3):
+            command = [sys.executable, "-m", "peekbench", "run", str(path), "--store", str(store)]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
+            while not store.exists() and process.poll() is None:
+                time.sleep(0.1)
+            time.sleep(rng.uniform(1, 10))
+            process.kill()
+            process.wait()
+            sizes.append(count(store))
+        summary = run(spec, store=store)
+        left = [worker for name in NODES for worker in nodes.workers(name)]
+        deadline = time.monotonic() + 10
+        while any(map(psutil.pid_exists, left)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    is_equal = read(store) == read(expected)
+    is_minimal = summary.resumed == sizes[-1] and summary.finished == num_trials - sizes[-1]
+    print(
+        f"driver: killed after {', '.join(f'{size:,}' for size in sizes)} of {num_trials:,} trials; the last run did "
+        f"{summary.finished:,}, {'all numbers equal' if is_equal else 'NUMBERS DIFFER'}, "
+        f"{sum(map(psutil.pid_exists, left))} workers left"
+    )
+    return is_equal and is_minimal and not any(map(psutil.pid_exists, left))
+
+
+class Watch:
+    """Progress that notes when the first and the last trial ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def advance(self, outcome: object) -> None:
+        self.times.append(time.perf_counter())
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def time_trials(spec: ExperimentSpec, store: Path, num_skipped: int) -> tuple[float, int]:
+    """Run a spec. Return the seconds and the number of trials after the first ones, in which workers start."""
+    watch = Watch()
+    run(spec, store=store, progress=watch)
+    times = watch.times[num_skipped:]
+    return times[-1] - times[0], len(times) - 1
+
+
+def check_overhead(folder: Path, arguments: argparse.Namespace) -> bool:
+    num_trials, num_workers = arguments.trials // 5, 3
+    seconds = {}
+    with cluster() as nodes:
+        executors = {"local": {"use": "local", "options": {"workers": num_workers}}, "ray": on(nodes)}
+        for name, executor in executors.items():
+            taken, number = time_trials(make(executor, num_trials), folder / f"{name}.sqlite", num_trials // 5)
+            seconds[name] = taken / number * num_workers
+            print(f"overhead: {name}, {num_workers} workers: {1000 * seconds[name]:.1f} ms of a worker for a trial")
+    difference = seconds["ray"] - seconds["local"]
+    print(f"overhead: {1000 * difference:+.1f} ms a trial (at most {1000 * MAX_OVERHEAD:.0f} ms)")
+    return difference <= MAX_OVERHEAD
+
+
+def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
+    num_workers, num_trials = 6, 120
+    with cluster(cpus=2) as nodes:
+        taken, number = time_trials(make(on(nodes), num_trials, 1 / 3), folder / "use.sqlite", 3 * num_workers)
+    with closing(sqlite3.connect(folder / "use.sqlite")) as connection:
+        (busy,) = connection.execute("SELECT sum(fit_seconds + predict_seconds) FROM arms").fetchone()
+    share = busy / num_trials * number / (taken * num_workers)
+    print(f"use: {share:.1%} of the time of {num_workers} workers on 3 nodes, trials of {busy / num_trials:.2f} s")
+    return bool(share >= MIN_USE)
+
+
+MEASURE = """
+import pickle, sys
+from peekbench.execution.hosts import expect
+from peekbench.execution.work import SpecWork
+from peekbench.data.preflight import describe_tasks
+from peekbench import load_spec
+from peekbench.results.sequential import run
+import psutil
+spec = load_spec(sys.argv[1])
+peak = 0
+class Watch:
+    def advance(self, outcome):
+        global peak
+        peak = max(peak, psutil.Process().memory_info().rss)
+    def __getattr__(self, name):
+        return lambda *_: None
+run(spec, store=sys.argv[2], progress=Watch())
+print(len(pickle.dumps(SpecWork(spec, expect(spec, describe_tasks(spec), {})))), peak)
+"""
+
+
+def check_memory(folder: Path, arguments: argparse.Namespace) -> bool:
+    peaks = []
+    with cluster() as nodes:
+        for num_trials in (arguments.trials // 10, arguments.trials // 2):
+            path = folder / f"memory {num_trials}.yaml"
+            path.write_text(yaml.safe_dump(make(on(nodes), num_trials, 0.0).model_dump(mode="json")))
+            command = [sys.executable, "-c", MEASURE, str(path), str(path.with_suffix(".sqlite"))]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
+            pickled, peak = map(int, printed.split())
+            peaks.append(peak)
+            print(f"memory: {num_trials:,} trials: {peak / 1e6:.0f} MB in the main process, pickled work {pickled} B")
+    return pickled <= MAX_PICKLED and peaks[-1] - peaks[0] <= MAX_GROWTH
+
+
+CHECKS = {
+    "failures": check_failures,
+    "driver": check_driver,
+    "overhead": check_overhead,
+    "use": check_use,
+    "memory": check_memory,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checks", nargs="*", metavar="CHECK", default=list(CHECKS))
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--interval", type=float, default=30.0, help="seconds between kills")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    missed = []
+    for name in arguments.checks:
+        with tempfile.TemporaryDirectory() as folder:
+            if not CHECKS[name](Path(folder), arguments):
+                missed.append(name)
+    sys.exit(f"missed: {', '.join(missed)}" if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

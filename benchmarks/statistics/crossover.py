@@ -1,0 +1,140 @@
+"""Measure how much more precise crossover scoring is than scoring one set, on the same fits. Print tables.
+
+A trial of K sets contains trials of two sets with crossover scoring, and trials of two fits that score one set. The
+first table shows the variances of their biases within tasks:
+
+- ratio: the variance with one scored set over that with two, with the same fits;
+- per fit: the same ratio for K sets, times 2 / K, because K sets need K fits instead of 2.
+
+With --costs, a second table shows processor seconds per verdict: of a trial, times the trials that find an average bias
+of half a point over these tasks with a power of 80%, at the level of a run's first report. Intervals are bootstraps
+over subsamples. Runs are kept in FOLDER and resumed.
+
+    python benchmarks/statistics/crossover.py FOLDER [--tasks docstrings.all] [--sets 5] [--subsamples 12] [--costs]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from crossover_runs import (
+    CLASSIC,
+    METHODS,
+    NUM_TRAIN,
+    contained_biases,
+    crossover_spec,
+    fit_scores,
+    num_test,
+    use_model,
+)
+
+from peekbench.execution.pilot import run_pilot
+from peekbench.records import FloatArray, Looks
+from peekbench_power.detection import Criterion, minimum_detectable
+from peekbench_stats import level_at, welch_satterthwaite
+
+NUM_RESAMPLES = 1000
+BIAS = 0.005
+CRITERION = Criterion(power=0.8, alpha=level_at(Looks(are_known=True))(0.05))
+
+
+def variances(scores: FloatArray, sets: int) -> FloatArray:
+    """Return the variance of the bias within each task, as the mean over all trials of these sets in `fit_scores`."""
+    by_task: FloatArray = contained_biases(scores, sets).var(axis=1, ddof=1).mean(axis=1)
+    return by_task
+
+
+def interval(
+    scores: FloatArray, compute: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+) -> list[tuple[float, float, float]]:
+    """Return figures of scores, each with a bootstrap interval."""
+    size = scores.shape[1]
+    draws = (rng.integers(size, size=size) for _ in range(NUM_RESAMPLES))
+    limits = np.quantile([compute(scores[:, draw]) for draw in draws], [0.025, 0.975], axis=0)
+    return [(float(value), float(low), float(high)) for value, low, high in zip(compute(scores), *limits, strict=True)]
+
+
+def compare(scores: FloatArray) -> FloatArray:
+    """Return the ratio of variances of one and two sets, and the information per fit of all sets."""
+    sets = scores.shape[-1]
+    one, two, every = (variances(scores, number).mean() for number in (1, 2, sets))
+    return np.array([one / two, one / every * 2 / sets])
+
+
+def trials_needed(by_task: FloatArray) -> int:
+    """Return the trials of all tasks that find a bias of half a point, from the variance within each task."""
+    subsamples = 2
+    while True:
+        squared_errors = by_task / subsamples
+        degrees = float(welch_satterthwaite(squared_errors, np.full(len(by_task), subsamples - 1.0)))
+        error = float(np.sqrt(squared_errors.sum())) / len(by_task)
+        detected = minimum_detectable(error, degrees, CRITERION)
+        if detected is not None and detected <= BIAS:
+            return len(by_task) * subsamples
+        subsamples += 1
+
+
+def print_precision(by_method: dict[str, FloatArray], sets: int, rng: np.random.Generator) -> None:
+    """Print standard deviations, in points, and ratios of variances."""
+    print(f"| method | sd of the bias: one set | two sets | {sets} sets | ratio | per fit, {sets} sets |")
+    print("|---|---|---|---|---|---|")
+    found = []
+    for method, scores in by_method.items():
+        deviations = [100 * float(np.sqrt(variances(scores, number).mean())) for number in (1, 2, sets)]
+        figures = interval(scores, compare, rng)
+        found.append([value for value, _, _ in figures])
+        cells = [f"{each:.2f}" for each in deviations]
+        cells += [f"{value:.1f} ({low:.1f}-{high:.1f})" for value, low, high in figures]
+        print(f"| {method} | " + " | ".join(cells) + " |", flush=True)
+    medians = [f"{value:.1f}" for value in np.median(found, axis=0)]
+    print(f"| median of {len(found)} | | | | " + " | ".join(medians) + " |")
+
+
+def print_costs(by_method: dict[str, FloatArray], tasks: Sequence[str], sets: int) -> None:
+    """Print the processor seconds per verdict of each design."""
+    designs: dict[int | bool, int] = {False: 1, 2: 2, sets: sets}
+    pilots = {
+        crossover: run_pilot(crossover_spec(list(by_method), tasks, 10, crossover)).seconds for crossover in designs
+    }
+    print("\n| method | `crossover: false` | `crossover: 2` | " + f"`crossover: {sets}` | times as fast |")
+    print("|---|---|---|---|---|")
+    savings = []
+    for method, scores in by_method.items():
+        cells, costs = [], []
+        for crossover, number in designs.items():
+            trials = trials_needed(variances(scores, number))
+            seconds = pilots[crossover][method, NUM_TRAIN, num_test(method)]
+            costs.append(trials * seconds)
+            cells.append(f"{trials:,} x {seconds:.2f} s = {costs[-1]:,.0f} s")
+        savings.append([costs[0] / cost for cost in costs[1:]])
+        print(f"| {method} | " + " | ".join(cells) + f" | {savings[-1][0]:.1f}, {savings[-1][1]:.1f} |")
+    medians = [f"{value:.1f}" for value in np.median(savings, axis=0)]
+    print(f"| median of {len(savings)} | | | | " + ", ".join(medians) + " |")
+
+
+def main() -> None:
+    """Run the methods and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
+    parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
+    parser.add_argument("--model", default="", help="model of the method tapt-model")
+    parser.add_argument("--sets", type=int, default=5)
+    parser.add_argument("--subsamples", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
+    arguments = parser.parse_args()
+    use_model(arguments.model)
+    design = arguments.subsamples, arguments.sets, arguments.workers
+    by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
+    print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
+    if arguments.costs:
+        print_costs(by_method, arguments.tasks, arguments.sets)
+
+
+if __name__ == "__main__":
+    main()

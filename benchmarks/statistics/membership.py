@@ -1,0 +1,119 @@
+"""Compare the theorem of membership with a simulation, and with the arms of a run. Print a table, assert nothing.
+
+The theorem (docs/explanation/bias.md): the expected bias is the effect of a text's own membership in the unlabeled set.
+So `leave-one-out` is expected to score as `extra` with one text fewer, and `swap-in` as `test`.
+
+The simulation draws two classes of normal features, keeps the two principal components of the unlabeled rows, and
+chooses the nearer class mean of 20 train rows, as latent semantic analysis does with texts. With a store, the table is
+that of a run with the arms extra, test, cross and swap-in, such as that of specs/rules.yaml: differences in points with
+95% intervals, averaged over tasks.
+
+    python benchmarks/statistics/membership.py [runs/rules.sqlite] [--draws 20000] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from peekbench.records import FloatArray, IntArray
+from peekbench.results import load_results, pair_arms
+from peekbench_summary.estimates import estimate_these_tasks
+
+NUM_TRAIN, NUM_FEATURES, NUM_COMPONENTS, SHIFT = 20, 10, 2, 0.6
+SIZES = (5, 10, 20, 50)
+BATCH = 1000
+
+
+def simulate(size: int, draws: int, rng: np.random.Generator) -> dict[str, FloatArray]:
+    """Return the accuracy of each draw under each rule, shape (n_draws,)."""
+    parts: dict[str, list[FloatArray]] = {}
+    for _ in range(math.ceil(draws / BATCH)):
+        train = _features(rng, np.broadcast_to(np.arange(NUM_TRAIN) % 2, (BATCH, NUM_TRAIN)))
+        labels = rng.integers(2, size=(2, BATCH, size))
+        test, extra = (_features(rng, of_set) for of_set in labels)
+        of_test, of_extra = (rows[..., None] * rows[..., None, :] for rows in (test, extra))  # (draw, row, f, f)
+        moments = {
+            "test": of_test.sum(axis=1, keepdims=True),
+            "extra": of_extra.sum(axis=1, keepdims=True),
+            "extra, n - 1": of_extra[:, 1:].sum(axis=1, keepdims=True),
+            "leave-one-out": of_test.sum(axis=1, keepdims=True) - of_test,
+            "swap-in": of_extra.sum(axis=1, keepdims=True) - of_extra + of_test,
+        }
+        for rule, moment in moments.items():
+            parts.setdefault(rule, []).append(_accuracy(test, labels[0], train, moment))
+    return {rule: np.concatenate(found) for rule, found in parts.items()}
+
+
+def _features(rng: np.random.Generator, labels: IntArray) -> FloatArray:
+    """Return rows of two classes that differ in all features, shape (n_draws, n_rows, n_features)."""
+    centers = SHIFT * (2.0 * labels[..., None] - 1)
+    rows: FloatArray = centers + rng.standard_normal((*labels.shape, NUM_FEATURES))
+    return rows
+
+
+def _accuracy(rows: FloatArray, labels: IntArray, train: FloatArray, moments: FloatArray) -> FloatArray:
+    """Return the share of rows nearer to the mean of their class in the space of components, shape (n_draws,).
+
+    The moments have shape (n_draws, n_rows, n_features, n_features), with n_rows = 1 if all rows share them.
+    """
+    components = np.linalg.eigh(moments)[1][..., -NUM_COMPONENTS:]
+    distances = []
+    for label in (0, 1):
+        difference = rows - train[:, label::2].mean(axis=1, keepdims=True)
+        distances.append(((difference[..., None, :] @ components) ** 2).sum(axis=(2, 3)))
+    share: FloatArray = ((distances[1] < distances[0]) == labels).mean(axis=1)
+    return share
+
+
+def print_simulation(draws: int, seed: int) -> None:
+    """Print the differences of the rules by the number of unlabeled rows."""
+    rng = np.random.default_rng(seed)
+    pairs = (("test", "extra"), ("leave-one-out", "extra"), ("leave-one-out", "extra, n - 1"), ("swap-in", "test"))
+    print(f"| n | {' | '.join(f'{one} - ({other})' for one, other in pairs)} |\n|{'---|' * 5}")
+    for size in SIZES:
+        scores = simulate(size, draws, rng)
+        cells = (_interval([(scores[one] - scores[other]).tolist()]) for one, other in pairs)
+        print(f"| {size} | {' | '.join(cells)} |", flush=True)
+
+
+def print_run(store: str) -> None:
+    """Print the differences of the arms of a run by method."""
+    wide = pair_arms(load_results(store))
+    arms = [next((arm for arm in wide.columns if arm.startswith(kind)), None) for kind in ("cross", "swap-in")]
+    if None in arms or wide.index.get_level_values("num_test").nunique() > 1:
+        raise SystemExit(f"{store}: needs the arms extra, test, cross and swap-in at one num_test")
+    cross, swap = arms
+    pairs = (("test", "extra"), (cross, "extra"), (swap, "extra"), (swap, "test"), ("test", cross))
+    print(f"| method | trials | {' | '.join(f'{one} - {other}' for one, other in pairs)} |\n|{'---|' * 7}")
+    for method, rows in wide.groupby(level="method"):
+        cells = []
+        for one, other in pairs:
+            differences = (rows[one] - rows[other]).groupby(level="task")
+            cells.append(_interval([values.tolist() for _, values in differences]))
+        print(f"| {method} | {len(rows)} | {' | '.join(cells)} |")
+
+
+def _interval(tasks: Sequence[Sequence[float]]) -> str:
+    estimate = estimate_these_tasks(tasks, 0.95)
+    return f"{100 * estimate.mean:+.2f} [{100 * estimate.low:+.2f}, {100 * estimate.high:+.2f}]"
+
+
+def main() -> None:
+    """Print the table of the simulation, or that of a run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", nargs="?", help="store of a run with the arms cross and swap-in")
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.store:
+        print_run(arguments.store)
+    else:
+        print_simulation(arguments.draws, arguments.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Measure how often the advice of `summary` on additional subsamples is right. Print a table, assert nothing.
+
+Draw data sets of 5, 10 and 20 subsamples from the published accuracies, with replacement and with test and extra
+swapped at random, with no bias and with a bias at the edge of the region. For those whose verdict is inconclusive, draw
+as many more subsamples as advised. The advice is right if the verdict is then equivalent without a bias, and biased up
+with it. The advice on a bias is about the side of the observed mean, so data sets with a negative mean are left out
+there. Also printed: the median number of subsamples advised.
+
+The second table compares the forecast of `power` that the verdict is equivalent if there is no bias with the share of
+data sets in which it is, for several numbers of subsamples.
+
+    python benchmarks/statistics/settling.py FOLDER [--repeats 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t
+from sequential import estimate, published_differences, resample
+from simulated_trials import ALPHA, REGION, TABLE, Draw, Method, follow_once, share
+
+from peekbench import load_results
+from peekbench.records import FloatArray
+from peekbench_power.detection import equivalence_power
+from peekbench_stats import welch_satterthwaite
+
+SIZES = (5, 10, 20)
+PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast
+NUM_FORECASTS = 2000  # data sets
+
+
+def swapped(differences: FloatArray) -> Draw:
+    """Return the draw of published differences with test and extra swapped at random."""
+
+    return lambda rng, _, size: resample(differences, size, 1, rng)[0]
+
+
+def one_method(draw: Draw, biases: FloatArray) -> list[Method]:
+    """Return a family of one method."""
+    return [Method(draw, biases, step=None)]
+
+
+def main() -> None:
+    """Print one row for each configuration and number of subsamples."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the published accuracies")
+    parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    print("| configuration | subsamples | no bias: right | advised | bias at the edge: right | advised |")
+    print("|---|---|---|---|---|---|")
+    configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
+    for name, differences in configurations:
+        for size in SIZES:
+            cells = []
+            for kind, bias in (("equivalent", 0.0), ("biased up", REGION.half_width)):
+                biases = np.full(len(differences), bias)
+                make = partial(one_method, swapped(differences), biases)
+                right, followed = follow_once(make, size, kind, TABLE, arguments.repeats, rng)
+                numbers = [advice.subsamples for advice in followed]
+                cells += [f"{share(right)} of {len(right)}", f"{np.median(numbers):,.0f}"] if right else ["-", "-"]
+            print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
+    print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")
+    print("|---" * (1 + 2 * len(PLANNED)) + "|")
+    largest = 0.0
+    for name, differences in configurations:
+        cells = []
+        for size in PLANNED:
+            forecast, found = forecast_equivalence(differences, size, rng)
+            largest = max(largest, abs(forecast - found))
+            cells += [f"{forecast:.1%}", f"{found:.1%}"]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\nLargest difference: {largest:.1%}; the largest standard error is {0.5 / NUM_FORECASTS**0.5:.1%}.")
+
+
+def forecast_equivalence(differences: FloatArray, size: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the forecast probability of 'equivalent' without a bias, and the share of simulated data sets with it."""
+    variances = (differences**2).mean(axis=1)
+    degrees = float(welch_satterthwaite(variances / size, np.full(len(variances), size - 1.0)))
+    error = float(np.sqrt((variances / size).sum())) / len(variances)
+    estimates = estimate(resample(differences, size, NUM_FORECASTS, rng), [size])
+    half_widths = t.ppf(1 - ALPHA / 2, estimates.degrees) * estimates.errors
+    found = np.mean(np.abs(estimates.means) + half_widths <= REGION.half_width)
+    return equivalence_power(error, degrees, REGION.half_width, ALPHA), float(found)
+
+
+if __name__ == "__main__":
+    main()
