@@ -41,7 +41,7 @@ from peekbench import (
     hookimpl,
 )
 from peekbench.figures import Forest, Interval
-from peekbench.plugins import AuditEntry
+from peekbench.plugins import AuditEntry, Preparation
 
 
 class NoTextError(Exception):
@@ -387,7 +387,7 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
     return [
         DataSourceEntry(
             name="texts", options=Texts, load=texts, summary="short texts",
-            pin=lambda options, folders: {"revision": 7},
+            preparation=Preparation(pin=lambda options, folders: {"revision": 7}),
         )
     ]  # fmt: skip
 

@@ -214,7 +214,6 @@ def cases() -> Iterator[Case]:
         "audit --reports": (("audit", f"{NAME}.yaml", "--reports", "out"), "out", ""),
         "lock": (("lock", "specs/attack.yaml"), "specs", "attack.lock"),
         "backup": (("backup", NAME, "backups/copy.sqlite"), "backups", "copy.sqlite"),
-        "schema": (("schema", "-o", "out/schema.json"), "out", "schema.json"),
     }
     for name, (command, folder, file) in written.items():
         for label, obstacle in _obstacles(folder, file):
@@ -226,14 +225,15 @@ def cases() -> Iterator[Case]:
     )
     analyze = written["analyze --reports"][0]
     yield Case("analyze --reports: files of at most 100 bytes", analyze, _none, says="out", max_file_size=100)
-    yield Case("schema: a full device", ("schema", "-o", str(DEVICE)), _none, says=str(DEVICE))
-    for command in (run, ("report", NAME), ("analyze", "scores.csv"), ("schema",)):
+    for command in (run, ("report", NAME), ("analyze", "scores.csv"), ("show", "spec-schema")):
         yield Case(f"{command[0]}: full standard output", command, _none, says="standard output", stdout=DEVICE)
     for label, obstacle in _obstacles("cache"):
         yield Case(f"docstrings: {label}", ("validate", "data/docstrings.yaml"), obstacle, status=0)
         yield Case(f"prepared data: {label}", ("validate", "data/hub.yaml"), obstacle, status=0)
         if not label.startswith("full"):  # training takes minutes before anything is written
-            yield Case(f"trained model: {label}", ("prefetch", "data/model.yaml"), obstacle, says="finetune")
+            yield Case(
+                f"trained model: {label}", ("validate", "--download", "data/model.yaml"), obstacle, says="finetune"
+            )
     for label, obstacle in _obstacles("hub"):
         yield Case(f"download: {label}", ("validate", "data/hub.yaml"), obstacle, says="hub")
 
@@ -293,7 +293,7 @@ def attack(case: Case, base: Path, expected: dict[str, Any], hub: str) -> list[s
     problems = _check(case, base, status, (*ALLOWED, *logs))
     if not trials <= finished_trials(base / STORE):
         problems.append("stored trials are lost")
-    if case.command[:1] == ("prefetch",) or DEVICE.as_posix() in case.command:
+    if "--download" in case.command or DEVICE.as_posix() in case.command:
         return problems  # training takes minutes; a device stays full
     status = finish(start(base, *case.command, variables=variables), TIME_LIMIT)
     if status != 0:

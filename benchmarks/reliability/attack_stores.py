@@ -20,7 +20,7 @@ import numpy as np
 from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, ResultsError, StoreError
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Trial
@@ -221,7 +221,7 @@ class Attempt:
     message: str
 
 
-class _Snapshots(NullProgress):
+class _Snapshots(Progress):
     """Copies a store and its write-ahead log during a run, as a kill at this moment would leave them."""
 
     def __init__(self, store: Path, copies: dict[int, Path]) -> None:

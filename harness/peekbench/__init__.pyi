@@ -1,9 +1,6 @@
-from . import figures as figures
 from . import plugins as plugins
 from . import records as records
-from . import testing as testing
 from .api.measuring import measure as measure
-from .api.report_view import ReportView as ReportView
 from .api.run import Run as Run
 from .api.running import load_run as load_run
 from .api.running import run as run

@@ -91,9 +91,9 @@ class UnavailableError(DataError):
 
     Examples
     --------
-    >>> error = UnavailableError("hf.trec", "no network; download it before with `peekbench prefetch`")
+    >>> error = UnavailableError("hf.trec", "no network; download it before with `peekbench validate --download`")
     >>> print(error)
-    hf.trec: no network; download it before with `peekbench prefetch`
+    hf.trec: no network; download it before with `peekbench validate --download`
     >>> isinstance(error, DataError)
     True
     """

@@ -378,8 +378,8 @@ def not_cached(description: str) -> UnavailableError:
     """
     return UnavailableError(
         description,
-        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC` with a network "
-        "connection, or name a local folder",
+        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with a "
+        "network connection, or name a local folder",
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from peekbench.plugins import Outcome, Work
 from peekbench.records import WorkItem
-from peekbench.streams import protect_streams
+from peekbench.standard_streams import protect_streams
 from peekbench_workers.current_trial import CurrentTrial
 from peekbench_workers.errors import make_portable
 

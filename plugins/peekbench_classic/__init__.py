@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import MethodEntry, Options, hookimpl
+from peekbench.plugins import Preparation
 
 
 class Lsa(Options):
@@ -51,7 +52,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="lsa",
             options=Lsa,
             method="peekbench_classic.lsa:lsa",
-            count_tokens="peekbench_classic.words:count_words",
+            preparation=Preparation(count_tokens="peekbench_classic.words:count_words"),
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
             metrics={"explained_variance": "share of the variance of the texts that the SVD's dimensions explain"},
         ),
@@ -59,7 +60,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="self_training",
             options=SelfTraining,
             method="peekbench_classic.self_training:self_training",
-            count_tokens="peekbench_classic.words:count_words",
+            preparation=Preparation(count_tokens="peekbench_classic.words:count_words"),
             summary="tf-idf, logistic regression, soft pseudo-labels on the unlabeled texts",
             metrics={"soft_label_entropy": "mean entropy of the pseudo-labels; 0 if all are certain"},
             unlabeled_options=frozenset({"rounds", "unlabeled_weight", "temperature"}),
@@ -68,7 +69,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="word2vec",
             options=Word2Vec,
             method="peekbench_classic.word2vec:word2vec",
-            count_tokens="peekbench_classic.word2vec:count_word2vec_words",
+            preparation=Preparation(count_tokens="peekbench_classic.word2vec:count_word2vec_words"),
             summary="mean of word2vec vectors trained on the texts, logistic regression",
         ),
     ]

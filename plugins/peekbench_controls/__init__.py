@@ -22,8 +22,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="null",
             method="peekbench_controls.null:null",
             summary="negative control: ignores unlabeled inputs, so boost and bias are exactly 0",
-            task_kinds=frozenset({"classification", "regression", "language_modeling"}),
-            input_kinds=frozenset({"texts", "features"}),
+            task_kinds=frozenset({"classification", "tabular_classification", "regression", "language_modeling"}),
             base="null",
             control="negative",
         ),
@@ -33,7 +32,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_controls.leak:leak",
             summary="positive control: knows labels of unlabeled inputs, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
-            input_kinds=frozenset({"texts", "features"}),
+            task_kinds=frozenset({"classification", "tabular_classification"}),
             metrics={
                 "planted_gain": "share of the unlabeled inputs that are right only because their labels are known"
             },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import MethodEntry, hookimpl
+from peekbench.plugins import Preparation
 from peekbench_finetune.options import Overtrain, PatternExploiting, Tapt
 
 
@@ -13,11 +14,13 @@ def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(
         MethodEntry,
-        pin="peekbench_lm.provision:pin",
-        check="peekbench_lm.checks:check",
-        prefetch="peekbench_lm.provision:prefetch",
-        count_tokens="peekbench_lm.provision:count_tokens",
-        resources="peekbench_lm.provision:resources",
+        preparation=Preparation(
+            pin="peekbench_lm.provision:pin",
+            check="peekbench_lm.provision:check",
+            prefetch="peekbench_lm.provision:prefetch",
+            count_tokens="peekbench_lm.provision:count_tokens",
+            resources="peekbench_lm.provision:resources",
+        ),
     )
     return [
         entry(

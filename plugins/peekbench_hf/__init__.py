@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from peekbench import DataSourceEntry, hookimpl
-from peekbench.plugins import Reference, TaskGroupEntry
+from peekbench.plugins import Preparation, Reference, TaskGroupEntry
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.tasks import TASKS
 
@@ -22,7 +22,7 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
             name=task.name,
             options=HubOptions,
             load=partial(LOAD_TASK, task=task),
-            pin=partial(PIN_TASK, task=task),
+            preparation=Preparation(pin=partial(PIN_TASK, task=task)),
             facts=partial(TASK_FACTS, task=task),
             summary=task.instruction.partition(". ")[0] + ".",
         )
@@ -36,7 +36,7 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
             name="dataset",
             options=HubDatasetOptions,
             load="peekbench_hf.source:load_dataset",
-            pin="peekbench_hf.source:pin_dataset",
+            preparation=Preparation(pin="peekbench_hf.source:pin_dataset"),
             summary="any text classification dataset of the Hugging Face Hub",
         ),
     ]

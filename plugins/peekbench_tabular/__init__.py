@@ -77,9 +77,7 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
 @hookimpl
 def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
-    entry = partial(
-        MethodEntry, task_kinds=frozenset({"classification", "regression"}), input_kinds=frozenset({"features"})
-    )
+    entry = partial(MethodEntry, task_kinds=frozenset({"tabular_classification", "regression"}))
     step = partial(entry, base="linear")
     return [
         step(

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from peekbench import MethodEntry, Options, hookimpl
+from peekbench.plugins import Preparation
 from peekbench_encoders.options import Encoder
 
 
@@ -97,11 +98,13 @@ def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(
         MethodEntry,
-        pin="peekbench_transductive.provision:pin",
-        check="peekbench_transductive.checks:check",
-        prefetch="peekbench_transductive.provision:prefetch",
-        count_tokens="peekbench_transductive.provision:count_tokens",
-        resources="peekbench_transductive.provision:resources",
+        preparation=Preparation(
+            pin="peekbench_transductive.provision:pin",
+            check="peekbench_transductive.checks:check",
+            prefetch="peekbench_transductive.provision:prefetch",
+            count_tokens="peekbench_transductive.provision:count_tokens",
+            resources="peekbench_transductive.provision:resources",
+        ),
     )
     return [
         entry(
@@ -166,7 +169,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Bm25,
             method="peekbench_transductive.bm25:bm25",
             summary="BM25 weights from all texts, vote of the nearest train texts",
-            count_tokens="peekbench_transductive.provision:count_words",
+            preparation=Preparation(count_tokens="peekbench_transductive.provision:count_words"),
             metrics={
                 "mean_idf": "mean inverse document frequency of the words in train",
                 "mean_words": "mean number of words of a text, by which BM25 normalizes lengths",

@@ -98,7 +98,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.mark.slow
 def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
-    listed = installed.peekbench("list")
+    listed = installed.peekbench("show")
     for use in (plugin.name for plugin in PLUGINS):
         assert re.search(rf"^  {re.escape(use)} ", listed, re.MULTILINE), listed
     shown = installed.peekbench("show", "centroid")
@@ -108,7 +108,7 @@ def test_all_entries_are_listed_and_shown(installed: Environment) -> None:
 
 @pytest.mark.slow
 def test_schema_has_the_options(installed: Environment) -> None:
-    definitions = json.loads(installed.peekbench("schema"))["$defs"]
+    definitions = json.loads(installed.peekbench("show", "spec-schema"))["$defs"]
     assert definitions["options of centroid.centroid"]["properties"]["max_words"]["default"] == 1
     assert definitions["options of tickets.tickets"]["properties"]["hints"]["maximum"] == 1
     methods = definitions["MethodSpec"]["anyOf"]
@@ -192,7 +192,7 @@ def test_broken_plugin_affects_no_other_plugin(installed: Environment, tmp_path:
     (environment.site_packages / "peekbench_broken.py").write_text("raise RuntimeError('half an upgrade')\n")
 
     for what in ("methods", "plugins"):
-        listed = environment.peekbench("list", what)
+        listed = environment.peekbench("show", what)
         assert "centroid" in listed
         assert "'broken' (peekbench_broken of peekbench-broken) cannot be imported" in listed
     environment.peekbench("run", "all_examples.yaml")

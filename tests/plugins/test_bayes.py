@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from peekbench.errors import DataError, SpecError
 from peekbench.results import tidy
 from peekbench.results.decisions import decide
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.diagnostics import check_chains, check_weights
 from peekbench_bayes.gaussian import sample, sample_population, summarize_cells
@@ -254,5 +254,5 @@ def test_interval_of_other_tasks_agrees_with_a_paired_t_over_tasks() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), [("hierarchical", {}), ("meta", {"num_slices": 20})])
 def test_analyses_pass_the_contract_checks(name: str, options: dict[str, int]) -> None:
-    outcomes = check_analyzer(f"bayes.{name}", {"draws": 100, **options})
+    outcomes = check_entry(f"bayes.{name}", {"draws": 100, **options})
     assert [outcome for outcome in outcomes if not outcome.passed] == []

@@ -19,7 +19,7 @@ from peekbench.records.table_options import TableOptions
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_constat.answers import read_scores
 from peekbench_constat.curve import fit_curve, refit
 from peekbench_constat.models import label_models
@@ -202,7 +202,7 @@ def test_weights_of_the_curve_are_numbers_of_points() -> None:
 
 @pytest.mark.slow
 def test_the_contract_of_analyses_is_fulfilled() -> None:
-    outcomes = check_analyzer("constat", OPTIONS, results=read(make_table(simulate(10))))
+    outcomes = check_entry("constat", OPTIONS, data=read(make_table(simulate(10))))
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

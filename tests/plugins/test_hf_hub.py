@@ -110,7 +110,7 @@ def test_offline_loading_uses_the_cache_or_reports_missing_data(hub: LoopbackHub
         assert time.monotonic() - started < 15
         assert offline[:3] == online
         assert "hf.emo: emo-train.arrow in the dataset repository aladar/emo, main: not in this" in offline[3]["error"]
-        assert "HF_HUB_OFFLINE is set. Run `peekbench prefetch SPEC`" in offline[3]["error"]
+        assert "HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC`" in offline[3]["error"]
         for path in (tmp_path / "cache" / "hf").glob("*.arrow"):  # the second round uses the client's cache
             path.unlink()
     shutil.rmtree(tmp_path / "hf")
@@ -336,7 +336,7 @@ def test_a_problem_of_many_tasks_is_reported_once(hub: LoopbackHub, tmp_path: Pa
     everything, single = validation_errors("all", "one", HF_HUB_OFFLINE="1")
     first = "23 tasks (hf.ag_news, hf.amazon_counterfactual_en, hf.app_reviews, hf.blog_authorship_corpus, "
     assert everything.startswith(first), "all tasks except two are missing, so all of them are listed"
-    assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench prefetch" in everything
+    assert "): not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download" in everything
     assert single.startswith(
         "hf.trec: default/train/*.parquet in the dataset repository CogComp/trec, 65752bf53af25bc9"
     )
@@ -406,8 +406,8 @@ def test_a_spec_is_locked_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_
     assert f"hf.emo: revision {before}, fingerprint " in command("one", "lock", str(spec))
     assert pinned in (spec.parent / "locked.lock").read_text()
     write_file(hub.branch("aladar/emo") / "emo-train.arrow", [{"text": "x", "label": 0}], LAYOUTS["emo"])
-    printed = command("two", "prefetch", str(spec))
-    assert printed.splitlines() == ["[1/2] hf.emo", "    40 rows", "[2/2] hf.trec", "    40 rows"]
+    printed = command("two", "validate", "--download", str(spec))
+    assert printed.splitlines()[:4] == ["[1/2] hf.emo", "    40 rows", "[2/2] hf.trec", "    40 rows"]
     hub.stop()
     assert "4 of 4 trials done" in command("two", "run", str(spec), HF_HUB_OFFLINE="1")
     report = json.loads(Path("reports/locked/report.json").read_text())
@@ -428,8 +428,8 @@ def test_a_lock_refuses_other_rows_of_the_same_commit_or_mirror(hub: LoopbackHub
         assert re.search("hf.emo: .*fingerprint [0-9a-f]{64}", locked.stdout), locked.stderr
         assert (commit in locked.stdout) is (not variables)
         path.write_bytes(original.replace(b"says", b"said"))
-        changed = hub.python(CLI, tmp_path / "two", "prefetch", str(spec), **variables)
+        changed = hub.python(CLI, tmp_path / "two", "validate", "--download", str(spec), **variables)
         assert re.search("hf.emo: its class names.* have the fingerprint .* `peekbench lock SPEC`", changed.stdout)
         path.write_bytes(original)
-        restored = hub.python(CLI, tmp_path / "three", "prefetch", str(spec), **variables)
+        restored = hub.python(CLI, tmp_path / "three", "validate", "--download", str(spec), **variables)
         assert restored.returncode == 0, restored.stderr

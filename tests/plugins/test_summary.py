@@ -15,7 +15,7 @@ from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
 from peekbench.results import configurations, decide, tidy
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_summary.estimates import (
     estimate_effect,
     estimate_one_task,
@@ -188,7 +188,7 @@ def test_scores_other_than_accuracies_are_not_in_points() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["summary", "summary.texts", "summary.changes"])
 def test_contract(use: str) -> None:
-    assert [outcome for outcome in check_analyzer(use) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use) if not outcome.passed] == []
 
 
 def test_intervals_stay_within_the_possible_range() -> None:

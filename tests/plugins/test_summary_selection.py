@@ -21,7 +21,7 @@ from peekbench.records import Answers, FloatArray
 from peekbench.results import tidy
 from peekbench.results.analyze import analyze
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_summary import Selection
 from peekbench_summary.selection import Choices, analyze_selection
 
@@ -196,4 +196,4 @@ def test_what_cannot_be_analyzed_is_explained() -> None:
 
 @pytest.mark.slow
 def test_contract() -> None:
-    assert [outcome for outcome in check_analyzer(USE) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(USE) if not outcome.passed] == []

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from peekbench.cli.option_docs import OptionDoc, option_docs
+from peekbench.cli.catalog import OptionDoc, option_docs
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS, PluginKind
+from peekbench.plugins.hookspecs import KINDS, PluginKind
+from peekbench.plugins.local_code import join_name, split_name
 from peekbench.records.data import Folders, TaskFacts
 from website.reference.markdown import GENERATED, code, page, plain, table
 
@@ -68,7 +68,7 @@ def _page(kind: PluginKind) -> str:
     tables: dict[str, str] = {}
     sections = [part for use, entry in entries.items() for part in _section(use, entry, tables)]
     command = (
-        f"`peekbench list {kind.heading}` lists what is installed, also from other plugins; `peekbench show NAME` "
+        f"`peekbench show {kind.heading}` lists what is installed, also from other plugins; `peekbench show NAME` "
     )
     return page(
         f"{kind.plural.capitalize()} and their options",
@@ -102,8 +102,6 @@ def _facts(use: str, entry: Entry) -> Iterator[str]:
         yield f"Members: {', '.join(code(join_name(plugin, member)) for member in entry.members)}"
     if isinstance(entry, MethodEntry):
         yield f"Kinds of tasks: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}"
-        if "classification" in entry.task_kinds:
-            yield f"Classifies: {', '.join(sorted(entry.input_kinds))}"
         if entry.control:
             yield f"Control: {entry.control}"
         if entry.unlabeled_options:

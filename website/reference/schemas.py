@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from peekbench.cli.option_types import describe_type
+from peekbench.cli.catalog import describe_type
 from peekbench.report.render.json_schema import report_schema
 from peekbench.results import describe_columns
 from peekbench.spec.components import component_types
@@ -64,7 +64,8 @@ def _spec_page() -> str:
         "Settings of a spec",
         "A spec is a YAML file. An experiment has the keys of [ExperimentSpec](#experimentspec); a spec that only "
         "analyzes existing scores has those of [AnalysisOnlySpec](#analysisonlyspec). The "
-        "[usage guide](../usage.md#specs) explains them with examples. `peekbench schema` prints the JSON schema for "
+        "[usage guide](../usage.md#specs) explains them with examples. `peekbench show spec-schema` prints the JSON "
+        "schema for "
         "editors.",
         GENERATED,
         *sections,
@@ -83,7 +84,7 @@ def _report_page() -> str:
     return page(
         "Fields of report.json",
         plain(schema["description"]),
-        "[report.schema.json](../report.schema.json) is its JSON schema, which `peekbench schema --report` prints. "
+        "[report.schema.json](../report.schema.json) is its JSON schema, which `peekbench show report-schema` prints. "
         "[Reports](../report.md) explains the other files of a report.",
         GENERATED,
         *sections,

@@ -1,10 +1,10 @@
 from .measuring import measure as measure
-from .predictions import RunPredictions as RunPredictions
 from .report_view import FigureView as FigureView
 from .report_view import ReportView as ReportView
 from .report_view import Tables as Tables
 from .report_view import TableView as TableView
 from .run import Run as Run
+from .run import RunPredictions as RunPredictions
 from .running import load_run as load_run
 from .running import run as run
 from .scores import analyze as analyze

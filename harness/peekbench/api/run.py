@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from peekbench.api.messages import in_python
-from peekbench.api.predictions import KEYS, RunPredictions, key_of
 from peekbench.api.report_view import ReportView
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
+from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.table_options import TableOptions
+from peekbench.records.trials import Trial
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores
 from peekbench.results.read import load_results
@@ -22,6 +27,206 @@ from peekbench.store.writer import Store
 if TYPE_CHECKING:
     from peekbench.execution.runner import RunSummary
     from peekbench.spec.experiment import ExperimentSpec
+
+WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
+ARGUMENTS = (
+    (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
+    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
+    (re.compile(r"--percent"), "percent=True"),
+    (re.compile(r"--pair-by-order"), "pair_by_order=True"),
+    (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
+    (re.compile(r"--lower-is-better"), "lower_is_better=True"),
+    (re.compile(r"--region ([\w.-]+)"), r"region=\1"),
+)
+"""Options of the command line that messages name, and the arguments that mean the same."""
+
+
+def _quote(word: str) -> str:
+    """Return the word of a shell command, with or without quotation marks, as a string of Python."""
+    return repr("".join(shlex.split(word)))
+
+
+def in_python(message: str) -> str:
+    """Return a message with arguments of Python instead of options of the command line.
+
+    Examples
+    --------
+    >>> in_python("4 trials are missing; --allow-incomplete analyzes the others")
+    '4 trials are missing; allow_incomplete=True analyzes the others'
+    """
+    for option, argument in ARGUMENTS:
+        message = option.sub(argument, message)
+    return message
+
+
+def explain_table(error: ResultsError, options: TableOptions) -> str:
+    """Return a message about a table, with all arguments that make it readable if the error knows them.
+
+    Parameters
+    ----------
+    error
+        The error, with arguments of the command line.
+    options
+        What the user said about the table.
+    """
+    columns, ignore = dict(options.columns), [options.ignore] if isinstance(options.ignore, str) else [*options.ignore]
+    arguments = iter(error.arguments)
+    for option in arguments:
+        if option == "--map":
+            source, _, target = next(arguments).rpartition("=")
+            columns[source] = target
+        elif option == "--ignore":
+            ignore.append(next(arguments))
+    keywords = [f"columns={columns}"] * bool(columns) + [f"ignore={ignore}"] * bool(ignore)
+    keywords += ["pair_by_order=True"] * ("--pair-by-order" in error.arguments)
+    return in_python(error.problem) + (f":\n  {', '.join(keywords)}" if error.arguments else "")
+
+
+KEYS = ["method", "task", "num_train", "num_test", "subsample"]
+"""Columns that identify a trial of a run."""
+MAX_NAME = 100  # characters of a misspelled value that are compared
+MAX_LISTED = 10  # values that a message lists
+
+
+class RunPredictions:
+    """The predictions of a run, read from its store when they are asked for.
+
+    Parameters
+    ----------
+    store
+        Store of the run.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> run = pb.load_run("quickstart")
+    >>> rows = run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)
+    >>> rows.groupby("arm")["probability"].count().to_dict()
+    {'base': 400, 'extra': 400, 'test': 400}
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def __len__(self) -> int:
+        """Return the number of finished trials."""
+        with Store.open(self._store, verified=False) as store:
+            return len(store.done())
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Iterate over the finished trials in order of task, method, sizes and subsample."""
+        with Store.open(self._store, verified=False) as store:
+            done = store.done()
+        return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *_numbers(trial))))
+
+    def __getitem__(self, trial: Trial) -> dict[str, FloatArray]:
+        """Return the predictions of a trial by arm: (n_test, n_classes), or (n_test,) for other kinds of tasks.
+
+        Raises
+        ------
+        KeyError
+            If the trial is not finished.
+        StoreError
+            If predictions are missing, or are not those that were stored.
+        """
+        with Store.open(self._store, verified=False) as store:
+            found = store.predictions(trial)
+        if not found:
+            raise KeyError(str(trial))
+        return found
+
+    def to_pandas(self, **where: Any) -> pd.DataFrame:
+        """Return predictions as a table with one row for each test text in each arm.
+
+        Parameters
+        ----------
+        **where
+            Trials to read: a value, or a list or an array of values, of `method`, `task`, `num_train`, `num_test` and
+            `subsample`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
+            of its task; `label`, its class or number; `prediction`; and for classification `probability`, that of the
+            predicted class, and `correct`.
+
+        Raises
+        ------
+        ResultsError
+            If a name or a value is unknown.
+        """
+        trials = [trial for trial in self if _is_wanted(trial, where)]
+        if not trials:
+            self._refuse(where)
+        with Store.open(self._store, verified=False) as store:
+            class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
+            tables = [
+                _as_table(trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task])
+                for trial in trials
+                for arm, values in store.predictions(trial).items()
+            ]
+        return pd.concat(tables, ignore_index=True)
+
+    def _refuse(self, where: dict[str, Any]) -> None:
+        keys = [key_of(trial) for trial in self]
+        if not keys:
+            raise ResultsError("no trial is finished, so there are no predictions; `run.failures` has errors, if any")
+        for name, value in where.items():
+            known = sorted({key[name] for key in keys})
+            if not set(_as_list(value)) <= set(known):
+                texts = [str(each) for each in known]
+                near = get_close_matches(str(value)[:MAX_NAME], texts, n=1)
+                remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(texts[:MAX_LISTED]) or 'none'}"
+                raise ResultsError(f"no finished trial has the {name} {value!r}; {remedy}")
+        raise ResultsError("no finished trial has all these values together; there are no predictions to return")
+
+    def __repr__(self) -> str:
+        """Return the number of trials."""
+        return f"<predictions of {pluralize(len(self), 'trial')}; to_pandas(method=..., task=...) reads them>"
+
+
+def _numbers(trial: Trial) -> tuple[int, int, int]:
+    return trial.draw.num_train, trial.draw.num_test, trial.draw.subsample
+
+
+def key_of(trial: Trial) -> dict[str, Any]:
+    """Return the values that identify a trial, by column."""
+    return dict(zip(KEYS, (trial.method, trial.draw.task, *_numbers(trial)), strict=True))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:
+    key = key_of(trial)
+    if unknown := where.keys() - key.keys():
+        raise ResultsError(f"predictions are not told apart by {min(unknown)!r}; use one of {', '.join(KEYS)}")
+    return all(key[name] in _as_list(value) for name, value in where.items())
+
+
+def _as_table(
+    trial: Trial,
+    arm: str,
+    values: FloatArray,
+    texts: tuple[IntArray | FloatArray, IntArray],
+    class_names: Sequence[str],
+) -> pd.DataFrame:
+    labels, rows = (np.resize(each, len(values)) for each in texts)  # several fits predict the same texts
+    columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
+    if class_names:
+        names = np.array(class_names, dtype="object")
+        answers = values.argmax(axis=1)
+        columns |= {
+            "label": names[labels.astype(int)],
+            "prediction": names[answers],
+            "probability": values.max(axis=1),
+            "correct": answers == labels,
+        }
+    else:
+        columns |= {"label": labels, "prediction": values}
+    return pd.DataFrame(columns)
 
 
 class Run:

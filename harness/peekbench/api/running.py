@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from peekbench.api.run import Run
-from peekbench.api.warning_place import outer_level
 from peekbench.errors import PeekbenchError, PluginError, RunWarning, SpecError
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.formatting import pluralize, shorten
-from peekbench.plugins.nearest import find_nearest_file
-from peekbench.progress.choice import make_python_progress
+from peekbench.plugins.similar_names import find_nearest_file
+from peekbench.progress.displays import make_python_progress
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.sequential import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 from peekbench.store.writer import Store
+
+CORE = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def outer_level() -> int:
+    """Return the `stacklevel` with which the caller of this function warns about the first line outside of peekbench.
+
+    The same function warns for `peekbench.run`, and for `peekbench.measure`, which calls it.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(CORE):
+        frame, level = frame.f_back, level + 1
+    return level
+
 
 MAX_ERROR = 500  # characters of the first error in a warning
 SUFFIX = ".sqlite"

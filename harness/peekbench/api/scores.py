@@ -10,9 +10,8 @@ from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
-from peekbench.api.messages import explain_table
 from peekbench.api.report_view import ReportView
-from peekbench.api.run import Run
+from peekbench.api.run import Run, explain_table
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.local_code import bind

@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from peekbench.cli import analyze, app, check, cluster, import_logs, new, output, plan, run, show, store, watch
+from peekbench.cli import analyze, app, check, cluster, new, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
-from peekbench.streams import protect_streams
+from peekbench.standard_streams import protect_streams
 
 __all__ = [
-    "analyze", "app", "check", "cluster", "import_logs", "main", "new", "plan", "run", "run_command", "show", "store",
+    "analyze", "app", "check", "cluster", "main", "new", "plan", "run", "run_command", "show", "store",
     "watch",
 ]  # fmt: skip
 

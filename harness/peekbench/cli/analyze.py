@@ -1,4 +1,4 @@
-"""Commands that analyze scores and data, and report the results."""
+"""Commands that analyze scores and data, report the results, and import scores from the logs of other tools."""
 
 from __future__ import annotations
 
@@ -20,22 +20,40 @@ from peekbench.cli.app import (
     load,
     run_path,
     scores_path,
+    take_records,
 )
-from peekbench.cli.gate import FailOnOption, Gate, apply_gate
-from peekbench.cli.plugin_option import PluginOption
-from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption, report_run, show_report
-from peekbench.cli.table_options import (
-    IgnoreOption,
-    LowerOption,
-    MapOption,
-    PairOption,
-    PercentOption,
-    RegionOption,
-    read_table_options,
+from peekbench.cli.output import echo
+from peekbench.cli.reports import (
+    FailOnOption,
+    Gate,
+    Printer,
+    ReportChoices,
+    TableFlags,
+    apply_gate,
+    report_run,
+    show_report,
 )
+from peekbench.errors import PeekbenchError
+from peekbench.formatting import pluralize
+
+FilesOption = Annotated[
+    Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
+]
+ScoresArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
+    ),
+]
+AnalysisOption = Annotated[
+    str,
+    typer.Option("--analysis", metavar="PLUGIN.THING", help="Analysis to use. Default: the only one for this command."),
+]
 
 
 @app.command()
+@take_records
 def analyze(
     path: Annotated[
         Path,
@@ -46,6 +64,8 @@ def analyze(
             "tables mM/nN/MODEL/TASK/.",
         ),
     ],
+    table: TableFlags,
+    printer: Printer,
     analyses: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
@@ -58,22 +78,9 @@ def analyze(
         Optional[Path],  # noqa: UP045
         typer.Option("--spec", metavar="SPEC", help="YAML spec with a selection of scores and the analyses to do."),
     ] = None,
-    columns: MapOption = None,
-    ignore: IgnoreOption = None,
-    pair_by_order: PairOption = False,
-    percent: PercentOption = False,
-    lower_is_better: LowerOption = False,
-    region: RegionOption = None,
-    reports: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
-    ] = None,
+    reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     fail_on: FailOnOption = None,
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
 
@@ -95,33 +102,25 @@ def analyze(
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
     gate = Gate.parse(fail_on)
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    printer.start()
     if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
-        report, _ = report_run(run_path(str(path)), reports, printer, allow_incomplete=allow_incomplete)
-        apply_gate(gate, report)
+        apply_gate(gate, report_run(run_path(str(path)), reports, printer, ReportChoices(allow_incomplete)))
         return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
     is_input = str(path) == "-"
     path = path if is_input else scores_path(path)
-    options = read_table_options(
-        columns,
-        ignore,
-        pair_by_order=pair_by_order,
-        percent=percent,
-        lower_is_better=lower_is_better,
-        region=region,
-    )
+    options = table.read()
     arguments = [str(path), *(part for name in analyses or () for part in ("--analysis", name)), *options.arguments()]
     arguments += ["--spec", str(spec)] if spec is not None else []
-    command = shlex.join(["peekbench", "analyze", *arguments, *(["--allow-incomplete"] if allow_incomplete else [])])
+    command = shlex.join(["peekbench", "analyze", *arguments, *["--allow-incomplete"] * allow_incomplete])
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
     options = replace(options, arms=needed_arms(choose_analyses(wanted)))
-    table = load_table(path, options)
-    results, planned, name = table.results, planned_trials(path), "stdin" if is_input else ""
+    loaded = load_table(path, options)
+    results, planned, name = loaded.results, planned_trials(path), "stdin" if is_input else ""
     if analysis_spec is not None:
         results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
         name = analysis_spec.name
@@ -129,12 +128,12 @@ def analyze(
     looks = None
     if not is_input and is_store(path):
         only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
-        looks = look_at(path, drop_incomplete(table.results))
-    selected = replace(table, results=results)
+        looks = look_at(path, drop_incomplete(loaded.results))
+    selected = replace(loaded, results=results)
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     source = Path("standard input") if is_input else path
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
-    report = report_of_table(source, analyzed, effects, name=name, columns=table.columns)
+    report = report_of_table(source, analyzed, effects, name=name, columns=loaded.columns)
     report = replace(report, command=command, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:
         settings = analysis_spec.report
@@ -144,13 +143,11 @@ def analyze(
 
 
 @app.command()
+@take_records
 def audit(
     spec: SpecArgument,
+    printer: Printer,
     reports: ReportsOption = Path("reports"),
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Audit the tasks' data with the audits of SPEC, without a run.
 
@@ -160,7 +157,7 @@ def audit(
     from peekbench.execution.audits import prepare  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_audits  # noqa: PLC0415 - for a fast --help
 
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    printer.start()
     experiment = load(spec)
     prepared = prepare(experiment)
     report = report_of_audits(experiment, run_audits(experiment), prepared)
@@ -168,8 +165,10 @@ def audit(
 
 
 @app.command()
+@take_records
 def report(
     run_: RunArgument,
+    printer: Printer,
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
     analyses: Annotated[
@@ -183,7 +182,7 @@ def report(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format to write instead of those of the spec, such as html, or PLUGIN.THING of `peekbench list "
+            help="Format to write instead of those of the spec, such as html, or PLUGIN.THING of `peekbench show "
             "formats`; repeatable.",
         ),
     ] = None,
@@ -195,62 +194,26 @@ def report(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the report of a run again, from its store.
 
     Example: peekbench report quickstart
     """
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
-    path = run_path(run_)
-    report_run(
-        path,
-        reports,
-        printer,
-        allow_incomplete=allow_incomplete,
-        analyses=analyses or (),
-        formats=formats or (),
-        publication=(author, license_),
-        pictures=pictures,
-    )
-
-
-ScoresArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
-    ),
-]
-FilesOption = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
-]
-AnalysisOption = Annotated[
-    str,
-    typer.Option("--analysis", metavar="PLUGIN.THING", help="Analysis to use. Default: the only one for this command."),
-]
+    printer.start()
+    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures)
+    report_run(run_path(run_), reports, printer, choices)
 
 
 @app.command()
+@take_records
 def compare(
     before: ScoresArgument,
     after: ScoresArgument,
-    columns: MapOption = None,
-    ignore: IgnoreOption = None,
-    pair_by_order: PairOption = False,
-    percent: PercentOption = False,
-    lower_is_better: LowerOption = False,
-    region: RegionOption = None,
+    table: TableFlags,
+    printer: Printer,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
@@ -258,21 +221,15 @@ def compare(
     """
     from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
 
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    printer.start()
     paths = scores_path(before), scores_path(after)
-    table = read_table_options(
-        columns,
-        ignore,
-        pair_by_order=pair_by_order,
-        percent=percent,
-        lower_is_better=lower_is_better,
-        region=region,
-    )
-    report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
+    options = table.read()
+    report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=options)
     show_report(report, reports, printer)
 
 
 @app.command()
+@take_records
 def leaderboard(
     runs: Annotated[
         list[str],
@@ -280,19 +237,11 @@ def leaderboard(
             metavar="RUN...", autocompletion=complete_runs, help="Names, specs or stores of runs, or tables of scores."
         ),
     ],
-    columns: MapOption = None,
-    ignore: IgnoreOption = None,
-    pair_by_order: PairOption = False,
-    percent: PercentOption = False,
-    lower_is_better: LowerOption = False,
-    region: RegionOption = None,
+    table: TableFlags,
+    printer: Printer,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 
@@ -300,15 +249,60 @@ def leaderboard(
     """
     from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
 
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
+    printer.start()
     paths = [scores_path(run) for run in runs]
-    table = read_table_options(
-        columns,
-        ignore,
-        pair_by_order=pair_by_order,
-        percent=percent,
-        lower_is_better=lower_is_better,
-        region=region,
-    )
-    report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table)
+    report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table.read())
     show_report(report, reports, printer)
+
+
+@app.command("import")
+def import_(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
+    arms: Annotated[
+        list[str],
+        typer.Option(
+            "--arm",
+            metavar="ARM=LOG",
+            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm, such as one for each training seed, "
+            "are paired with those of the other arms in the order in which they are given.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
+    metric: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            help="Metric or scorer to import; repeatable, for tasks with others. Default: each task's only one."
+        ),
+    ] = None,
+    task: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
+    ] = None,
+    method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
+) -> None:
+    """Make a table of scores from the logs of other tools, with one row for each text, arm and log.
+
+    Example: peekbench import lm-eval --arm extra=logs/extra --arm test=logs/test -o scores.csv
+    """
+    from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.logs import import_logs  # noqa: PLC0415 - for a fast --help
+
+    logs = []
+    for argument in arms:
+        arm, separator, path = argument.partition("=")
+        if not separator:
+            raise PeekbenchError(f"--arm {argument}: there is no '='; write --arm extra=PATH")
+        if not Path(path).exists():
+            raise PeekbenchError(f"--arm {argument}: no such file or folder")
+        logs.append((arm, Path(path)))
+    table = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
+    try:
+        with atomic_write(output) as temporary:
+            table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
+    except OSError as error:
+        raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
+    tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
+    echo(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    if "subsample" in table:
+        echo(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
+    echo(f"To analyze it: peekbench analyze {shlex.quote(str(output))}")

@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import inspect
 from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command_name
 
 from peekbench.cli.output import echo, restore_stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from typer.models import CommandInfo
 
     from peekbench.spec.experiment import ExperimentSpec
 
+GROUPS = {
+    "Run": ("validate", "plan", "run", "watch", "lock", "audit"),
+    "Read": ("analyze", "report", "compare", "leaderboard", "import"),
+    "Write plugins": ("show", "new", "check"),
+    "Clusters": ("worker", "merge", "backup", "check-store"),
+}
+"""Headings of `--help`, with the commands below each."""
+
+
+class _Group(TyperGroup):
+    """Lists the commands below their headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, names in GROUPS.items():
+            with formatter.section(heading):
+                limit = formatter.width - 6 - max(map(len, self.commands))
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
+
+
 app = typer.Typer(
     name="peekbench",
+    cls=_Group,
     help="Measure whether adapting to the unlabeled test texts inflates a method's score.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,6 +67,36 @@ def select(arguments: Sequence[str]) -> typer.Typer:
 
 def _name_of(command: CommandInfo) -> str:
     return command.name or get_command_name(command.callback.__name__ if command.callback else "")
+
+
+def take_records(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take its options in records: those of a parameter that is a data class are the fields."""
+    signature = inspect.signature(function, eval_str=True)
+    records: dict[str, Any] = {
+        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
+    }
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        if name not in records:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(records[name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name]
+            )
+            for each in fields(records[name])
+        ]
+
+    @wraps(function)
+    def call(**values: Any) -> None:
+        for name, record in records.items():
+            values[name] = record(**{each.name: values.pop(each.name) for each in fields(record)})
+        function(**values)
+
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
 
 
 def complete_runs(incomplete: str) -> list[str]:

@@ -1,16 +1,19 @@
-"""Text behind `peekbench list` and `peekbench show`: what the installed plugins offer."""
+"""Text behind `peekbench show`: what the installed plugins offer, and their options in words."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Any, get_args
+
+from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
-from peekbench.cli.option_docs import OptionDoc, option_docs
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
 from peekbench.data.text_statistics import find_repeated
@@ -18,46 +21,32 @@ from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import is_code
-from peekbench.plugins.named_code import named_files
+from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import is_code, join_name, split_name
+from peekbench.plugins.protocols import Options
+from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
 
+HEADINGS = ("all", "plugins", *(kind.heading for kind in KINDS))
+"""What can be listed."""
 TASK_LINE = "  {:<{width}} {:>7} {:>9}  {:<13} {}"
 MAX_NAME, MAX_TEXT = 200, 10_000  # characters of a class name and of a text that `peekbench show` prints
 
 
 def list_lines(heading: str) -> Iterator[str]:
-    """Return the lines of `peekbench list`.
-
-    Parameters
-    ----------
-    heading
-        'all', 'plugins', or a heading of `peekbench.plugins.kinds.KINDS`.
-
-    Raises
-    ------
-    PluginError
-        If there is no such heading.
-    """
-    kinds = {kind.heading: kind for kind in KINDS}
+    """Return the lines of `peekbench show` about one of `HEADINGS`."""
     if heading == "all":
         return chain.from_iterable([f"{kind.heading}:", *_kind_lines(kind)] for kind in KINDS)
     if heading == "plugins":
         return _plugin_lines()
-    if heading not in kinds:
-        close = get_close_matches(heading.lower(), [*kinds, "plugins"], n=1)
-        remedy = f"did you mean {close[0]}?" if close else f"choose from: all, plugins, {', '.join(kinds)}"
-        raise PluginError(f"cannot list {heading!r}; {remedy}")
-    kind = kinds[heading]
+    kind = next(kind for kind in KINDS if kind.heading == heading)
     return _task_lines() if kind == kind_of(DataSourceEntry) else _kind_lines(kind)
 
 
 def _plugin_lines() -> Iterator[str]:
     """Iterate over plugins with the distributions that they come from, and what is wrong with broken ones."""
-    width = _width(registry.known())
+    width = _width(registry.installed())
     for name, (point, *_) in registry.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
@@ -66,17 +55,15 @@ def _plugin_lines() -> Iterator[str]:
             yield f"{name:<{width}} {origin}: {error}"
         else:
             yield f"{name:<{width}} {origin}"
-    for name, file in named_files().items():
-        yield f"{name:<{width}} {file}"
 
 
 def _entries(kind: PluginKind) -> tuple[dict[str, Entry], list[str]]:
     """Return the entries of a kind by their names in specs, and what is wrong with broken plugins."""
     entries: dict[str, Entry] = {}
     errors = []
-    for plugin, code in registry.known().items():
+    for plugin in registry.installed():
         try:
-            offers = registry.load(code).offers[kind.name]
+            offers = registry.load(plugin).offers[kind.name]
         except PluginError as error:
             errors.append(f"  ({error})")
             continue
@@ -131,21 +118,13 @@ def _folders() -> Folders:
 def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
     """Iterate over the paragraphs of `peekbench show`: an entry and its options; for a task also some texts.
 
-    Parameters
-    ----------
-    use
-        `plugin.thing`.
-    options
-        Options to load the data of a task with. Without them, the data are loaded if no option is required.
-
-    Raises
-    ------
-    PluginError
-        If no plugin has such an entry.
-    DataError, SpecError
-        If the data cannot be loaded. If the data are unavailable and no options were given, the paragraph has the
-        known facts instead.
+    Without options for the task, its data are loaded if no option is required, and known facts replace them if they are
+    unavailable.
     """
+    if not registry.is_known(split_name(use)[0]) and (
+        close := get_close_matches(use.lower(), HEADINGS, n=1, cutoff=0.8)
+    ):
+        raise PluginError(f"cannot show {use!r}; did you mean {close[0]}?")
     registry.check_known(use)
     plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)
@@ -241,9 +220,7 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
         plugin, _ = split_name(use)
         lines.append(f"members: {', '.join(join_name(plugin, member) for member in entry.members)}")
     if isinstance(entry, MethodEntry):
-        lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds))}")
-        if "classification" in entry.task_kinds:
-            lines.append(f"classifies: {', '.join(sorted(entry.input_kinds))}")
+        lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}")
     if has_options(entry):
         lines.append("options:" if entry.options.model_fields else "options: none")
         for option in option_docs(entry.options):
@@ -258,3 +235,115 @@ def _option_lines(option: OptionDoc) -> list[str]:
     if option.meaning:
         lines.append(f"      {option.meaning}")
     return lines + [f"    {line}" for nested in option.nested for line in _option_lines(nested)]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionDoc:
+    """Description of one option."""
+
+    name: str
+    """Name in `options` of a spec."""
+    type: str
+    """Values that it can have, in words, with their limits."""
+    default: str
+    """Default as JSON; empty if the option is required or has options of its own."""
+    is_required: bool
+    """Whether a spec must give a value."""
+    meaning: str
+    """What the option does, in one line."""
+    nested: tuple[OptionDoc, ...]
+    """Options within this option, with the defaults that they have here."""
+
+
+def option_docs(model: type[Options], defaults: Options | None = None) -> Iterator[OptionDoc]:
+    """Iterate over the descriptions of the options of a model, with its own defaults or those of given options.
+
+    Examples
+    --------
+    >>> from pydantic import Field
+    >>> class Lsa(Options):
+    ...     num_components: int = Field(default=100, ge=1)
+    >>> [(option.name, option.type, option.default) for option in option_docs(Lsa)]
+    [('num_components', 'whole number (>= 1)', '100')]
+    """
+    if not model.model_fields:
+        return
+    schema = options_schema(model)
+    for name, field in model.model_fields.items():
+        default = field.get_default(call_default_factory=True) if defaults is None else getattr(defaults, name)
+        nested = _nested_model(field.annotation)
+        own = default if nested is not None and isinstance(default, nested) else None
+        is_plain = default is not PydanticUndefined and not isinstance(default, Options)
+        yield OptionDoc(
+            name=name,
+            type=describe_type(schema["properties"][name], schema.get("$defs", {})),
+            default=json.dumps(to_jsonable_python(default), ensure_ascii=False) if is_plain else "",
+            is_required=default is PydanticUndefined,
+            meaning=" ".join(schema["properties"][name].get("description", "").split()),
+            nested=() if nested is None else tuple(option_docs(nested, own)),
+        )
+
+
+def _nested_model(annotation: Any) -> type[Options] | None:
+    """Return the model of the options within an option, if there is exactly one."""
+    models = [
+        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
+    ]
+    return models[0] if len(models) == 1 else None
+
+
+LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+NAMES = {"string": "text", "integer": "whole number", "number": "number", "null": "null"}
+PLURALS = {name: f"{name}s" for name in ("text", "whole number", "number", "path", "list", "mapping")}
+
+
+def describe_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Return what an option can be, in words, given its JSON schema and the `$defs` to which that refers.
+
+    Examples
+    --------
+    >>> describe_type({"anyOf": [{"type": "number", "minimum": 0}, {"const": "ledoit_wolf"}]}, {})
+    'number (>= 0) or ledoit_wolf'
+    >>> describe_type({"type": "array", "items": {"type": "integer", "minimum": 2}}, {})
+    'list of whole numbers (>= 2)'
+    """
+    return _join(_alternatives(schema, definitions))
+
+
+def _join(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _alternatives(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[str]:
+    """Return the values or types that an option can have."""
+    if "$ref" in schema:
+        return _alternatives(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        return [word for part in schema["anyOf"] for word in _alternatives(part, definitions)]
+    if schema.get("type") == "boolean":
+        return ["true", "false"]
+    if "enum" in schema or "const" in schema:
+        return [str(value) or '""' for value in schema.get("enum", [schema.get("const")])]
+    return [_describe_one(schema, definitions)]
+
+
+def _describe_one(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list of {_describe_items(schema.get('items', {}), definitions)}"
+    if kind == "object":
+        if "properties" in schema:
+            return "options"
+        return f"mapping from names to {_describe_items(schema.get('additionalProperties', {}), definitions)}"
+    name = "path" if schema.get("format") == "path" else NAMES.get(str(kind), "any value")
+    limits = [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]
+    return f"{name} ({', '.join(limits)})" if limits else name
+
+
+def _describe_items(schema: Any, definitions: Mapping[str, Any]) -> str:
+    """Return the type of the items of a list or mapping in the plural."""
+    if not isinstance(schema, Mapping):
+        return "values"
+    words = _join(_alternatives(schema, definitions))
+    singular = next((name for name in PLURALS if words == name or words.startswith(f"{name} ")), "")
+    return PLURALS.get(singular, "") + words.removeprefix(singular)

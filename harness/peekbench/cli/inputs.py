@@ -1,46 +1,119 @@
-"""Finds what an argument of a command means: a spec, a run by its name, its spec or its store, or a table of scores."""
+"""Finds what an argument of a command means: a spec, a run by its name, its spec or its store, or a table of scores.
+
+The content of a file tells its kind, so that messages name it, and the command that takes it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from peekbench.cli.file_kinds import STREAM, FileKind, identify
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
-from peekbench.plugins.nearest import find_nearest_file
-from peekbench.spec.base import NAME
+from peekbench.plugins.similar_names import find_nearest_file
+from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import find_uses
+from peekbench.spec.design import NAME
 from peekbench.spec.experiment import canonical, load_spec, make_spec
-from peekbench.store.files import RUNS, crate_store
+from peekbench.spec.yaml_loader import read_yaml
+from peekbench.store.files import RUNS, crate_store, is_store
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
+Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "text", "other"]
+"""What commands can do with a file."""
+
 STORE_SUFFIX = ".sqlite"
 SAFE_NAME = re.compile(NAME)
 IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
+MAX_BYTES = 10_000_000  # of a file that is read as YAML or JSON
+MAX_UNNAMED = 1_000_000  # bytes of a text that may be a spec, although its name does not say so
+SCORES = {
+    ".csv": "a CSV file", ".tsv": "a TSV file", ".parquet": "a Parquet file",
+    ".jsonl": "a JSON Lines file", ".ndjson": "a JSON Lines file",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a file is."""
+
+    role: Role
+    words: str
+    """Kind of the file with its article, such as 'a CSV file'."""
+    name: str = ""
+    """Name of the run that a spec or the report of a run names."""
+    remedy: str = ""
+    """What to do instead; empty if the kind does not tell."""
+
+
+def identify(path: Path) -> FileKind:
+    """Return what an existing file or folder is. Pipes and devices, which can be read only once, are not read."""
+    if path.is_dir():
+        if (path / "report.json").is_file():
+            return replace(identify(path / "report.json"), role="folder", words="the folder of a report")
+        stores = sorted(file.name for file in path.glob("*.sqlite"))[:5]
+        return FileKind("folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}" if stores else "")
+    if not path.is_file():
+        return FileKind("stream", "neither a file nor a folder")
+    if is_store(path):
+        return FileKind("store", "a store")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES)
+    if not content:
+        return FileKind("store" if path.suffix == STORE_SUFFIX else "other", "an empty file")
+    is_list = path.suffix == ".json" and content.lstrip().startswith(b"[")
+    if words := "a JSON file" if is_list else SCORES.get(path.suffix.lower(), ""):
+        return FileKind("scores", words, remedy=f"`peekbench analyze {quote(str(path))}` analyzes a table of scores")
+    is_yaml = path.suffix in (".yaml", ".yml")
+    try:
+        text = content.decode("latin-1" if is_yaml else "utf-8")  # reading a spec reports another encoding
+    except UnicodeDecodeError:
+        text = "\x00"
+    if "\x00" in text:
+        return FileKind("other", "a binary file")
+    if path.suffix == ".json" and (report := _parse_json(text)).keys() >= {"schema_version", "headline", "name"}:
+        name = str(report["name"])
+        remedy = f"`peekbench report {quote(name)}` writes the report of the run {name!r} again"
+        return FileKind("other", "the report of a run as JSON", name, remedy)
+    return _identify_yaml(path, text, is_yaml=is_yaml)
+
+
+def _identify_yaml(path: Path, text: str, *, is_yaml: bool) -> FileKind:
+    try:
+        raw = read_yaml(text, str(path)) if is_yaml or len(text) < MAX_UNNAMED else None
+    except SpecError:
+        return FileKind("spec", "a YAML file with an error") if is_yaml else FileKind("text", "a text file")
+    name = str(raw.get("name", "")) if isinstance(raw, Mapping) else ""
+    if isinstance(raw, Mapping) and any(key in raw for key in EXPERIMENT_KEYS):
+        return FileKind("spec", "the spec of an experiment", name)
+    if isinstance(raw, Mapping) and "analyses" in raw:
+        remedy = f"`peekbench analyze FILE --spec {quote(str(path))}` analyzes scores with it"
+        return FileKind("analysis spec", "a spec that only analyzes existing scores", name, remedy)
+    if is_yaml or path.suffix == ".json":
+        return FileKind("yaml", "YAML of another kind, without tasks and methods")
+    return FileKind("text", "a text file")
+
+
+def _parse_json(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def find_store(argument: str) -> Path:
-    """Return the store of a run that is given by its name, its spec or its store.
-
-    Parameters
-    ----------
-    argument
-        Name of a run in the folder `runs`, or path of a spec or of a store.
-
-    Raises
-    ------
-    PeekbenchError
-        If there is no such run, or the file is of another kind. The message names the kind and the right command.
-    """
+    """Return the store of a run that is given by its name in the folder `runs`, its spec or its store."""
     path, kind = _find(argument)
     if kind.role in ("store", "spec"):
         return _store_of(path, kind)
@@ -55,21 +128,13 @@ def find_scores(argument: str) -> Path:
     is_report = kind.role in ("folder", "other") and kind.name
     if is_report:
         kind = replace(kind, remedy=f"give the name of its run, {quote(kind.name)}, or the store of the run")
-    if kind.role == "scores" or (kind.role == "folder" and not kind.remedy):
-        return path
-    if kind.words == "a text file":  # its own reader says what it lacks
+    if kind.role in ("scores", "text") or (kind.role == "folder" and not kind.remedy):  # the reader says what is wrong
         return path
     raise _refuse(path, kind, "scores; give a run, a CSV or Parquet file, or a folder of files")
 
 
 def check_new_store(path: Path) -> None:
-    """Refuse a file of another kind where a run should be stored.
-
-    Raises
-    ------
-    PeekbenchError
-        If the file exists and is not a store.
-    """
+    """Refuse a file of another kind where a run should be stored."""
     kind = identify(path) if path.is_file() else None
     if kind is not None and kind.role != "store" and kind.words != "an empty file":
         raise PeekbenchError(
@@ -78,32 +143,20 @@ def check_new_store(path: Path) -> None:
 
 
 def refuse_run(name: str) -> None:
-    """Refuse the name of a run or the path of a file where the name of a plugin's entry is wanted.
-
-    Raises
-    ------
-    PeekbenchError
-        If there is such a run or file.
-    """
+    """Refuse the name of a run or the path of a file where the name of a plugin's entry is wanted."""
     store = RUNS / f"{name}{STORE_SUFFIX}"
     words = "a run" if store.is_file() else identify(Path(name)).words if Path(name).is_file() else ""
     if words:
         raise PeekbenchError(
-            f"{name} is {words}, not an entry of a plugin; give a name such as those that `peekbench list` prints. "
+            f"{name} is {words}, not an entry of a plugin; give a name such as those that `peekbench show` prints. "
             f"`peekbench report {quote(name)}` shows a run"
         )
 
 
 def find_spec(argument: Path) -> Path:
-    """Return the path of a spec of an experiment.
-
-    Raises
-    ------
-    SpecError
-        If there is no such file, or it is of another kind. The message names the kind and the right command.
-    """
+    """Return the path of a spec of an experiment."""
     path, kind = _find(str(argument), wanted="spec")
-    if kind.role in ("spec", "yaml") or kind == STREAM:  # reading it tells what it lacks
+    if kind.role in ("spec", "yaml", "stream"):  # reading it tells what it lacks
         return path
     if kind.role == "store":
         raise SpecError(
@@ -114,13 +167,7 @@ def find_spec(argument: Path) -> Path:
 
 
 def find_analysis_spec(argument: Path) -> Path:
-    """Return the path of a spec that only analyzes scores.
-
-    Raises
-    ------
-    SpecError
-        If there is no such file, or it is of another kind.
-    """
+    """Return the path of a spec that only analyzes scores."""
     path, kind = _find(str(argument), wanted="spec")
     if kind.role == "analysis spec" or kind.words == "a YAML file with an error":
         return path

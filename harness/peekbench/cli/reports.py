@@ -1,88 +1,196 @@
-"""Writes the files of a report, and prints the report in the form that the user chose."""
+"""Options of commands that read scores and print reports; writes the files of a report, and prints it."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Optional, get_args
 
 import typer
 
-from peekbench.cli.output import be_quiet, echo, keep_results_apart, make_console
-from peekbench.cli.plugin_option import plugin_arguments
-from peekbench.errors import PeekbenchError
+from peekbench.cli.app import fail
+from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
+from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
+from peekbench.records.table_options import TableOptions
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Analysis
+    from peekbench.records.analysis import Analysis, Verdict
     from peekbench.report import Report
-
-FullOption = Annotated[bool, typer.Option("--full", help="Print the whole report instead of one screen.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print the report as JSON, as in report.json; everything else goes to stderr.")
-]
 
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
+BIASED, FAILED_CONTROLS = "biased", "controls failed"
 
-Form: TypeAlias = Literal["screen", "full", "quiet", "json"]
+FailOnOption = Annotated[
+    Optional[str],  # noqa: UP045 - typer evaluates the annotation
+    typer.Option(
+        "--fail-on",
+        metavar="DECISION[,...]",
+        help="End with status 4 if a method's verdict on its bias is one of these, such as biased,inconclusive.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFlags:
+    """Options of commands that read tables of scores of other tools."""
+
+    columns: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--map",
+            metavar="COLUMN=TARGET",
+            help="Meaning of a column of the table, such as seed=subsample, or of a value of the column of arms, such "
+            "as none=base; repeatable.",
+        ),
+    ] = None
+    ignore: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--ignore", metavar="COLUMN", help="Column that says nothing about the scores; repeatable."),
+    ] = None
+    pair_by_order: Annotated[
+        bool, typer.Option("--pair-by-order", help="Pair rows that have no number of the draw in their order.")
+    ] = False
+    percent: Annotated[bool, typer.Option("--percent", help="Read scores as percentages.")] = False
+    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="Read scores as losses.")] = False
+    region: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--region",
+            metavar="WIDTH",
+            min=0,
+            help="Largest bias that is negligible, in the unit of the table's scores.",
+        ),
+    ] = None
+
+    def read(self) -> TableOptions:
+        """Return how to read the table."""
+        columns = _parse_mapping(self.columns or ())
+        ignore = tuple(self.ignore or ())
+        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.lower_is_better, self.region)
+
+
+def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the mapping of columns that arguments such as 'seed=subsample' give."""
+    mapping: dict[str, str] = {}
+    for argument in arguments:
+        source, _, target = (part.strip() for part in argument.rpartition("="))
+        if not source or not target:
+            raise ResultsError(f"--map {argument}: not a mapping; write COLUMN=TARGET, such as seed=subsample")
+        if mapping.setdefault(source, target) != target:
+            raise ResultsError(f"--map names two targets for the column {source!r}; name one")
+    return mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Finds the verdicts at which a command fails."""
+
+    names: tuple[str, ...]
+    """Decisions, both directions of a bias, or the failure of any control, without repetitions."""
+
+    @classmethod
+    def parse(cls, text: str | None) -> Gate | None:
+        """Return the gate of `--fail-on`, or None. Case does not matter, and spaces can be hyphens or underscores.
+
+        Examples
+        --------
+        >>> Gate.parse("biased, no-signal")
+        Gate(names=('biased', 'no signal'))
+        """
+        from peekbench.records.analysis import Decision  # noqa: PLC0415 - for a fast --help
+
+        if text is None:
+            return None
+        known = (BIASED, *get_args(Decision), FAILED_CONTROLS)
+        names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in text.split(",")]
+        for name in names:
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                problem = f"no decision is called {name!r}" if name else "the name of a decision is missing"
+                nearest = f"did you mean {close[0]}? " if close else ""
+                raise PeekbenchError(f"--fail-on: {problem}; {nearest}Decisions are {', '.join(known)}")
+        return cls(tuple(dict.fromkeys(names)))
+
+    def argument(self) -> str:
+        """Return the value of the option that makes this gate."""
+        return ",".join(name.replace(" ", "-") for name in self.names)
+
+    def describe(self, report: Report) -> str:
+        """Return a line on the verdicts at which a command fails; empty if there is none.
+
+        A method is judged by its leading verdict, as in the report: that of the first analysis. A report without a
+        verdict that could have one of the decisions is an error.
+        """
+        from peekbench.report.render.verdict_texts import (  # noqa: PLC0415 - for a fast --help
+            lead_verdicts,
+            split_verdicts,
+        )
+
+        biases = [verdict for verdict in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
+        methods, controls = split_verdicts(biases)
+        if not methods and self.names != (FAILED_CONTROLS,):
+            raise PeekbenchError(
+                f"--fail-on {self.argument()}: {report.name} has no verdict on the bias of a method, so it could never "
+                "fail; use scores with the arms extra and test of a method that is not a control, and an analysis that "
+                "reaches verdicts, such as summary"
+            )
+        if not controls and FAILED_CONTROLS in self.names:
+            raise PeekbenchError(
+                f"--fail-on {self.argument()}: {report.name} has no verdict on a control; add a method such as "
+                f"controls.null, or leave out {FAILED_CONTROLS}"
+            )
+        found = ", ".join(self._find(methods, controls))
+        return f"--fail-on {self.argument()}: {found}" if found else ""
+
+    def _find(self, methods: list[Verdict], controls: list[Verdict]) -> Iterator[str]:
+        for verdict in methods:
+            if verdict.decision in self.names or (BIASED in self.names and verdict.decision.startswith(BIASED)):
+                yield f"{verdict.method} is {verdict.decision}"
+        if FAILED_CONTROLS in self.names:
+            yield from (f"control {verdict.method} failed" for verdict in controls if verdict.decision == "failed")
+
+
+def apply_gate(gate: Gate | None, report: Report) -> None:
+    """End the command with the status `GATED` if a verdict of a report has a decision of the gate."""
+    if gate is not None and (problem := gate.describe(report)):
+        fail(problem, GATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Prints reports to the standard output in one form."""
+    """Prints reports to the standard output, as options choose."""
 
-    form: Form = "screen"
+    full: Annotated[bool, typer.Option("--full", help="Print the whole report instead of one screen.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the report as JSON, as in report.json; everything else goes to stderr."),
+    ] = False
 
-    @classmethod
-    def choose(cls, *, full: bool, quiet: bool, as_json: bool) -> Printer:
-        """Return the printer for the options of a command, and leave the standard output to it.
+    def start(self) -> None:
+        """Check the options, and leave the standard output to reports: what plugins print goes to the standard error.
 
-        What plugins print goes to the standard error from now on. With `--quiet`, there are no notes and warnings.
-
-        Raises
-        ------
-        PeekbenchError
-            If the options exclude each other.
+        With `--quiet`, there are no notes and warnings.
         """
-        options: dict[Form, bool] = {"full": full, "quiet": quiet, "json": as_json}
-        given: list[Form] = [form for form, is_given in options.items() if is_given]
+        given = [name for name in ("full", "quiet", "json") if getattr(self, name)]
         if len(given) > 1:
-            raise PeekbenchError(f"{' and '.join(f'--{form}' for form in given)} exclude each other; give one of them")
+            raise PeekbenchError(f"{' and '.join(f'--{name}' for name in given)} exclude each other; give one of them")
         keep_results_apart()
-        if quiet:
-            be_quiet()
-        return cls(*given)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nothing but errors is printed."""
-        return self.form == "quiet"
+        be_quiet(self.quiet)
 
     def write_and_print(
         self, report: Report, folder: Path | None, *, again: str = "", pictures: Path | None = None
-    ) -> list[Path]:
+    ) -> None:
         """Write the files of a report, then print it, so that the files do not depend on the terminal.
 
-        Parameters
-        ----------
-        report
-            Report to write and print.
-        folder
-            Folder of its files; None to write none.
-        again
-            Command that prints the whole report.
-        pictures
-            Folder for the screen and all figures as SVG; None to draw none.
-
-        Returns
-        -------
-        list of Path
-            Files that were written.
+        Without a folder, no files are written; `again` is the command that prints the whole report, and `pictures` a
+        folder for the screen and all figures as SVG.
         """
         from peekbench.report import write_pictures, write_report  # noqa: PLC0415 - for a fast --help
         from peekbench.report.render.files import check_same_report  # noqa: PLC0415 - for a fast --help
@@ -100,28 +208,23 @@ class Printer:
             raise
         more = f"All tables: {again} --full" if again else "All tables: add --full"
         more += "" if folder or again else ", or --reports FOLDER to write it to files"
-        self._print(
-            report, [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures"), more], [*written, *drawn]
-        )
-        return written
+        closing = [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures"), more]
+        self._print(report, closing, [*written, *drawn])
 
     def _print(self, report: Report, closing: Sequence[str], written: Sequence[Path] = ()) -> None:
         from peekbench.report import render_screen, render_summary, render_text  # noqa: PLC0415 - for a fast --help
         from peekbench.report.render.json_report import render_json  # noqa: PLC0415 - for a fast --help
 
-        match self.form:
-            case "json":
-                echo(render_json(report), end="")
-            case "screen":
-                render_screen(report, make_console(), closing)
-            case "full":
-                console = make_console()
-                render_text(report, console)
-                for path in written:
-                    console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
-                render_summary(report, console)
-            case "quiet":
-                pass
+        if self.json:
+            echo(render_json(report), end="")
+        elif self.full:
+            console = make_console()
+            render_text(report, console)
+            for path in written:
+                console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+            render_summary(report, console)
+        elif not self.quiet:
+            render_screen(report, make_console(), closing)
 
 
 def _list_files(paths: Sequence[Path], folder: Path | None, heading: str = "Report") -> list[str]:
@@ -144,34 +247,41 @@ def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
     printer.write_and_print(report, None if folder is None else folder / folder_name(report.name))
 
 
+@dataclass(frozen=True, slots=True)
+class ReportChoices:
+    """What the report of a run contains instead of what its spec says, and who publishes it."""
+
+    allow_incomplete: bool = False
+    analyses: Sequence[str] = ()
+    formats: Sequence[str] = ()
+    author: str = ""
+    license: str = ""
+    pictures: Path | None = None
+
+
 def report_run(
     path: Path,
     reports: Path | None,
     printer: Printer,
-    *,
-    allow_incomplete: bool,
-    analyses: Sequence[str] = (),
-    formats: Sequence[str] = (),
-    publication: tuple[str, str] = ("", ""),
-    pictures: Path | None = None,
+    choices: ReportChoices,
     on_analysis: Callable[[Analysis], None] | None = None,
-) -> tuple[Report, list[Path]]:
-    """Write the files of a run's report, in other formats if some are given, print it, and return both.
-
-    The publication is an author and a license, for formats that state them.
-    """
-    from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
+) -> Report:
+    """Write the files of a run's report, print it, and return it."""
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
-    for name in formats:
+    bind(choices.formats, Path.cwd())
+    for name in choices.formats:
         check_format(name)
+    allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
-    author, license_ = publication
-    report = replace(report, formats=tuple(formats) or report.formats, author=author, license=license_)
+    formats = tuple(choices.formats) or report.formats
+    report = replace(report, formats=formats, author=choices.author, license=choices.license)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
-    options += plugin_arguments()
     again = shlex.join(["peekbench", "report", run, *options])
     folder = None if reports is None else reports / report.name
-    return report, printer.write_and_print(report, folder, again=again, pictures=pictures)
+    printer.write_and_print(report, folder, again=again, pictures=choices.pictures)
+    return report

@@ -1,9 +1,14 @@
-"""Commands that run an experiment, or prepare a run."""
+"""Commands that check a spec, run an experiment, and fix the versions of its data and models."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,50 +21,153 @@ from peekbench.cli.app import (
     StoreOption,
     WorkersOption,
     app,
+    fail,
     load,
+    take_records,
 )
-from peekbench.cli.gate import FailOnOption, Gate
-from peekbench.cli.output import echo, warn
-from peekbench.cli.plugin_option import PluginOption
-from peekbench.cli.reports import FullOption, JsonOption, Printer, QuietOption
+from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, note, warn
+from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gate, report_run
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
-SpecsArgument = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")]
+if TYPE_CHECKING:
+    from peekbench.execution.observers import Observers
+    from peekbench.execution.runner import RunSummary
+    from peekbench.report import Report
+    from peekbench.spec.experiment import ExperimentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of `peekbench run`."""
+
+    store: StoreOption = None
+    reports: ReportsOption = Path("reports")
+    workers: WorkersOption = None
+    allow_incomplete: IncompleteOption = False
+    keep_going: KeepGoingOption = False
+    allow_changed_code: ChangedCodeOption = False
+    fail_on: FailOnOption = None
+
+    def command(self, spec: Path) -> str:
+        """Return the command that resumes the run of a spec."""
+        gate = Gate.parse(self.fail_on)
+        flags = ["--store", str(self.store)] if self.store else []
+        flags += ["--allow-changed-code"] if self.allow_changed_code else []
+        flags += ["--fail-on", gate.argument()] if gate else []
+        return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
 @app.command()
-def run(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs, run one after the other.")],
-    store: StoreOption = None,
-    reports: ReportsOption = Path("reports"),
-    workers: WorkersOption = None,
-    allow_incomplete: IncompleteOption = False,
-    keep_going: KeepGoingOption = False,
-    allow_changed_code: ChangedCodeOption = False,
-    fail_on: FailOnOption = None,
-    full: FullOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
-) -> None:
-    """Run specs, or resume their runs, and write the reports.
+@take_records
+def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
+    """Run a spec, or resume its run, and write the report.
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
-    from peekbench.cli.run_specs import RunOptions, run_specs  # noqa: PLC0415 - for a fast --help
+    gate = Gate.parse(options.fail_on)
+    printer.start()
+    summary, report = _run(spec, options, printer)
+    if problem := _describe_failures(summary, options.command(spec)):  # they weaken the verdicts that the gate judges
+        fail(problem, FAILED)
+    apply_gate(gate, report)
 
-    gate = Gate.parse(fail_on)
-    printer = Printer.choose(full=full, quiet=quiet, as_json=as_json)
-    options = RunOptions(reports, store, workers, allow_incomplete, keep_going, allow_changed_code, printer, gate)
-    run_specs(specs, options)
+
+def _run(spec: Path, options: RunOptions, printer: Printer) -> tuple[RunSummary, Report]:
+    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+
+    experiment = load(spec, options.workers)
+    if options.store is not None:
+        check_new_store(options.store)
+    path = options.store or store_path(experiment)
+    try:
+        with Observers(experiment, path, warn) as observers:
+            summary = _execute(experiment, path, options, printer, observers)
+            _describe_summary(summary)
+            allow_incomplete = options.allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
+            choices = ReportChoices(allow_incomplete)
+            report = report_run(path, options.reports, printer, choices, observers.analysis_finished)
+            observers.report_written(options.reports / report.name)
+    except KeyboardInterrupt:
+        fail(f"interrupted; finished trials are in {path}. To resume the run: {options.command(spec)}", INTERRUPTED)
+    return summary, report
+
+
+def _execute(
+    experiment: ExperimentSpec, path: Path, options: RunOptions, printer: Printer, observers: Observers
+) -> RunSummary:
+    from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
+
+    # A live display would hide the prompt of a debugger in a method.
+    is_live = not getattr(experiment.executor.options, "in_process", False)
+    shown = nullcontext(Progress()) if printer.quiet else make_progress(make_console(err=True), is_live=is_live)
+    with (
+        shown as progress,
+        redirect_stdout(sys.stderr) if printer.json else nullcontext(),  # methods in this process may print
+    ):
+        return execute(
+            experiment,
+            store=path,
+            progress=observers.watch(progress),
+            keep_going=options.keep_going,
+            allow_changed_code=options.allow_changed_code,
+        )
+
+
+def _describe_summary(summary: RunSummary) -> None:
+    if not summary.finished and not summary.failed:
+        kept = (
+            "the trials up to the look at which it stopped" if summary.is_settled else f"all {summary.planned:,} trials"
+        )
+        note(f"nothing to do: {kept} are in {summary.store}")
+    for plugin in summary.changed_code:
+        warn(
+            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
+            "computed again. To measure the present code alone, give the run another name in the spec, or move the "
+            "store"
+        )
+
+
+def _describe_failures(summary: RunSummary, command: str) -> str:
+    """Return what failed and how to retry it; empty if nothing failed."""
+    if not summary.failed:
+        return ""
+    lines = [
+        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks",
+        *describe_stopped(summary.stopped),
+    ]
+    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
+    return "\n".join(lines)
+
+
+def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line on each method whose first trials all failed, given the number of its trials that were not tried."""
+    from peekbench.execution.driver import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
+
+    for method, num_trials in stopped.items():
+        trials = pluralize(num_trials, "trial was", "trials were")
+        yield f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
 
 
 @app.command()
 def validate(
-    specs: SpecsArgument,
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")],
     data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
-    plugin: PluginOption = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Download all data and models, so that runs need no network.")
+    ] = False,
+    texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts",
+            help="Describe the texts as the design draws them: lengths, tokens, duplicates between train, extra and "
+            "test.",
+        ),
+    ] = False,
 ) -> None:
     """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
@@ -68,11 +176,10 @@ def validate(
     num_invalid = 0
     for path in specs:
         try:
-            lines, warnings = _validate(path, data)
-            for line in lines:
-                echo(line)
-            for warning in warnings:
+            for warning in _validate(path, with_data=data, download=download):
                 warn(f"{path}: {warning}")
+            if texts:
+                _describe_texts(load(path))
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)
@@ -81,42 +188,43 @@ def validate(
         raise typer.Exit(2)
 
 
-def _validate(path: Path, data: bool) -> tuple[list[str], list[str]]:
-    """Check one spec. Return a summary of it with a line on each task with official splits, and warnings."""
+def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
+    """Check one spec, print a summary of it with a line on each task with official splits, and return warnings."""
     from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.prefetch import check_files  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.preparation import check_files, prefetch  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
 
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
         analyses = pluralize(len(names), "analysis", "analyses")
-        return [f"{path}: OK: {analyses} of existing scores: {', '.join(names)}"], []
+        echo(f"{path}: OK: {analyses} of existing scores: {', '.join(names)}")
+        return []
     experiment = load(path)
+    if download:
+        for line in prefetch(experiment):
+            echo(line)
     check_files(experiment)
     splits, warnings = [], []
-    if data:
+    if with_data:
         facts = describe_tasks(experiment)
         splits = [f"  {line}" for line in describe_splits(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
     size = measure(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    return [f"{path}: OK: {tasks}, {methods}, {work}", *splits], warnings
+    for line in [f"{path}: OK: {tasks}, {methods}, {work}", *splits]:
+        echo(line)
+    return warnings
 
 
-@app.command()
-def prefetch(specs: SpecsArgument, plugin: PluginOption = None) -> None:
-    """Download all data and models of specs, so that runs need no network.
+def _describe_texts(experiment: ExperimentSpec) -> None:
+    from peekbench.data.text_statistics import describe_texts  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - for a fast --help
 
-    Example: peekbench prefetch specs/quickstart.yaml && HF_HUB_OFFLINE=1 peekbench run specs/quickstart.yaml
-    """
-    from peekbench.execution.prefetch import prefetch as fetch  # noqa: PLC0415 - for a fast --help
-
-    for path in specs:
-        for line in fetch(load(path)):
-            echo(line)
+    tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
+    render_tables(tables, make_console())
 
 
 @app.command()
@@ -125,7 +233,6 @@ def lock(
     newest: Annotated[
         bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
     ] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
 

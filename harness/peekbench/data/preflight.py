@@ -9,7 +9,7 @@ from typing import Any
 from peekbench.data.loading import class_counts, find_absent_class, fingerprint, load_dataset
 from peekbench.errors import DataError, PluginError, UnavailableError
 from peekbench.formatting import pluralize
-from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.entries import MethodEntry, MethodTaskKind
 from peekbench.records.data import Dataset, Split, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
@@ -82,15 +82,13 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
     >>> import numpy as np
     >>> entry = MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")
     >>> find_mismatch(entry, Dataset(np.zeros((2, 3)), [0, 1], ("low", "high")), "task iris")
-    'classifies texts, but the inputs of task iris are features'
+    'supports classification, but task iris is tabular_classification'
     """
-    if dataset.kind not in entry.task_kinds:
-        return f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {dataset.kind}"
-    if dataset.kind == "classification" and dataset.input_kind not in entry.input_kinds:
-        return (
-            f"classifies {' and '.join(sorted(entry.input_kinds))}, but the inputs of {task} are {dataset.input_kind}"
-        )
-    return ""
+    is_tabular = dataset.kind == "classification" and dataset.input_kind == "features"
+    kind: MethodTaskKind = "tabular_classification" if is_tabular else dataset.kind
+    return (
+        "" if kind in entry.task_kinds else f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
+    )
 
 
 def _remedy(kind: TaskKind, num_methods: int) -> str:

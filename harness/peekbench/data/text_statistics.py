@@ -67,7 +67,7 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "tokens": {
             method.name: _describe_tokens(spec, method, task, texts)
             for method in spec.methods
-            if method.entry.count_tokens
+            if method.entry.preparation.count_tokens
         },
         "overlap": {
             likeness: _measure_overlap(subsamples, rows, group_duplicates(texts, likeness))
@@ -118,7 +118,7 @@ def is_described(spec: ExperimentSpec, description: Mapping[str, Any] | None) ->
     """Return whether an earlier description has everything that this spec needs."""
     if description is None:
         return False
-    counting_methods = {method.name for method in spec.methods if method.entry.count_tokens}
+    counting_methods = {method.name for method in spec.methods if method.entry.preparation.count_tokens}
     return not description or counting_methods <= set(description["tokens"])
 
 
@@ -127,8 +127,9 @@ def _percentiles(lengths: Sequence[int]) -> dict[str, int]:
 
 
 def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, texts: Sequence[str]) -> dict[str, Any]:
-    assert method.entry.count_tokens is not None
-    lengths = method.entry.count_tokens(texts, options=spec.options(method, task.name), folders=spec.folders())
+    count_tokens = method.entry.preparation.count_tokens
+    assert count_tokens is not None
+    lengths = count_tokens(texts, options=spec.options(method, task.name), folders=spec.folders())
     limit = lengths.limit
     cut = None if limit is None else sum(count > limit for count in lengths.counts) / len(texts)
     return {**_percentiles(lengths.counts), "limit": limit, "cut": cut}

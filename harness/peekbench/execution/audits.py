@@ -34,7 +34,7 @@ def audit(spec: ExperimentSpec) -> tuple[Analysis, ...]:
     """
     if not spec.audits:
         raise SpecError(
-            "the spec has no audits; add some, for example `audits: [...]` with names from `peekbench list audits`"
+            "the spec has no audits; add some, for example `audits: [...]` with names from `peekbench show audits`"
         )
     datasets = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
     return tuple(_run_audit(spec, component, datasets) for component in spec.audits)
@@ -54,9 +54,11 @@ def prepare(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
         If something is unavailable.
     """
     return {
-        component.name: component.entry.prefetch(options=spec.audit_options(component), folders=spec.folders())
+        component.name: component.entry.preparation.prefetch(
+            options=spec.pinned_options(component), folders=spec.folders()
+        )
         for component in spec.audits
-        if component.entry.prefetch is not None
+        if component.entry.preparation.prefetch is not None
     }
 
 
@@ -65,7 +67,7 @@ def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str
     context = Context(derive_seed(spec.seed, "audit"), available_threads(), spec.folders())
     try:
         with preserve_global_generators():
-            analysis = component.entry.audit(datasets, options=spec.audit_options(component), context=context)
+            analysis = component.entry.audit(datasets, options=spec.pinned_options(component), context=context)
     except PeekbenchError:
         raise
     except Exception as error:

@@ -1,25 +1,42 @@
-"""Watches the code on which results depend: hashes of the files of plugins and of the core."""
+"""Identifies the code on which results depend, and compares it with the code that made the trials of a store.
+
+The code of a plugin is all files of the packages and modules that hold the plugin and the functions that its methods
+name by reference, and of the packages `peekbench_*` that these import, directly or not. The code of a file without a
+plugin is the file and the modules beside it that it imports in the same way. Only import statements count.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint
+import sys
+import sysconfig
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+from itertools import filterfalse
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from peekbench.errors import PluginError
-from peekbench.execution.module_files import CodeUnit, find_imports, find_unit, hash_file
-from peekbench.execution.own_modules import OwnModules, find_own_modules
+from peekbench.errors import PluginError, StoreError
+from peekbench.execution.planning import make_trials
+from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.local_code import find_file
+from peekbench.plugins.local_code import find_file, is_code, split_name
 from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.records.trials import Trial
+from peekbench.spec.experiment import ExperimentSpec
 
 CORE = "peekbench"
 """Package of the core, whose code is no plugin's."""
+SUFFIXES = (".py", *EXTENSION_SUFFIXES)
+INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 DIGITS = 12  # of the hash of a file
 MAX_LISTED = 5  # files in a message
 
@@ -34,135 +51,14 @@ class PluginCode(TypedDict):
 
 
 def code_hashes(uses: Iterable[str]) -> dict[str, PluginCode]:
-    """Return hashes of the code of plugins, by plugin.
-
-    The code of a plugin consists of the packages and modules that contain the plugin's module and the callables that
-    its methods name by reference, those that its methods declare in `MethodEntry.packages`, and all of the same
-    distribution that these import, directly or not. Of a package, all files count.
-
-    Parameters
-    ----------
-    uses
-        Names such as 'plugin.thing'.
+    """Return hashes of the code of the plugins that names such as 'plugin.thing' mean, by plugin.
 
     Raises
     ------
     PluginError
-        If one of these methods declares a package that is not installed, or if a file cannot be read.
+        If a file cannot be read.
     """
-    methods: dict[str, set[str]] = {}
-    for use in uses:
-        plugin, method = split_name(use)
-        methods.setdefault(plugin, set()).add(method)
-    return {plugin: _summarize(find_code(plugin, used)) for plugin, used in methods.items()}
-
-
-def _summarize(files: Mapping[str, Path]) -> PluginCode:
-    hashes = {name: hash_file(path) for name, path in files.items()}
-    text = "".join(f"{name}\0{digest}\0" for name, digest in hashes.items())
-    return {
-        "sha256": hashlib.sha256(text.encode()).hexdigest() if files else "",
-        "files": {name: digest[:DIGITS] for name, digest in hashes.items()},
-    }
-
-
-def find_code(plugin: str, methods: Iterable[str] = ()) -> dict[str, Path]:
-    """Find the files of a plugin, as `code_hashes` describes.
-
-    Parameters
-    ----------
-    plugin
-        Name of the plugin.
-    methods
-        Names of methods whose declared packages must exist. Those of other methods are left out if they do not.
-
-    Returns
-    -------
-    dict
-        Files by their path below the folder from which they are imported, sorted.
-
-    Raises
-    ------
-    PluginError
-        If a declared package is not installed, or if a file cannot be read.
-    """
-    loaded = registry.load(plugin)
-    entries = loaded.entries(MethodEntry)
-    if path := find_file(plugin):
-        own = OwnModules(folders=(path.parent,))
-        units = [CodeUnit(path.stem, (path,))]
-    else:
-        point = registry.installed()[plugin][0] if plugin in registry.installed() else _entry_point(plugin)
-        own = find_own_modules(point)
-        units = [unit for module in _first_modules(point.module, entries) if (unit := find_unit(module))]
-    units += _declared_units(plugin, entries, frozenset(methods))
-    files: dict[str, Path] = {}
-    done, modules = {CORE}, set[str]()
-    while units:
-        unit = units.pop()
-        if unit.name in done:
-            continue
-        done.add(unit.name)
-        new_files = dict(unit.files())
-        new_modules = {module for name, path in new_files.items() for module in absolute_imports(name, path)}
-        units += _find_own_units(new_modules - modules, own)
-        files |= new_files
-        modules |= new_modules
-    return dict(sorted(files.items()))
-
-
-def _entry_point(plugin: str) -> EntryPoint:
-    """Return what stands for the entry point of a module without a plugin."""
-    return EntryPoint(plugin, plugin.rstrip(":"), "")
-
-
-def _find_own_units(modules: Iterable[str], own: OwnModules) -> Iterator[CodeUnit]:
-    """Iterate over the packages and modules of a distribution among imported names."""
-    for module in modules:
-        if module.partition(".")[0] in own:
-            unit = find_unit(module)
-            if unit is not None and unit.name in own and not unit.is_namespace:
-                yield unit
-
-
-def _first_modules(module: str, entries: Mapping[str, MethodEntry]) -> Iterator[str]:
-    """Iterate over the plugin's module and those of the references of its methods."""
-    yield module
-    for entry in entries.values():
-        for _, function in iterate_callables(entry):
-            if reference := find_reference(function):
-                yield reference.target.partition(":")[0]
-
-
-def _declared_units(plugin: str, entries: Mapping[str, MethodEntry], used: frozenset[str]) -> Iterator[CodeUnit]:
-    for name, entry in entries.items():
-        for package in entry.packages:
-            unit = find_unit(package)
-            if unit is not None:
-                yield unit
-            elif name in used:
-                raise PluginError(
-                    f"the method {join_name(plugin, name)} declares the package {package!r}, which is not "
-                    "installed; install it, or correct MethodEntry.packages"
-                )
-
-
-def absolute_imports(name: str, path: Path) -> Iterator[str]:
-    """Iterate over the names that a file imports, such as 'package.module.function'.
-
-    Parameters
-    ----------
-    name
-        Path of the file below the folder from which it is imported.
-    path
-        Its full path.
-    """
-    package = name.split("/")[:-1]
-    for num_dots, imported in find_imports(path):
-        if num_dots == 0:
-            yield imported
-        elif num_dots <= len(package):
-            yield ".".join([*package[: len(package) + 1 - num_dots], imported])
+    return {plugin: _summarize(find_code(plugin)) for plugin in dict.fromkeys(split_name(use)[0] for use in uses)}
 
 
 def core_hash() -> str:
@@ -173,18 +69,111 @@ def core_hash() -> str:
     >>> len(core_hash())
     64
     """
-    unit = find_unit(CORE)
-    assert unit is not None
-    return _summarize(dict(unit.files()))["sha256"]
+    return _summarize(_find_files(CORE))["sha256"]
+
+
+def find_code(plugin: str) -> dict[str, Path]:
+    """Return the files of a plugin by their path below the folder from which they are imported, sorted."""
+    entries = registry.load(plugin).entries(MethodEntry)
+    folder = None
+    if path := find_file(plugin):
+        folder, modules = path.parent, [path.stem]
+    else:
+        point = registry.installed().get(plugin)
+        modules = [(point[0].module if point else plugin.rstrip(":")).partition(".")[0]]
+        functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
+        references = [reference for function in functions if (reference := find_reference(function))]
+        modules += [reference.target.partition(":")[0].partition(".")[0] for reference in references]
+    if is_code(plugin) and folder is None and (found := _locate(modules[0])):
+        parent = found[0].parent
+        folder = None if any(parent.resolve().is_relative_to(installed) for installed in INSTALLED) else parent
+    files: dict[str, Path] = {}
+    done = {CORE}
+    while modules:
+        if (module := modules.pop()) in done:
+            continue
+        done.add(module)
+        new = _find_files(module, folder)
+        files |= new
+        imported = {name for path in new.values() for name in imported_modules(path)}
+        modules += [name for name in imported if name.startswith(f"{CORE}_") or (folder and _beside(name, folder))]
+    return dict(sorted(files.items()))
+
+
+def _find_files(module: str, folder: Path | None = None) -> dict[str, Path]:
+    """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
+    files = {}
+    for place in (folder and _beside(module, folder)) or _locate(module):
+        paths = [place] if place.is_file() else [path for path in place.rglob("*") if path.name.endswith(SUFFIXES)]
+        names = {path.relative_to(place.parent): path for path in paths if path.is_file()}
+        for name, path in names.items():  # other names, such as those of the backups of editors, cannot be imported
+            if all(part.partition(".")[0].isidentifier() for part in name.parts):
+                files[name.as_posix()] = path
+    return files
+
+
+def _beside(module: str, folder: Path) -> list[Path]:
+    """Return the file or the folder of a module in a folder."""
+    return [path for path in (folder / module, folder / f"{module}.py") if path.exists()][:1]
+
+
+def _locate(module: str) -> list[Path]:
+    """Return the file of a module, or the folders of a package; nothing if it has none, such as `sys`."""
+    loaded = sys.modules.get(module)
+    spec = None if loaded else find_spec(module)
+    file = getattr(loaded, "__file__", None) or (spec and spec.has_location and spec.origin)
+    if file:
+        return [Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)]
+    return [Path(each) for each in getattr(loaded or spec, "__path__", None) or _search_locations(spec)]
+
+
+def _search_locations(spec: object) -> Iterable[str]:
+    return getattr(spec, "submodule_search_locations", None) or ()
+
+
+def imported_modules(path: Path) -> frozenset[str]:
+    """Return the top-level names of the modules that a file imports anywhere; none if it is not valid Python."""
+    return _read(path, *_state(path))[1]
+
+
+def _summarize(files: Mapping[str, Path]) -> PluginCode:
+    hashes = {name: _read(path, *_state(path))[0] for name, path in files.items()}
+    text = "".join(f"{name}\0{digest}\0" for name, digest in sorted(hashes.items()))
+    return {
+        "sha256": hashlib.sha256(text.encode()).hexdigest() if files else "",
+        "files": {name: digest[:DIGITS] for name, digest in sorted(hashes.items())},
+    }
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Return the time of the last change and the size of a file, by which its content is cached."""
+    try:
+        with path.open("rb"):
+            return path.stat().st_mtime_ns, path.stat().st_size
+    except OSError as error:
+        raise PluginError(
+            f"cannot read {path}: {error.strerror}; correct its permissions, because results depend on this code"
+        ) from error
+
+
+@lru_cache(maxsize=8192)
+def _read(path: Path, _modified: int, _size: int) -> tuple[str, frozenset[str]]:
+    """Return the SHA-256 of a file, and the top-level names of what it imports."""
+    content = path.read_bytes()
+    names: set[str] = set()
+    if path.suffix == ".py":
+        with warnings.catch_warnings(action="ignore"):  # the interpreter warns when it imports the module
+            try:
+                nodes = list(ast.walk(ast.parse(content)))
+            except (SyntaxError, ValueError):
+                nodes = []
+        names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    return hashlib.sha256(content).hexdigest(), frozenset(name.partition(".")[0] for name in names)
 
 
 def describe_code_change(before: PluginCode, after: PluginCode) -> str:
-    """Name the files that differ between two states of a plugin's code.
-
-    Returns
-    -------
-    str
-        Empty if the code is the same.
+    """Name the files that differ between two states of a plugin's code; empty if the code is the same.
 
     Examples
     --------
@@ -202,3 +191,117 @@ def describe_code_change(before: PluginCode, after: PluginCode) -> str:
     ]
     others = len(changes) - MAX_LISTED
     return ", ".join([*changes[:MAX_LISTED], *([f"and {pluralize(others, 'other file')}"] if others > 0 else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """One version of the code of a plugin, with the trials that it made."""
+
+    code: PluginCode
+    started: str
+    """Start of the first session with this version, in ISO format."""
+    trials: tuple[Trial, ...]
+
+
+def find_versions(
+    spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], session_of: Mapping[Trial, int]
+) -> dict[str, list[CodeVersion]]:
+    """Return the versions of the code of each method plugin that made finished trials, oldest first, by plugin.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    sessions
+        Sessions of the run, oldest first.
+    session_of
+        Position of the session that finished each trial.
+    """
+    plugin_of = _plugins_of_methods(spec)
+    found: defaultdict[str, dict[str, tuple[PluginCode, str, list[Trial]]]] = defaultdict(dict)
+    for trial, position in sorted(session_of.items(), key=lambda item: (item[1], item[0].method)):
+        session, plugin = sessions[position], plugin_of.get(trial.method, "")
+        if code := session.get("code", {}).get(plugin):
+            found[plugin].setdefault(code["sha256"], (code, session["started"], []))[2].append(trial)
+    return {
+        plugin: [CodeVersion(code, started, tuple(trials)) for code, started, trials in versions.values()]
+        for plugin, versions in found.items()
+    }
+
+
+def find_changed_code(
+    stored: StoredRun,
+    spec: ExperimentSpec,
+    trials: Sequence[Trial],
+    code: Mapping[str, PluginCode],
+    *,
+    is_allowed: bool,
+) -> tuple[str, ...]:
+    """Compare the code of plugins with the code that made their stored trials.
+
+    Parameters
+    ----------
+    stored
+        The stored part of the run.
+    spec
+        Spec of the run.
+    trials
+        Planned trials.
+    code
+        Present code of the spec's method plugins, as `code_hashes` returns it.
+    is_allowed
+        Whether trials may be run by code that made none of the stored trials of the same plugin.
+
+    Returns
+    -------
+    tuple of str
+        Plugins that have stored trials of other code.
+
+    Raises
+    ------
+    StoreError
+        If trials would be run by new code and this is not allowed. It names the plugins, the changed files and the
+        remedies.
+    """
+    changed = {
+        plugin: versions
+        for plugin, versions in find_versions(spec, stored.sessions, stored.session_of).items()
+        if any(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
+    }
+    if not is_allowed:
+        pending = _methods_to_run(spec, trials, stored)
+        plugins = {plugin for method, plugin in _plugins_of_methods(spec).items() if method in pending}
+        _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
+    return tuple(changed)
+
+
+def _methods_to_run(spec: ExperimentSpec, trials: Sequence[Trial], stored: StoredRun) -> set[str]:
+    """Return the methods with trials to run; none if the run stopped at a planned look and has all trials up to it."""
+    sizes = spec.design.look_sizes_of_largest()
+    if stored.stopped_at in sizes:
+        at_stop = spec.at_look(sizes.index(stored.stopped_at) + 1)
+        if all(trial in stored.session_of for trial in make_trials(at_stop)):
+            return set()
+    return {trial.method for trial in filterfalse(stored.session_of.__contains__, trials)}
+
+
+def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, PluginCode]) -> None:
+    """Raise an error if code has changed to a version that made none of the stored trials."""
+    changes = [
+        f"plugin {plugin}, {pluralize(sum(len(version.trials) for version in versions), 'trial')}: "
+        f"{describe_code_change(versions[-1].code, code[plugin])}"
+        for plugin, versions in changed.items()
+        if all(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
+    ]
+    if changes:
+        raise StoreError(
+            f"store {path}: code of its methods has changed since their trials were stored:\n  "
+            + "\n  ".join(changes)
+            + "\nMore trials would mix results of old and new code. To measure the new code alone, run the spec under "
+            "another name or move the store; otherwise restore the old code, or resume the run with "
+            "--allow-changed-code (in Python, allow_changed_code=True), so that the report separates old and new trials"
+        )
+
+
+def _plugins_of_methods(spec: ExperimentSpec) -> dict[str, str]:
+    return {method.name: split_name(method.use)[0] for method in spec.methods}

@@ -1,28 +1,120 @@
-"""Sends the trials of a run to its executor and saves their outcomes."""
+"""Sends the trials of a run to its executor, checks what comes back, and saves it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from peekbench.errors import ContractError
-from peekbench.execution.accounting import Accounts
 from peekbench.execution.hosts import host_name
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials
-from peekbench.execution.progress import Progress
 from peekbench.execution.work import SpecWork
-from peekbench.execution.work_queue import WorkQueue
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.hosts import Capacity, Host
-from peekbench.records.trials import Trial, TrialFailure
+from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
+MAX_SHOWN = 200  # characters of a wrong value in messages
+FIRST_TRIALS = 10
+"""Number of first trials of a method that decide whether its others are tried."""
+NUMBER = re.compile(r"0x[0-9a-f]+|\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _FirstTrials:
+    """First trials of a method and the ways in which they failed."""
+
+    trials: set[Trial]
+    waiting: set[Trial]
+    """Those without an outcome."""
+    errors: set[str] = field(default_factory=set)
+    """Errors of those that failed, with numbers replaced."""
+
+
+class WorkQueue(Iterator[WorkItem]):
+    """Iterator over the work items of a run, in their order.
+
+    A method is *stopped* if its first trials, in the order of the items, all fail in the same way: with the same
+    exception and the same message, apart from numbers. Which methods are stopped does not depend on workers, because
+    no later trial of a method is handed out before one of its first trials has succeeded or failed in another way. If
+    that is not known yet, the iteration ends early; iterate again after `record` has received more outcomes.
+
+    Parameters
+    ----------
+    items
+        Items in the order of the plan.
+    keep_going
+        Try all trials of all methods.
+    """
+
+    def __init__(self, items: Iterable[WorkItem], *, keep_going: bool = False) -> None:
+        self._items = deque(items)
+        num_trials = Counter(trial.method for item in self._items for trial in item.trials)
+        self._undecided: dict[str, _FirstTrials] = {}
+        self._stopped: dict[str, int] = {}
+        for trial in (trial for item in self._items for trial in item.trials):
+            if keep_going or num_trials[trial.method] <= FIRST_TRIALS:  # there is nothing to save
+                continue
+            first = self._undecided.setdefault(trial.method, _FirstTrials(set(), set()))
+            if len(first.trials) < FIRST_TRIALS:
+                first.trials.add(trial)
+                first.waiting.add(trial)
+
+    @property
+    def stopped(self) -> dict[str, int]:
+        """Number of trials that are not tried, by stopped method."""
+        return dict(self._stopped)
+
+    def __len__(self) -> int:
+        """Return the number of items that are left, those of undecided methods included."""
+        return len(self._items)
+
+    def __next__(self) -> WorkItem:
+        """Return the next item, if it is known that its methods go on."""
+        if not self._items or any(self._is_too_early(trial) for trial in self._items[0].trials):
+            raise StopIteration
+        return self._items.popleft()
+
+    def _is_too_early(self, trial: Trial) -> bool:
+        first = self._undecided.get(trial.method)
+        return first is not None and trial not in first.trials
+
+    def record(self, outcome: Outcome) -> None:
+        """Take account of the outcome of a trial that was handed out."""
+        method = outcome.trial.method
+        first = self._undecided.get(method)
+        if first is None or outcome.trial not in first.waiting:
+            return
+        first.waiting.discard(outcome.trial)
+        if isinstance(outcome, TrialFailure):
+            first.errors.add(NUMBER.sub("#", outcome.error))
+        if not isinstance(outcome, TrialFailure) or len(first.errors) > 1:
+            del self._undecided[method]
+        elif not first.waiting:
+            del self._undecided[method]
+            self._stop(method)
+
+    def _stop(self, method: str) -> None:
+        """Leave out all trials of a method."""
+        items, self._items = self._items, deque()
+        for item in items:
+            trials = tuple(trial for trial in item.trials if trial.method != method)
+            self._stopped[method] = self._stopped.get(method, 0) + len(item.trials) - len(trials)
+            if trials:
+                self._items.append(replace(item, trials=trials))
+
 
 class Driver:
-    """Sends trials to the executor, accounts for their outcomes, and saves them.
+    """Sends trials to the executor, checks their outcomes, and saves them.
+
+    Each trial has one outcome, with all arms and from a prepared machine.
 
     Parameters
     ----------
@@ -41,7 +133,11 @@ class Driver:
         self._store = store
         self._progress = progress
         self._keep_going = keep_going
-        self._accounts = Accounts(spec, store.bases(), host_name())
+        self._base_keys = {method.name: method.base_key() for method in spec.methods}
+        self._bases = store.bases()
+        self._hosts = {"", host_name()}
+        self._open: set[Trial] = set()
+        self._closed: set[Trial] = set()
         self.finished = self.failed = 0
         self.stopped: dict[str, int] = {}
 
@@ -51,46 +147,72 @@ class Driver:
         Raises
         ------
         ContractError
-            If the executor has lost trials.
+            If the executor has lost trials, or yields anything that it was not asked for.
         """
         for method, num_trials in Counter(trial.method for trial in pending if trial.method in self.stopped).items():
             self._stop(method, num_trials)
         pending = [trial for trial in pending if trial.method not in self.stopped]
-        self._accounts.expect(pending)
-        items = group_trials(pending, self._accounts.base_keys, self._accounts.bases)
-        queue = WorkQueue(items, keep_going=self._keep_going)
+        self._open.update(pending)
+        self._closed -= self._open
+        queue = WorkQueue(group_trials(pending, self._base_keys, self._bases), keep_going=self._keep_going)
         with closing(_execute(self._spec, queue, work)) as batches:
             for batch in batches:
+                outcomes = [event for event in batch if self._receive(event)]
+                if outcomes or not batch:
+                    self._store.save(*outcomes)
                 if not batch:
-                    self._store.save()
                     self._progress.wait()
-                    continue
-                self._save(self._receive(batch), queue)
-        if missing := self._accounts.find_missing(self.stopped):
+                self._record(outcomes, queue)
+        if missing := [trial for trial in self._open if trial.method not in self.stopped]:
             raise ContractError(
                 f"the executor {self._spec.executor.use} yielded no outcome of {pluralize(len(missing), 'trial')}, "
                 f"such as {missing[0]}; the others are stored. Correct the executor, or use another one, and "
                 "run the spec again"
             )
 
-    def _receive(self, batch: Sequence[Event]) -> list[Outcome]:
-        """Return the new outcomes of a batch, and take notice of the machines."""
-        outcomes = []
-        for event in batch:
-            if isinstance(event, Host):
-                self._accounts.add_host(event.name)
-                self._store.add_host(event)
-            elif isinstance(event, Capacity):
-                self._progress.show_capacity(event)
-            elif outcome := self._accounts.receive(event):
-                outcomes.append(outcome)
-        return outcomes
+    def _receive(self, event: Event) -> TypeGuard[Outcome]:
+        """Take notice of machines, and return whether an event is a new outcome."""
+        if isinstance(event, Host):
+            self._hosts.add(event.name)
+            self._store.add_host(event)
+            return False
+        if isinstance(event, Capacity):
+            self._progress.show_capacity(event)
+            return False
+        if not isinstance(event, TrialResult | TrialFailure):
+            raise self._error(f"{shorten(repr(event), MAX_SHOWN)} in a batch; yield the outcomes of the work unchanged")
+        if event.trial in self._closed:
+            return False
+        if event.trial not in self._open:
+            raise self._error(f"the outcome of a trial that it was not given: {event.trial}")
+        if event.host not in self._hosts:
+            raise self._error(
+                f"an outcome from {event.host} without its `Host`; call `work.prepare()` on each machine, and yield "
+                "its return value before the first outcome of this machine"
+            )
+        if isinstance(event, TrialResult):
+            self._check_arms(event)
+        self._open.remove(event.trial)
+        self._closed.add(event.trial)
+        return True
 
-    def _save(self, outcomes: Sequence[Outcome], queue: WorkQueue) -> None:
-        """Store outcomes, and stop methods that always fail."""
-        if not outcomes:
-            return
-        self._store.save(*outcomes)
+    def _check_arms(self, outcome: TrialResult) -> None:
+        base = (outcome.trial.draw, self._base_keys[outcome.trial.method])
+        found = [arm.arm for arm in outcome.arms]
+        needed = [arm.name for arm in self._spec.arms if arm.kind != "base" or base not in self._bases]
+        if found != needed:
+            raise self._error(
+                f"an outcome with the arms {found} instead of {needed}: {outcome.trial}; if some trials of a work item "
+                "are done again, `has_base` tells whether an outcome with the base arm was yielded"
+            )
+        if "base" in found:
+            self._bases.add(base)
+
+    def _error(self, problem: str) -> ContractError:
+        return ContractError(f"the executor {self._spec.executor.use} yielded {problem}")
+
+    def _record(self, outcomes: Sequence[Outcome], queue: WorkQueue) -> None:
+        """Report stored outcomes, and stop methods that always fail."""
         stopped_before = queue.stopped
         for outcome in outcomes:
             queue.record(outcome)

@@ -14,16 +14,15 @@ from peekbench.data.loading import fingerprint, load_dataset, remember
 from peekbench.data.shipping import read_shipped
 from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
 from peekbench.execution.code import PluginCode, code_hashes, core_hash, describe_code_change
-from peekbench.execution.prefetch import prefetch_method
-from peekbench.execution.provenance import describe_machine
-from peekbench.execution.versions import package_versions, relevant_versions
+from peekbench.execution.preparation import prefetch_method
+from peekbench.execution.provenance import describe_machine, package_versions, relevant_versions
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
 from peekbench.records.hosts import Host
+from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages

@@ -1,4 +1,4 @@
-"""Tells the observers of a spec what happens in its run. They can neither fail nor hold up the run.
+"""Tells displays and the observers of a spec what happens in its run. Observers can neither fail nor hold up the run.
 
 Each observer has a thread of its own, which makes all its calls in order, so a slow one delays only itself. Threads are
 told of events through queues. The thread of the run never waits for them before it has ended.
@@ -15,9 +15,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.execution.progress import NullProgress, Progress
 from peekbench.formatting import pluralize
-from peekbench.plugins.nearest import find_nearest
+from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.events import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
 from peekbench.records.trials import TrialFailure
@@ -41,6 +40,31 @@ END_SECONDS = 60.0
 """Time that observers have after the end of a run, before it ends without them."""
 INTERRUPT_SECONDS = 5.0
 """The same after an interrupt, which batch systems follow with a kill."""
+
+
+class Progress:
+    """Receives the progress of a run. This class shows nothing; displays override what they show."""
+
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start with the trials to try and the number of trials already in the store."""
+
+    def prepare(self, method: str) -> None:
+        """Report that a method is being prepared."""
+
+    def warn(self, message: str) -> None:
+        """Report data that make the results of the run doubtful, before its first trial."""
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Report the machines and workers that do the work at present."""
+
+    def advance(self, outcome: Outcome) -> None:
+        """Report one finished or failed trial."""
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Report that the other trials of a method are not tried, because its first ones failed in the same way."""
+
+    def wait(self) -> None:
+        """Report, about once a second, that no trial has finished since the last report."""
 
 
 def make_observer(spec: ObserverSpec, folders: Folders) -> object:
@@ -131,8 +155,10 @@ def _describe(error: BaseException) -> str:
     return message if isinstance(error, PeekbenchError) else f"{type(error).__name__}: {message}"
 
 
-class Observers:
+class Observers(Progress):
     """The observers of one run, as a context in which the run and its report take place.
+
+    As the progress of the run, it passes everything on to a display, and tells the observers of trials.
 
     Parameters
     ----------
@@ -147,48 +173,58 @@ class Observers:
     def __init__(self, spec: ExperimentSpec, store: Path, warn: Callable[[str], None]) -> None:
         self._spec = spec
         self._store = store
-        self._warn = warn
+        self._tell = warn
+        self._progress = Progress()
         self._threads: list[_Thread] = []
         self._planned = self._stored = self._finished = self._failed = 0
         self._report: Path | None = None
 
     def watch(self, progress: Progress | None = None) -> Progress:
-        """Return a progress that tells the observers, too, what a run reports to it.
+        """Return a progress that tells the observers, too, what a run reports to it."""
+        self._progress = progress or Progress()
+        return self if self._spec.observers else self._progress
 
-        Parameters
-        ----------
-        progress
-            Progress that receives everything as before; by default one that shows nothing.
-        """
-        progress = progress or NullProgress()
-        return ObservedProgress(progress, self) if self._spec.observers else progress
-
-    def start(self, planned: int, stored: int) -> None:
-        """Start the observers. The store must exist.
-
-        Parameters
-        ----------
-        planned
-            Trials of the spec.
-        stored
-            Trials that the store already has.
-        """
-        self._planned, self._stored = planned, stored
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Start the observers. The store must exist."""
+        self._progress.start(spec, pending, done)
+        self._planned, self._stored = len(pending) + done, done
         with Store.open(self._store, verified=False) as store:
             store_id = store.store_id()
-        event = RunStarted(store_id, self._spec.name, canonical(self._spec), self._store.absolute(), planned, stored)
         self._threads = [_Thread(observer, self._spec.folders()) for observer in self._spec.observers]
         for thread in self._threads:
             thread.start()
+        counts = (self._planned, self._stored)
+        event = RunStarted(store_id, self._spec.name, canonical(self._spec), self._store.absolute(), *counts)
         self._send("run_started", event)
 
-    def trial_finished(self, outcome: Outcome) -> None:
+    def prepare(self, method: str) -> None:
+        """Pass on that a method is being prepared."""
+        self._progress.prepare(method)
+
+    def warn(self, message: str) -> None:
+        """Pass on a warning about data."""
+        self._progress.warn(message)
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Pass on the machines and workers."""
+        self._progress.show_capacity(capacity)
+
+    def advance(self, outcome: Outcome) -> None:
         """Tell the observers of a stored trial."""
+        self._progress.advance(outcome)
         self._failed += isinstance(outcome, TrialFailure)
         self._finished += not isinstance(outcome, TrialFailure)
-        if self._threads:
-            number = self._stored + self._finished + self._failed
-            self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+        number = self._stored + self._finished + self._failed
+        self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Pass on that the other trials of a method are not tried."""
+        self._progress.stop(method, num_trials)
+
+    def wait(self) -> None:
+        """Warn of observers that have failed."""
+        self._progress.wait()
+        self._warn_of_failures()
 
     def analysis_finished(self, analysis: Analysis) -> None:
         """Tell the observers of an analysis."""
@@ -201,14 +237,14 @@ class Observers:
     def _send(self, event: str, argument: object) -> None:
         for thread in self._threads:
             thread.send(event, argument)
-        self.warn_of_failures()
+        self._warn_of_failures()
 
-    def warn_of_failures(self) -> None:
+    def _warn_of_failures(self) -> None:
         """Warn of observers that have failed since the last call, and forget them."""
         failed = [thread for thread in self._threads if thread.problem]
         self._threads = [thread for thread in self._threads if thread not in failed]
         for thread in failed:
-            self._warn(thread.problem)
+            self._tell(thread.problem)
 
     def __enter__(self) -> Self:
         """Return the observers."""
@@ -233,7 +269,7 @@ class Observers:
         with suppress(KeyboardInterrupt):
             for thread in self._threads:
                 thread.wait(deadline, seconds)
-        self.warn_of_failures()
+        self._warn_of_failures()
 
 
 def _trial_finished(outcome: Outcome, number: int, planned: int) -> TrialFinished:
@@ -244,50 +280,3 @@ def _trial_finished(outcome: Outcome, number: int, planned: int) -> TrialFinishe
         for arm in outcome.arms
     }
     return TrialFinished(outcome.trial, number, planned, arms)
-
-
-class ObservedProgress:
-    """Progress that passes everything on to another one, and tells observers of the start and of trials.
-
-    Parameters
-    ----------
-    progress
-        Receives everything.
-    observers
-        The observers.
-    """
-
-    def __init__(self, progress: Progress, observers: Observers) -> None:
-        self._progress = progress
-        self._observers = observers
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start the observers."""
-        self._progress.start(spec, pending, done)
-        self._observers.start(len(pending) + done, done)
-
-    def prepare(self, method: str) -> None:
-        """Pass on that a method is being prepared."""
-        self._progress.prepare(method)
-
-    def warn(self, message: str) -> None:
-        """Pass on a warning about data."""
-        self._progress.warn(message)
-
-    def show_capacity(self, capacity: Capacity) -> None:
-        """Pass on the machines and workers."""
-        self._progress.show_capacity(capacity)
-
-    def advance(self, outcome: Outcome) -> None:
-        """Tell the observers of a trial."""
-        self._progress.advance(outcome)
-        self._observers.trial_finished(outcome)
-
-    def stop(self, method: str, num_trials: int) -> None:
-        """Pass on that the other trials of a method are not tried."""
-        self._progress.stop(method, num_trials)
-
-    def wait(self) -> None:
-        """Warn of observers that have failed."""
-        self._progress.wait()
-        self._observers.warn_of_failures()

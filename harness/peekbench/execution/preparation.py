@@ -1,17 +1,245 @@
-"""Prepares the methods of a run before its first trial, and checks that their files have not changed."""
+"""Prepares what a run needs before its first trial: downloads, checks of files, and the stored part of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from peekbench.errors import StoreError
-from peekbench.execution.prefetch import prefetch_method
-from peekbench.execution.progress import Progress
-from peekbench.execution.stored_run import StoredRun
+from peekbench.data.loading import load_dataset
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError
+from peekbench.formatting import pluralize
+from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.protocols import Options
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import differences
+from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.files import FileState
+
+if TYPE_CHECKING:
+    from peekbench.execution.observers import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """The stored part of a run, which is compared with a spec before the store is opened to extend it.
+
+    A refused spec therefore does not extend the stored one.
+    """
+
+    path: Path
+    sessions: tuple[Mapping[str, Any], ...] = ()
+    """Provenance of the sessions, oldest first."""
+    session_of: Mapping[Trial, int] = field(default_factory=dict)
+    """Finished trials, with the positions of their sessions."""
+    tasks: frozenset[str] = frozenset()
+    """Names of the tasks."""
+    stopped_at: int | None = None
+    """Subsamples of the planned look at which the run stopped; None if it did not."""
+    verified: FileState | None = None
+    """State of the files of the store when its checksums were verified; None without a store that can be used."""
+
+    def sessions_with_trials(self) -> list[Mapping[str, Any]]:
+        """Return the sessions that finished trials, oldest first."""
+        positions = set(self.session_of.values())
+        return [session for position, session in enumerate(self.sessions) if position in positions]
+
+    @classmethod
+    def read(cls, path: Path) -> StoredRun:
+        """Read a store. A run is empty without a store, or if it cannot be used, which opening it for the run reports.
+
+        Parameters
+        ----------
+        path
+            Store of the run, which need not exist.
+        """
+        from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+
+        try:
+            with Store.open(path) as store:
+                return cls(
+                    path,
+                    tuple(store.sessions()),
+                    store.sessions_of_trials(),
+                    frozenset(store.tasks()),
+                    store.stopped_at(),
+                    store.verified,
+                )
+        except StoreError:
+            return cls(path)
+
+
+def prefetch(spec: ExperimentSpec) -> Iterator[str]:
+    """Load every task and prefetch every method and audit, one after the other.
+
+    Yields
+    ------
+    str
+        One line before and one after each download. In between, libraries may show progress bars of their own.
+
+    Raises
+    ------
+    DataError
+        After the last download, if some failed.
+    """
+    methods = [method for method in spec.methods if method.entry.preparation.prefetch is not None]
+    audits = [audit for audit in spec.audits if audit.entry.preparation.prefetch is not None]
+    downloads: list[tuple[str, Callable[[], str]]] = [
+        *((task.name, partial(_prefetch_task, spec, task)) for task in spec.tasks),
+        *((method.name, partial(_prefetch_method, spec, method)) for method in methods),
+        *((audit.name, partial(_prefetch_audit, spec, audit)) for audit in audits),
+    ]
+    failed = []
+    for number, (name, download) in enumerate(downloads, start=1):
+        yield f"[{number}/{len(downloads)}] {name}"
+        try:
+            yield f"    {download()}"
+        except PeekbenchError as error:
+            failed.append(name)
+            yield f"    {error}"
+    if failed:
+        raise DataError(
+            f"{len(failed)} of {len(downloads)} downloads failed: {', '.join(failed)}; see the messages above, then "
+            "try again"
+        )
+
+
+def check_files(spec: ExperimentSpec) -> None:
+    """Check the options of tasks, methods and audits against the files on this machine, without a download.
+
+    Raises
+    ------
+    SpecError
+        If a run or an audit of the spec would fail, for example because a model does not exist; with a line for each.
+    """
+    errors = []
+    components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *spec.methods, *spec.audits]
+    for component in components:
+        check = component.entry.preparation.check
+        if check is None:
+            continue
+        try:
+            for place, options in _each_options(spec, component):
+                with _placed_errors(place), one_line_errors("`check`", component.use, options):
+                    check(options=options, folders=spec.folders())
+        except PeekbenchError as error:
+            errors.append(str(error))
+    if errors:
+        raise SpecError("\n".join(errors))
+
+
+def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
+    """Yield the options of a task, a method or an audit, with their place for messages."""
+    if not isinstance(component, MethodSpec):
+        yield _place_of(component), spec.pinned_options(component)
+        return
+    tasks = {_place(component, task.name): task.name for task in spec.tasks}
+    for place, task in tasks.items():
+        yield place, spec.options(component, task)
+
+
+def _place(method: MethodSpec, task: str) -> str:
+    return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
+
+
+def _place_of(component: TaskSpec | AuditSpec) -> str:
+    return f"{'task' if isinstance(component, TaskSpec) else 'audit'} {component.name}"
+
+
+def _prefetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
+    _prefetch_component(spec, task)
+    return pluralize(len(load_dataset(spec.source(task)).labels), "row")
+
+
+def _prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> str:
+    return _list_facts(prefetch_method(spec, method))
+
+
+def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
+    return _list_facts(_prefetch_component(spec, audit))
+
+
+def _prefetch_component(spec: ExperimentSpec, component: TaskSpec | AuditSpec) -> Mapping[str, Any]:
+    prefetch = component.entry.preparation.prefetch
+    if prefetch is None:
+        return {}
+    options = spec.pinned_options(component)
+    with _placed_errors(_place_of(component)), one_line_errors("`prefetch`", component.use, options):
+        return prefetch(options=options, folders=spec.folders())
+
+
+def _list_facts(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
+
+
+def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
+    """Download or build all that a method needs for the tasks of a spec, once for each set of its options.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    method
+        One of its methods, which may have other options for some tasks.
+
+    Returns
+    -------
+    dict
+        Facts for readers, as the method's plugin returned them for the options that tasks share. What differs in a
+        task with options of its own has the task's name before it: `{"commit": "1f2e", "news: commit": "a07c"}`; the
+        same holds for the files under `sha256`. Empty if the method needs nothing.
+
+    Raises
+    ------
+    PeekbenchError
+        If something is unavailable, of the kind that the plugin raised; the message names the method and the task.
+    """
+    own = [task.name for task in spec.tasks if task.name in method.by_task]
+    shared = [task.name for task in spec.tasks if task.name not in method.by_task]
+    known: list[tuple[Options, Mapping[str, Any]]] = []  # options can contain values that no hash or JSON tells apart
+    merged: dict[str, Any] | None = None
+    for task in [*shared[:1], *own]:
+        options = spec.options(method, task)
+        facts = next((facts for equal, facts in known if equal == options), None)
+        if facts is None:
+            facts = _call_prefetch(spec, method, options, _place(method, task))
+            known.append((options, facts))
+        merged = dict(facts) if merged is None else _add_differing(merged, facts, task)
+    return merged or {}
+
+
+def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
+    if method.entry.preparation.prefetch is None:
+        return {}
+    with _placed_errors(place), one_line_errors("`prefetch`", method.use, options):
+        return method.entry.preparation.prefetch(options=options, folders=spec.folders())
+
+
+@contextmanager
+def _placed_errors(place: str) -> Iterator[None]:
+    """Add the place to errors."""
+    try:
+        yield
+    except PeekbenchError as error:
+        kinds = (SpecError, PluginError, DataError)  # derived kinds may take other arguments
+        kind = next((kind for kind in kinds if isinstance(error, kind)), PeekbenchError)
+        raise kind(f"{place}: {error}") from error
+
+
+def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Add the facts of a task that differ from the merged ones, under names that begin with the task's."""
+    added = dict(merged)
+    for name, value in facts.items():
+        known = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(known, Mapping | None):
+            added[name] = _add_differing(known or {}, value, task)
+        elif name not in merged or known != value:
+            added[f"{task}: {name}"] = value
+    return added
 
 
 def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
@@ -31,7 +259,7 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     """
     facts = {}
     for method in spec.methods:
-        if method.entry.prefetch is not None:
+        if method.entry.preparation.prefetch is not None:
             progress.prepare(method.name)
             facts[method.name] = prefetch_method(spec, method)
     return facts

@@ -12,17 +12,14 @@ from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
-from peekbench.execution.code import code_hashes
-from peekbench.execution.code_changes import find_changed_code
+from peekbench.execution.code import code_hashes, find_changed_code
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import expect, host_name
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
-from peekbench.execution.preparation import prepare, prepare_same_files
-from peekbench.execution.progress import NullProgress, Progress
-from peekbench.execution.provenance import describe_session
-from peekbench.execution.stored_run import StoredRun
-from peekbench.execution.versions import describe_version_changes, relevant_versions
+from peekbench.execution.preparation import StoredRun, prepare, prepare_same_files
+from peekbench.execution.provenance import describe_session, describe_version_changes, relevant_versions
 from peekbench.execution.work import SpecWork
 from peekbench.records.looks import PlannedLook
 from peekbench.spec.design import Design
@@ -88,7 +85,7 @@ def run(
     RunSummary
         The store and the numbers of trials.
     """
-    progress = progress or NullProgress()
+    progress = progress or Progress()
     bind_code(spec)
     forget()
     tasks = describe_tasks(spec)

@@ -24,7 +24,18 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler, derive_seed
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Fit, Prediction, read_only, rows_of, run_arms, take
+from peekbench.execution.arms import (
+    Fit,
+    Prediction,
+    check_metrics,
+    check_predictions,
+    compute_scores,
+    read_only,
+    rows_of,
+    run_arms,
+    score_texts,
+    take,
+)
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -36,10 +47,9 @@ from peekbench.execution.hosts import (
     unpack,
 )
 from peekbench.execution.planning import Part
-from peekbench.execution.scoring import check_metrics, check_predictions, compute_scores, score_texts
 from peekbench.formatting import shorten
-from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.exceptions import find_place, one_line_errors
+from peekbench.plugins.local_code import split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
@@ -132,7 +142,7 @@ class SpecWork:
         Raises
         ------
         ContractError
-            If `MethodEntry.resources` of a method returned anything else than usable `Resources`.
+            If `Preparation.resources` of a method returned anything else than usable `Resources`.
         """
         keys = [(trial.method, trial.draw.task) for trial in item.trials]
         for method, task in keys:
@@ -317,10 +327,10 @@ class SpecWork:
 
 def _find_needs(method: MethodSpec, options: Options) -> Resources:
     """Return what a fit with these options needs, after checking what the plugin returned."""
-    if method.entry.resources is None:
+    if method.entry.preparation.resources is None:
         return Resources()
     with one_line_errors(f"method {method.name}: `resources`", method.use, options):
-        needs: Any = method.entry.resources(options=options)
+        needs: Any = method.entry.preparation.resources(options=options)
     if not isinstance(needs, Resources) or not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
         for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)

@@ -28,11 +28,10 @@ from peekbench.plugins.protocols import (
 )
 from peekbench.plugins.references import CallableField
 from peekbench.plugins.work_protocols import Executor
-from peekbench.records.data import Folders, InputKind, TaskFacts, TaskKind
+from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 
-CLASSIFICATION: frozenset[TaskKind] = frozenset({"classification"})
-TEXTS: frozenset[InputKind] = frozenset({"texts"})
+MethodTaskKind: TypeAlias = TaskKind | Literal["tabular_classification"]
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
@@ -44,6 +43,29 @@ Examples
 >>> get_args(AnalyzerRole)
 ('', 'check', 'comparison', 'estimates', 'ranking')
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What a plugin can do before the first fit: optional functions, or references to them.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import Preparation
+    >>> Preparation(prefetch="my_package.download:download").prefetch
+    Reference('my_package.download:download')
+    """
+
+    pin: CallableField[Pin[Any] | None] = CallableField(None)
+    """Function that returns the options that pin a version, for downloads that can change, such as a branch."""
+    check: CallableField[CheckOptions[Any] | None] = CallableField(None)
+    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
+    prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
+    """Function that downloads or builds what all fits or audits share, such as a model."""
+    count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
+    """Function that counts tokens, for methods with a tokenizer."""
+    resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
+    """Function that tells what a fit of a method needs: cores, memory, GPUs. By default, one core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +89,8 @@ class DataSourceEntry:
     """One line for lists."""
     options: type[Options] = Options
     """Model of the options in a spec; by default there are none."""
-    pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Function that returns the options that pin a version, for data that can change, such as a branch."""
+    preparation: Preparation = Preparation()
+    """Optional functions that are called before the rows are loaded."""
     facts: CallableField[Callable[[Folders], TaskFacts] | None] = CallableField(None)
     """Function that returns facts for lists of tasks, without a download."""
 
@@ -112,29 +134,16 @@ class MethodEntry:
     """One line for lists."""
     options: type[Options] = Options
     """Model of the options in a spec; by default there are none."""
-    task_kinds: frozenset[TaskKind] = CLASSIFICATION
-    """Kinds of tasks that the method supports."""
-    input_kinds: frozenset[InputKind] = TEXTS
-    """Inputs that the method can classify: 'texts', 'features' or both. Inputs of a regression are always features,
-    those of language modeling always texts."""
+    task_kinds: frozenset[MethodTaskKind] = frozenset({"classification"})
+    """Kinds of tasks that the method supports: 'classification' is of texts, and 'tabular_classification' and
+    'regression' are of features."""
     unlabeled_options: frozenset[str] = frozenset()
     """Names of options that have no effect if `unlabeled` is None."""
     base: str = ""
     """Name shared by methods of one plugin that do the same if `unlabeled` is None and their other options are equal.
     The core then fits the base arm once for all of them. Default: the method's own name."""
-    pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Function that returns the options that pin a version, for downloads that can change, such as a model."""
-    check: CallableField[CheckOptions[Any] | None] = CallableField(None)
-    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
-    prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
-    """Function that downloads or builds what all fits share, such as a model."""
-    count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
-    """Function that counts tokens, for methods with a tokenizer."""
-    resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
-    """Function that tells what a fit needs: cores, memory, GPUs. By default, one core."""
-    packages: tuple[str, ...] = ()
-    """Packages of other distributions, or of no distribution, on whose code results depend. peekbench watches the
-    plugin's own packages, and those of its distribution that they import, without being told."""
+    preparation: Preparation = Preparation()
+    """Optional functions that are called before the first fit."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Descriptions, by name, of the metrics that the method's fits record."""
     control: Control = ""
@@ -197,12 +206,8 @@ class AuditEntry:
     """One line for lists."""
     options: type[Options] = Options
     """Model of the options in a spec; by default there are none."""
-    pin: CallableField[Pin[Any] | None] = CallableField(None)
-    """Function that returns the options that pin a version, for downloads that can change, such as a model."""
-    check: CallableField[CheckOptions[Any] | None] = CallableField(None)
-    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
-    prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
-    """Function that downloads or builds what the audit uses, such as a model."""
+    preparation: Preparation = Preparation()
+    """Optional functions that are called before the audit."""
 
 
 @dataclass(frozen=True, kw_only=True)

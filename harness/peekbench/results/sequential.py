@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
-from peekbench.execution.progress import Progress
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
 from peekbench.records.looks import PlannedLook, Settled

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
 
-from peekbench.spec.base import SpecModel
+from peekbench.spec.design import SpecModel
 
 DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
 BLOCK_KINDS = ("cross", "stream", "blocks", "swap-in")

@@ -1,13 +1,25 @@
-"""Differences between two specs: a run may be extended, but its numbers must come from one experiment."""
+"""Specs as plain JSON values: what differs between two, and how another process makes the same spec.
+
+A run may be extended, but its numbers must come from one experiment.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from peekbench.spec.experiment import ExperimentSpec, canonical
+from pydantic import ValidationError
+
+from peekbench.errors import SpecError
+from peekbench.plugins.protocols import Options
+from peekbench.spec.design import FrozenDict
+from peekbench.spec.error_messages import Written, describe
+from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
+from peekbench.spec.lockfile import PINNABLE
 
 VERSIONS = ("version", "revision", "python")
 """Facts about the source of data that explain why data have changed."""
@@ -30,28 +42,12 @@ class Experiment:
 
     @classmethod
     def of(cls, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Experiment:
-        """Return the experiment of a spec.
-
-        Parameters
-        ----------
-        spec
-            The spec.
-        tasks
-            Facts about the data by task.
-        """
+        """Return the experiment of a spec, given facts about its data by task."""
         return cls(canonical(spec), tasks, {method.name: method.base_key() for method in spec.methods})
 
 
 def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the changes of spec, base arms or data that would mix the numbers of two experiments.
-
-    Parameters
-    ----------
-    stored
-        Experiment of stored trials.
-    spec, tasks
-        Another spec, and facts about its data by task.
-    """
+    """Return the changes of spec, base arms or data that would mix the numbers of two experiments."""
     changed = incompatible_changes(stored.spec, canonical(spec))
     for method in spec.methods:
         if any(change.startswith(f"methods[{method.name}].") for change in changed):
@@ -79,11 +75,6 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
 
     New tasks, new methods and more subsamples are extensions and are allowed. The maximum of a group-sequential design
     is fixed, because the levels of its looks depend on it.
-
-    Parameters
-    ----------
-    old, new
-        Canonical forms of two specs.
     """
     changes: list[str] = []
     known = {task["name"] for task in old["tasks"]}
@@ -147,19 +138,7 @@ def _describe(place: str, old: Any, new: Any) -> list[str]:
 
 
 def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
-    """Return the values in which two nested mappings differ.
-
-    Parameters
-    ----------
-    place
-        Place of the mappings, for the result; may be empty.
-    old, new
-        JSON values.
-
-    Returns
-    -------
-    list of tuple
-        Place, old value and new value as JSON; 'null' for a missing value.
+    """Return the place, the old value and the new value as JSON of each difference of two nested mappings.
 
     Examples
     --------
@@ -174,3 +153,57 @@ def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
         ]
     before, now = json.dumps(old), json.dumps(new)
     return [] if old == new or before == now else [(place, before, now)]  # NaN is not equal to itself
+
+
+def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
+    """Return a spec as JSON values, with its folder and with the versions of its lock file.
+
+    Unlike a pickled spec, the result names no class of a plugin, so that `spec_from_plain` can tell what a machine
+    lacks. A spec that is cut at a planned look is no valid spec by itself.
+
+    Examples
+    --------
+    >>> import json, peekbench
+    >>> spec = peekbench.ExperimentSpec(
+    ...     name="small",
+    ...     tasks=["docstrings.stdlib"],
+    ...     methods=["classic.lsa"],
+    ...     design={"num_train": 50, "num_test": 100, "num_subsamples": 20},
+    ... )
+    >>> spec_from_plain(json.loads(json.dumps(spec_to_plain(spec)))) == spec
+    True
+    """
+    pinned: dict[str, dict[str, Any]] = {}
+    for (group, name), options in spec.pinned.items():
+        pinned.setdefault(group, {})[name] = options.model_dump(mode="json")
+    for method in spec.methods:
+        for task in ("", *method.by_task):
+            _check_survives_json(spec.options(method, task), method.name)
+    return {"spec": canonical(spec), "folder": str(spec.folder), "pinned": pinned}
+
+
+def _check_survives_json(options: Options, method: str) -> None:
+    """Refuse options that another process would not get as they are, such as secrets, which JSON masks."""
+    rebuilt = type(options).model_validate(json.loads(json.dumps(options.model_dump(mode="json"))))
+    for (name, value), (_, other) in zip(options, rebuilt, strict=True):
+        is_nan = isinstance(value, float) and math.isnan(value)  # NaN is not equal to itself
+        if value != other and not is_nan:
+            raise SpecError(
+                f"method {method}: options.{name} is another value after it was written as JSON, which is how other "
+                "processes get it; give the option a type that JSON keeps, such as a string or a number"
+            )
+
+
+def spec_from_plain(plain: Mapping[str, Any]) -> ExperimentSpec:
+    """Make the spec of which `spec_to_plain` returned the plain data, also after a round trip through JSON."""
+    spec = make_spec(plain["spec"], folder=Path(plain["folder"]))
+    pinned = {}
+    for group in PINNABLE:
+        models = {component.name: type(component.options) for component in getattr(spec, group)}
+        for name, options in plain["pinned"].get(group, {}).items():
+            try:
+                pinned[group, name] = models[name].model_validate(options)
+            except ValidationError as error:
+                written = Written(models[name], options, at=(group, name, "pinned"))
+                raise SpecError(f"spec is invalid:\n{describe(error, written)}") from error
+    return spec.model_copy(update={"pinned": FrozenDict(pinned)})

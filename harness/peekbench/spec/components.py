@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
-from pydantic import Field, SerializeAsAny, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticSerializationError
 
 from peekbench.errors import PluginError, SpecError
@@ -20,16 +31,94 @@ from peekbench.plugins.entries import (
     ExecutorEntry,
     MethodEntry,
     ObserverEntry,
+    RendererEntry,
 )
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.local_code import bind, is_refused, names_code, split_code
-from peekbench.plugins.named_code import write_out
+from peekbench.plugins.hookspecs import PluginKind, kind_of
+from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.spec.base import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
-from peekbench.spec.entry_field import EntryField
+from peekbench.records.report import DEFAULT_FORMATS
+from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
-from peekbench.spec.options import StoredOptions, merge
+from peekbench.spec.yaml_loader import read_yaml
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class StoredOptions(Options):
+    """Options as a store has them. The plugin's own model, which validated them, may be unavailable or changed now."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def merge(options: Options, differing: Mapping[str, Any]) -> Options:
+    """Return options with some values replaced, which are given as nested mappings."""
+    return type(options).model_validate(_merge_values(options.model_dump(), differing))
+
+
+def _merge_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(values)
+    for name, other in others.items():
+        both = isinstance(merged.get(name), Mapping) and isinstance(other, Mapping)
+        merged[name] = _merge_values(merged[name], other) if both else other
+    return merged
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """Parse options that are given as YAML on a command line.
+
+    Examples
+    --------
+    >>> parse_options("{num_components: 5}")
+    {'num_components': 5}
+    """
+    raw = read_yaml(text, "options")
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        pairs = re.findall(r"(\w+) *[=:] *([^\s,]+)", shorten(text, 200))
+        example = ", ".join(f"{name}: {value}" for name, value in pairs or [("name", "value")])
+        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{{example}}}'")
+    return raw
+
+
+NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | ObserverEntry
+EntryT = TypeVar("EntryT", bound=NamedEntry)
+
+
+class EntryField(Generic[EntryT]):
+    """Field of a component with the entry that it names; of the class, the field itself."""
+
+    def __init__(self, entry_type: type[EntryT]) -> None:
+        self._entry_type = entry_type
+
+    @overload
+    def __get__(self, component: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, component: Component, owner: type) -> EntryT: ...
+
+    def __get__(self, component: Component | None, owner: type) -> Self | EntryT:
+        """Return the entry, unless the component is from a store, so that its options are not those of an entry."""
+        if component is None:
+            return self
+        if isinstance(component.options, StoredOptions):
+            if is_refused(component.use):
+                raise SpecError(f"{component.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
+            raise SpecError(
+                f"{component.use}: the options were read from a store and were not validated; load the spec with "
+                "`peekbench.load_spec` to use its plugins"
+            )
+        return self.find(component.use)
+
+    @property
+    def kind(self) -> PluginKind:
+        """Kind of entry that the component names."""
+        return kind_of(self._entry_type)
+
+    def find(self, use: str) -> EntryT:
+        """Return the entry of a name, or raise a `PluginError` if there is none."""
+        return registry.find(use, self._entry_type)
 
 
 class Component(SpecModel):
@@ -79,7 +168,7 @@ class Component(SpecModel):
         try:
             options: Options = model.model_validate({} if value is None else value)
         except ValidationError as error:
-            raise OptionsError(model, error) from error
+            raise OptionsError(error) from error
         try:
             options.model_dump_json()
         except PydanticSerializationError as error:
@@ -182,15 +271,7 @@ class MethodSpec(NamedComponent):
         return frozen
 
     def options_for(self, task: str, options: Options | None = None) -> Options:
-        """Return the options for a task.
-
-        Parameters
-        ----------
-        task
-            Name of the task; an unknown name gives the options of all tasks.
-        options
-            Options that replace the method's own, such as pinned ones.
-        """
+        """Return the options for a task; some, such as pinned ones, can replace the method's own."""
         options = options or self.options
         return merge(options, self.by_task[task]) if task in self.by_task else options
 
@@ -201,13 +282,7 @@ class MethodSpec(NamedComponent):
         return str(getattr(self.options, "model", "") or getattr(encoder, "model", ""))
 
     def base_key(self, tasks: Iterable[str] | None = None) -> str:
-        """Return a key that is equal for methods with the same base arm.
-
-        Parameters
-        ----------
-        tasks
-            Names of the tasks to compare; by default all.
-        """
+        """Return a key that is equal for methods with the same base arm in some tasks, by default in all."""
         entry = self.entry
 
         def without_unlabeled(options: Options) -> dict[str, Any]:
@@ -249,20 +324,49 @@ class ObserverSpec(Component):
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
+def _check_format(use: str, info: ValidationInfo) -> str:
+    if info.context != STORED:
+        try:
+            check_format(use)
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+    return use
+
+
+class ReportSpec(SpecModel):
+    """Files of a report."""
+
+    formats: tuple[Annotated[str, AfterValidator(_check_format)], ...] = DEFAULT_FORMATS
+    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
+    figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
+    allow_incomplete: bool = False
+    """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
+    renderer: str = ""
+    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
+
+    @field_validator("renderer")
+    @classmethod
+    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
+        if renderer and info.context != STORED:
+            try:
+                registry.find(renderer, RendererEntry)
+            except PluginError as error:
+                raise ValueError(str(error)) from error
+        return renderer
+
+    @model_serializer(mode="wrap")
+    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
+        """Keep the stored form of specs that name no renderer."""
+        dumped: dict[str, Any] = serialize(self)
+        return {key: value for key, value in dumped.items() if key != "renderer" or value}
+
+
 COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
 """Keys of a spec whose values are components or lists of components."""
 
 
 def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = (*COMPONENTS, "report")) -> Iterator[str]:
-    """Iterate over the names of entries in a spec that is not validated yet.
-
-    Parameters
-    ----------
-    raw
-        The spec as plain values.
-    keys
-        Keys of components, lists of components, or the settings of the report.
-    """
+    """Iterate over the names of entries in a spec that is not validated yet."""
     for key in keys:
         parts = raw.get(key)
         for part in parts if isinstance(parts, list | tuple) else (parts,):
@@ -285,23 +389,7 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
-    """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`.
-
-    Parameters
-    ----------
-    model
-        Class of the component.
-    use
-        `plugin.thing`.
-    options
-        Options as in a spec.
-
-    Raises
-    ------
-    SpecError
-        If no plugin has the entry, or the options are invalid.
-    """
-    use = write_out(use)
+    """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`."""
     bind([use], Path.cwd())
     try:
         return model.model_validate({"use": use, "options": options})

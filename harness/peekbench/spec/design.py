@@ -2,15 +2,151 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from peekbench.spec.base import Count, Counts, SpecModel, freeze, sort_sizes
-from peekbench.spec.stopping import Stop
+from peekbench.records.looks import LookMethod, Settled
+
+STORED = "stored"
+"""Context in which the spec of a store is validated: only what its report uses must be installed."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+
+
+def _as_tuple(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return value
+    raise PydanticCustomError("counts_type", "Input should be a whole number or a list of them")
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
+Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(dict[K, V]):
+    """A dictionary that cannot be changed, for the mappings of a spec; it pickles and serializes like any other.
+
+    Examples
+    --------
+    >>> FrozenDict({50: 100})
+    {50: 100}
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a spec cannot be changed; make a new one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        """Pickle the items."""
+        return FrozenDict, (dict(self),)
+
+
+def freeze(value: Any) -> Any:
+    """Return plain values with frozen mappings and with tuples instead of lists.
+
+    Examples
+    --------
+    >>> freeze({"sizes": [1, 2]})
+    {'sizes': (1, 2)}
+    """
+    if isinstance(value, Mapping):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
+
+
+class SpecModel(BaseModel):
+    """Base class of the models of a spec."""
+
+    # Validators are built at the first use: that of a whole spec contains those of its parts.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def sort_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes in ascending order, none of which may be duplicated."""
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f"{list(sizes)} has a number twice; remove one")
+    return tuple(sorted(sizes))
+
+
+MIN_SUBSAMPLES = 2
+"""Subsamples per task at the first look; with one, there is no interval."""
+_NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=2, le=1000, strict=True)])
+_SIZES: TypeAdapter[tuple[int, ...]] = TypeAdapter(tuple[Count, ...])
+
+
+class Stop(SpecModel):
+    """Planned looks, and the verdicts at which a run stops early.
+
+    Examples
+    --------
+    >>> Stop(looks=4).sizes(100)
+    (25, 50, 75, 100)
+    >>> Stop(looks=[10, 30]).sizes(100)
+    (10, 30, 100)
+    """
+
+    looks: int | tuple[int, ...] = 5
+    """Number of looks, evenly spaced up to `num_subsamples`; or the numbers of subsamples after which to look, such as
+    [10, 20, 50]. With several `num_test`, numbers refer to the largest `num_subsamples`, and the others follow in
+    proportion."""
+    method: LookMethod = "group_sequential"
+    """How verdicts account for repeated looks: 'group_sequential' (Lan-DeMets, resembles O'Brien-Fleming) has the
+    highest power for a fixed maximum of subsamples; 'confidence_sequence' has wider intervals, but subsamples may be
+    added without end."""
+    at: Annotated[tuple[Settled, ...], Field(min_length=1)] = ("biased", "equivalent")
+    """Stop when the verdict on every method, except controls, is one of these."""
+
+    @field_validator("looks", mode="before")
+    @classmethod
+    def _validate_one_form(cls, looks: Any) -> Any:
+        """Validate the form that was written, so that an error message describes that form only."""
+        if not isinstance(looks, list | tuple):
+            return _NUMBER.validate_python(looks)
+        if not looks:
+            raise ValueError("give the number of looks, or the numbers of subsamples after which to look")
+        return sort_sizes(_SIZES.validate_python(looks))
+
+    def fractions(self, num_subsamples: int) -> tuple[float, ...]:
+        """Return the share of a maximum number of subsamples at each look; the last one is 1."""
+        if isinstance(self.looks, int):
+            return tuple(number / self.looks for number in range(1, self.looks + 1))
+        early = [size / num_subsamples for size in self.looks if size < num_subsamples]
+        return (*early, 1.0)
+
+    def sizes(self, num_subsamples: int, largest: int | None = None) -> tuple[int, ...]:
+        """Return the number of subsamples at each look, at a test size whose maximum can differ from the largest."""
+        fractions = self.fractions(largest or num_subsamples)
+        sizes = tuple(max(MIN_SUBSAMPLES, math.ceil(fraction * num_subsamples - 1e-9)) for fraction in fractions)
+        if len(set(sizes)) < len(sizes) or sizes[-1] > num_subsamples:
+            raise ValueError(
+                f"{len(sizes)} looks need more than {num_subsamples} subsamples: the first has at least "
+                f"{MIN_SUBSAMPLES}, and every further look at least one more; plan fewer looks, or more subsamples"
+            )
+        return sizes
+
 
 TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
@@ -126,13 +262,7 @@ class Design(SpecModel):
         return self.split_by_looks(self.repeats(num_test))
 
     def split_by_looks(self, num_subsamples: int) -> tuple[int, ...]:
-        """Return the part of a number of subsamples at each planned look, of which the last has all.
-
-        Raises
-        ------
-        ValueError
-            If two looks have the same number.
-        """
+        """Return the part of a number of subsamples at each planned look, of which the last has all."""
         return self.stop.sizes(num_subsamples, self.largest) if self.stop else (num_subsamples,)
 
     def at_look(self, number: int) -> Design:
@@ -160,14 +290,9 @@ class Design(SpecModel):
         return product(self.num_train, self.num_test)
 
     def for_task(self, num_test: Sequence[int], num_subsamples: int | None) -> Design:
-        """Return the design of a task. Its looks are those of the whole design, see `split_by_looks`.
+        """Return the design of a task with its own test sizes and subsamples, if it has any.
 
-        Parameters
-        ----------
-        num_test
-            Test sizes of the task; an empty sequence means all of them.
-        num_subsamples
-            Number of subsamples of the task; None means that of the design.
+        Its looks are those of the whole design, see `split_by_looks`.
         """
         update: dict[str, Any] = {"num_test": tuple(sorted(num_test))} if num_test else {}
         if num_subsamples is not None:
@@ -176,14 +301,9 @@ class Design(SpecModel):
 
 
 def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> dict[str, Design]:
-    """Return the design of each task of a stored spec.
+    """Return the design of each task of a stored spec, up to the planned look that ended its run, if one did.
 
-    Parameters
-    ----------
-    spec
-        Canonical form of the spec.
-    stopped_at
-        Subsamples at the largest size at which a planned look ended the run, if one did. The designs then end there.
+    A look is given by its number of subsamples at the largest size.
     """
     whole = design = Design.model_validate(spec["design"])
     number = None if stopped_at is None else whole.look_number(stopped_at)

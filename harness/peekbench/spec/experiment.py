@@ -19,13 +19,14 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
-from peekbench.errors import SpecError
-from peekbench.plugins.local_code import bind
-from peekbench.plugins.named_code import write_out_all
+from peekbench.errors import PluginError, SpecError
+from peekbench.plugins import registry
+from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.plugins.hookspecs import kind_of
+from peekbench.plugins.local_code import bind, is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
-from peekbench.spec.base import STORED, FrozenDict, Name, SpecModel
 from peekbench.spec.components import (
     COMPONENTS,
     AnalysisSpec,
@@ -34,16 +35,63 @@ from peekbench.spec.components import (
     MethodSpec,
     ObserverSpec,
     PinnableSpec,
+    ReportSpec,
     TaskSpec,
     find_uses,
     make_component,
 )
-from peekbench.spec.design import Design
+from peekbench.spec.design import STORED, Design, FrozenDict, Name, SpecModel
 from peekbench.spec.error_messages import Written, describe
-from peekbench.spec.groups import expand_groups, written_positions
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
-from peekbench.spec.report import ReportSpec
 from peekbench.spec.yaml_loader import read_yaml
+
+
+def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
+    """Replace groups such as `docstrings.all` by their members; a store has the members already."""
+    if not isinstance(tasks, list | tuple) or info.context == STORED:
+        return tasks
+    expanded: list[Any] = []
+    for task in tasks:
+        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use")) is not None:
+            raise ValueError(
+                f"[{len(expanded)}].name: {task['use']!r} is a group and its members have their own names; remove it"
+            )
+        expanded += _members(task)
+    return expanded
+
+
+def _members(task: Any) -> list[Any]:
+    """Return the tasks that an entry under `tasks` means, each with all that was written there."""
+    use: Any = task.get("use") if isinstance(task, Mapping) else task
+    group = _find_group(use)
+    if group is None:
+        return [task]
+    plugin, _ = split_name(use)
+    written = task if isinstance(task, Mapping) else {}
+    start = f"{plugin.rstrip(':')}:" if is_code(plugin) else f"{plugin}."
+    return [{**written, "use": f"{start}{member}"} for member in group.members]
+
+
+def written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return the position under `tasks` of each task after groups are expanded."""
+    tasks = raw.get("tasks")
+    if not isinstance(tasks, list | tuple):
+        return {}
+    return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task)]}
+
+
+def _find_group(use: Any) -> TaskGroupEntry | None:
+    if not isinstance(use, str):
+        return None
+    plugin, entry_name = split_name(use)
+    if not registry.is_known(plugin):  # searching for a similar name takes time
+        return None
+    try:
+        entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(entry_name)
+    except PluginError:
+        return None  # the validation of the task reports the error with its place
+    return entry if isinstance(entry, TaskGroupEntry) else None
+
 
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on
 # which other plugins are installed. Written as in YAML: a spec looks them up and validates them with its other parts.
@@ -242,12 +290,12 @@ class ExperimentSpec(SpecModel):
 
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""
-        options: Options = self.pinned.get(("tasks", task.name), task.options)
-        return SourceRef(task.use, options.model_dump(mode="json"), self.folder, task.kind)
+        return SourceRef(task.use, self.pinned_options(task).model_dump(mode="json"), self.folder, task.kind)
 
-    def audit_options(self, audit: AuditSpec) -> Options:
-        """Return the options to call an audit with, pinned versions included."""
-        options: Options = self.pinned.get(("audits", audit.name), audit.options)
+    def pinned_options(self, component: TaskSpec | AuditSpec) -> Options:
+        """Return the options to call a data source or an audit with, pinned versions included."""
+        group = "tasks" if isinstance(component, TaskSpec) else "audits"
+        options: Options = self.pinned.get((group, component.name), component.options)
         return options
 
     def options(self, method: MethodSpec, task: str = "") -> Options:
@@ -260,20 +308,7 @@ class ExperimentSpec(SpecModel):
             yield from ((group, component) for component in getattr(self, group))
 
     def with_lock(self, lock: Mapping[str, Any], origin: Path) -> ExperimentSpec:
-        """Return the same experiment with the versions of a lock file.
-
-        Parameters
-        ----------
-        lock
-            Content of the lock file, from `peekbench.spec.lockfile.read_lock`.
-        origin
-            Path of the lock file, for messages.
-
-        Raises
-        ------
-        SpecError
-            If the lock file was made for other options.
-        """
+        """Return the same experiment with the versions of a lock file, unless that was made for other options."""
         pinned = {
             (group, component.name): pinned_options(lock, group, component, origin)
             for group, component in self.pinnable()
@@ -281,13 +316,7 @@ class ExperimentSpec(SpecModel):
         return self.model_copy(update={"pinned": FrozenDict(pinned)})
 
     def with_executor_options(self, **options: Any) -> ExperimentSpec:
-        """Return the same experiment with other options of its executor, which do not change any number.
-
-        Raises
-        ------
-        SpecError
-            If the executor has no such option.
-        """
+        """Return the same experiment with other options of its executor, which do not change any number."""
         executor = make_component(ExecutorSpec, self.executor.use, {**self.executor.raw_options(), **options})
         return self.model_copy(update={"executor": executor})
 
@@ -348,22 +377,7 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
 
 
 def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:
-    """Parse and validate the YAML text of a spec.
-
-    Parameters
-    ----------
-    text
-        YAML.
-    folder
-        Folder where relative paths in options start.
-    origin
-        Name of the text for messages.
-
-    Raises
-    ------
-    SpecError
-        If the spec is invalid; the message lists all errors with their places.
-    """
+    """Parse and validate the YAML text of a spec; see `make_spec`."""
     raw = read_yaml(text, origin)
     if not isinstance(raw, dict):
         kind = "empty" if raw is None else f"a {type(raw).__name__}"
@@ -395,7 +409,6 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
     if not stored:
         bind(find_uses(raw), folder)
     try:

@@ -58,7 +58,7 @@ def make_lock(components: Iterable[tuple[str, PinnableSpec]], folders: Folders) 
     """
     lock: dict[str, dict[str, Any]] = {}
     for group, component in components:
-        pin = component.entry.pin
+        pin = component.entry.preparation.pin
         pinned = {} if pin is None else dict(pin(options=component.options, folders=folders))
         if pinned:
             entry = {"use": component.use, "options": _written_options(component), "pinned": pinned}

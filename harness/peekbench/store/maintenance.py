@@ -16,15 +16,10 @@ import numpy as np
 
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores
-from peekbench.store.checksums import (
-    describe_draw,
-    find_damage,
-    find_damaged_predictions,
-    integrity_errors,
-    shorten,
-)
+from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, refuse_lost_log, resolve
-from peekbench.store.schema import SCORE_COLUMNS, translate_errors
+from peekbench.store.reader import describe_arm, find_damaged_predictions
+from peekbench.store.schema import SCORE_COLUMNS, find_damage, integrity_errors, shorten, translate_errors
 from peekbench.store.writer import Store
 
 MAX_PROBLEMS = 50
@@ -77,7 +72,7 @@ def back_up(path: Path, copy: Path) -> None:
 
 
 def check_store(path: Path) -> StoreCheck:
-    """Check a store: SQLite's integrity, all checksums, and all scores, which are computed from the predictions again.
+    """Check a store: SQLite's integrity, all hashes, and all scores, which are computed from the predictions again.
 
     Parameters
     ----------
@@ -148,11 +143,8 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
             if score.name == "bits_per_byte" and kind == "classification":
                 continue  # the store keeps predictions of classes, but no log-likelihoods of texts
             if not _is_equal(value, computed):
-                place = describe_draw(task, num_train, num_test, subsample)
-                yield shorten(
-                    f"arm {arm} of the trial {place}, method or base arm {owner}: {score.name} is {value}, but "
-                    f"{computed} from its predictions"
-                )
+                place = describe_arm(Draw(task, num_train, num_test, subsample), owner, arm)
+                yield shorten(f"{place}: {score.name} is {value}, but {computed} from its predictions")
 
 
 def _is_equal(stored: float | None, computed: float | None) -> bool:

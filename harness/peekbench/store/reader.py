@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from sys import intern
@@ -19,9 +20,16 @@ from peekbench.records.predictions import Answers
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.spec.compatibility import Experiment
 from peekbench.spec.components import find_uses
-from peekbench.store.checksums import TABLES, find_damage, hash_bytes
-from peekbench.store.identity import run_identifier
-from peekbench.store.schema import SCORE_COLUMNS, Database, damage_error, translate_errors
+from peekbench.store.schema import (
+    SCORE_COLUMNS,
+    TABLES,
+    Database,
+    damage_error,
+    find_damage,
+    hash_bytes,
+    shorten,
+    translate_errors,
+)
 
 _ARM_RESULTS = ("num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds")
 RESULT_COLUMNS = (
@@ -52,6 +60,9 @@ SELECT_ANSWERS = """
 SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
        (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum
 """
+SETTINGS = ("seed", "tasks", "methods", "design", "arms")
+"""Keys of a spec that determine which trials a run has and which numbers they have."""
+DIGITS = 32  # hexadecimal digits: 128 bits, as many as a UUID has
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 
 
@@ -111,7 +122,7 @@ class Reader(Database):
             return self._get("shard")
 
     def verify(self, tables: Sequence[str] = TABLES) -> None:
-        """Refuse a store with a wrong schema, or with a wrong checksum in one of these tables."""
+        """Refuse a store with a wrong schema, or with a damaged row in one of these tables."""
         self._check_tables()
         for damage in find_damage(self._connection, tables):
             raise damage_error(self.path, damage)
@@ -271,13 +282,7 @@ class Reader(Database):
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def majorities(self) -> dict[tuple[str, int, int, int], float]:
-        """Return the share of the most frequent class among the test labels of each draw.
-
-        Returns
-        -------
-        dict
-            Shares by (task, num_train, num_test, subsample), for classification tasks.
-        """
+        """Return the share of the most frequent class among the test labels of each draw of a classification task."""
         classification_tasks = [name for name, data in self.tasks().items() if data["class_names"]]
         with translate_errors(self.path):
             rows = self._connection.execute(
@@ -319,10 +324,9 @@ class Reader(Database):
                 (task, method, num_train, num_test, *arms),
             ).fetchall()
         for arm, subsample, _, _, blob, checksum in rows:
-            if not isinstance(blob, bytes) or hash_bytes(blob) != checksum:
-                state = "missing" if blob is None else "changed"
+            if damage := _predictions_damage(blob, checksum):
                 trial = Trial(Draw(task, num_train, num_test, subsample), method)
-                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {state}")
+                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         labels, numbers = (
@@ -377,9 +381,67 @@ class Reader(Database):
                 (draw.task, draw.num_train, draw.num_test, draw.subsample, trial.method),
             ).fetchall()
         for arm, blob, checksum in rows:
-            if not isinstance(blob, bytes) or hash_bytes(blob) != checksum:
-                state = "missing" if blob is None else "changed"
-                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {state}")
+            if damage := _predictions_damage(blob, checksum):
+                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
         shape, dtype = ((-1, num_classes), "<f4") if num_classes else ((-1,), "<f8")
         return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob, _ in rows}
+
+
+def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare all predictions with the hashes of their arms, and yield what is missing or changed."""
+    query = (
+        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers "
+        "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
+    )
+    for *draw, owner, arm, checksum, numbers in connection.execute(query):
+        if damage := _predictions_damage(numbers, checksum):
+            yield shorten(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
+    ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
+    if extra:
+        yield f"the table predictions has {extra} rows without an arm"
+
+
+def describe_arm(draw: Draw, owner: str, arm: str) -> str:
+    """Return an arm in words. Its owner is a method, or the key of a base arm that methods may share."""
+    place = f"num_train {draw.num_train}, num_test {draw.num_test}, subsample {draw.subsample}"
+    return f"arm {arm} of task {draw.task}, {place}, method or base arm {owner}"
+
+
+def _predictions_damage(numbers: object, checksum: bytes) -> str:
+    if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
+        return ""
+    return "missing" if numbers is None else "changed"
+
+
+def run_identifier(
+    spec: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]], sessions: Iterable[Mapping[str, Any]]
+) -> str:
+    """Return the identifier of an experiment.
+
+    It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Versions that a
+    lock file pins count by what they select: the data of each task and the files of each method.
+
+    Examples
+    --------
+    >>> spec = {"name": "small", "seed": 1, "tasks": [], "methods": [], "design": {}, "arms": []}
+    >>> run_identifier(spec, {"news": {"fingerprint": "ab12"}}, sessions=[])
+    '7e9bdca60ee7d626098a521e29b67fa0'
+    """
+    content = {
+        "spec": {key: spec.get(key) for key in SETTINGS},
+        "data": {name: facts["fingerprint"] for name, facts in tasks.items()},
+        "files": _digests(sessions),
+    }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:DIGITS]
+
+
+def _digests(sessions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the digests of files by method. Sessions cannot differ in them, except that later ones have more tasks."""
+    digests: dict[str, dict[str, str]] = {}
+    for session in sessions:
+        for method, facts in session.get("methods", {}).items():
+            if files := facts.get("sha256"):
+                digests.setdefault(method, {}).update(files)
+    return digests

@@ -11,8 +11,10 @@ import errno
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
+from marshal import dumps
 from pathlib import Path
 from typing import Self
 
@@ -20,11 +22,10 @@ from filelock import FileLock
 
 from peekbench.errors import StoreError
 from peekbench.records.scores import SCORES, Score
-from peekbench.store.checksums import NONE, shorten
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 11
+VERSION = 12
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -38,50 +39,133 @@ def _column_definition(score: Score) -> str:
     return f"{score.name} {SQL_TYPES[score.type]}" + (" NOT NULL" if score.is_required else "")
 
 
-CHECKSUM = f"checksum BLOB NOT NULL DEFAULT x'{NONE.hex()}'"
+TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
+"""Tables whose rows the seal covers. Predictions are too large to be read each time: arms have their hashes."""
+HASH_BYTES = 16
+NONE = bytes(HASH_BYTES)
+MARSHAL_VERSION = 2
+"""Equal values have equal bytes in this version, which has no references, on all machines and versions of Python. They
+are written several times as fast as by `repr`."""
 SCHEMA = f"""
-CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
-CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL, {CHECKSUM});
+CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL);
 -- Machines that did work in a session: packages whose versions differ from the session's, and the machine.
 CREATE TABLE hosts (
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions, name TEXT NOT NULL, host TEXT NOT NULL,
-    {CHECKSUM}, UNIQUE (session, name)
+    UNIQUE (session, name)
 );
 -- Each analysis of the results that could have influenced how many trials the run has, as JSON.
-CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL, {CHECKSUM});
-CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
-CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL, {CHECKSUM}) WITHOUT ROWID;
+CREATE TABLE looks (id INTEGER PRIMARY KEY, look TEXT NOT NULL);
+CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL) WITHOUT ROWID;
 -- What reports say about a method and its plugin does: the plugin may be missing or have changed when one is written.
 CREATE TABLE methods (
     name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, base_key TEXT NOT NULL,
-    control TEXT NOT NULL, summary TEXT NOT NULL, metrics TEXT NOT NULL, {CHECKSUM}
+    control TEXT NOT NULL, summary TEXT NOT NULL, metrics TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,
-    subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB, {CHECKSUM},
+    subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB,
     UNIQUE (task, num_train, num_test, subsample)
 );
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
     session INTEGER NOT NULL REFERENCES sessions, host INTEGER REFERENCES hosts, error TEXT, traceback TEXT,
-    {CHECKSUM}, PRIMARY KEY (draw, method)
+    PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is the name of a method, or for a base arm the base key, which several methods may share.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
     num_scored INTEGER NOT NULL, {", ".join(map(_column_definition, SCORES))},
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, predictions_checksum BLOB NOT NULL,
-    {CHECKSUM}, UNIQUE (draw, owner, arm)
+    UNIQUE (draw, owner, arm)
 );
 -- Separate from the arms, so that scores can be read without them. float32 for classification, otherwise float64.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
 -- One row, which every transaction writes: a random id of the store, the number of changes since it was created, and
--- the combined checksums of all rows.
-CREATE TABLE seal (store TEXT NOT NULL, changes INTEGER NOT NULL, checksum BLOB NOT NULL);
+-- for each table the combined hashes of its rows.
+CREATE TABLE seal (
+    store TEXT NOT NULL, changes INTEGER NOT NULL, {", ".join(f"{table} BLOB NOT NULL" for table in TABLES)}
+);
 """
 INTERRUPTED = "user-defined function raised exception"
-"""Message of SQLite if a signal interrupts a function for checksums. These functions raise nothing themselves."""
+"""Message of SQLite if a signal interrupts a function for the seal. These functions raise nothing themselves."""
+MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that SQLite reports
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
+
+
+def hash_bytes(content: bytes) -> bytes:
+    """Return the hash of bytes."""
+    return blake2b(content, digest_size=HASH_BYTES).digest()
+
+
+def hash_row(*values: float | str | bytes | None) -> bytes:
+    """Return the hash of the values of a row as SQLite returns them."""
+    return hash_bytes(dumps(values, MARSHAL_VERSION))
+
+
+def combine(*hashes: bytes) -> bytes:
+    """Return the exclusive or of hashes."""
+    total = 0
+    for value in hashes:
+        total ^= int.from_bytes(value, "little")
+    return total.to_bytes(HASH_BYTES, "little")
+
+
+def add_triggers(connection: sqlite3.Connection) -> None:
+    """Let every later statement on this connection keep the seal.
+
+    Triggers belong to the connection, not to the file. They cover every statement that writes, and other programs can
+    still read the file, but cannot change it unnoticed.
+    """
+    connection.create_function("hash_row", -1, hash_row, deterministic=True)
+    connection.create_function("combine", -1, combine, deterministic=True)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA recursive_triggers = ON")  # for the rows that INSERT OR REPLACE deletes
+    for table in TABLES:
+        names = [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
+        old, new = (f", hash_row({', '.join(f'{row}.{name}' for name in names)})" for row in ("OLD", "NEW"))
+        for event, hashes in (("INSERT", new), ("UPDATE", old + new), ("DELETE", old)):
+            action = f"UPDATE seal SET changes = changes + 1, {table} = combine({table}{hashes})"  # noqa: S608
+            connection.execute(f"CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table} BEGIN {action}; END")
+
+
+def find_damage(connection: sqlite3.Connection, tables: Sequence[str] = TABLES) -> Iterator[str]:
+    """Yield descriptions of tables whose rows are not those that were stored, or whose indices differ from their rows.
+
+    Predictions are not read.
+    """
+    for table in tables:
+        yield from (errors := integrity_errors(connection, f"'{table}'"))
+        if errors:
+            continue
+        total = 0
+        try:
+            for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - constants only
+                total ^= int.from_bytes(blake2b(dumps(row, MARSHAL_VERSION), digest_size=HASH_BYTES).digest(), "little")
+            seals = connection.execute(f"SELECT {table} FROM seal").fetchall()  # noqa: S608 - constants only
+            is_intact = seals == [(total.to_bytes(HASH_BYTES, "little"),)]
+        except sqlite3.OperationalError as error:
+            if "decode to UTF-8" not in str(error):
+                raise
+            is_intact = False
+        if not is_intact:
+            yield (
+                f"the rows of the table {table} are not those that were stored: some are changed or missing, or belong "
+                "to another store"
+            )
+
+
+def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:
+    """Return what SQLite finds wrong with a table and its indices, or with the whole file."""
+    rows = connection.execute(f"PRAGMA integrity_check({table})").fetchall()
+    return [f"SQLite: {shorten(str(text))}" for (text,) in rows[:MAX_LINES] if text != "ok"]
+
+
+def shorten(text: str, size: int = MAX_TEXT) -> str:
+    """Return text of bounded length in which other than printable characters are escaped."""
+    text = text[:size] + ("..." if len(text) > size else "")
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 @contextmanager
@@ -93,7 +177,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     StoreError
         If the block raises `sqlite3.Error`, `OSError` or `UnicodeDecodeError`.
     KeyboardInterrupt
-        If a signal arrived while SQLite computed a checksum.
+        If a signal arrived while SQLite computed a hash.
     """
     try:
         yield
@@ -179,7 +263,8 @@ class Database:
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
         for statement in STATEMENTS:
             self._connection.execute(statement)
-        self._connection.execute("INSERT INTO seal VALUES (?, 0, ?)", (secrets.token_hex(16), NONE))
+        values = (secrets.token_hex(16), 0, *[NONE] * len(TABLES))
+        self._connection.execute(f"INSERT INTO seal VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
 
     def _check_identity(self) -> None:
         """Refuse a file of another program, of another version, or with other scores."""
@@ -193,7 +278,7 @@ class Database:
                 f"store {self.path} has version {version}, this peekbench reads version {VERSION}; {remedy}"
             )
         columns = {row[1] for row in self._connection.execute("PRAGMA table_info(arms)")}
-        if columns and (different := columns ^ {"id", "checksum", *ARM_COLUMNS}):
+        if columns and (different := columns ^ {"id", *ARM_COLUMNS}):
             raise StoreError(
                 f"store {self.path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
             )

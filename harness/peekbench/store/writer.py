@@ -25,7 +25,6 @@ from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import changed_experiment
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.checksums import add_triggers, hash_bytes
 from peekbench.store.files import (
     FileState,
     identify,
@@ -38,7 +37,7 @@ from peekbench.store.files import (
     resolve,
 )
 from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, translate_errors
+from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, add_triggers, hash_bytes, translate_errors
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import peekbench as pb
-from peekbench.api.report_view import FigureView
+from peekbench.api.report_view import FigureView, ReportView
 from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.report.document import Report
 from peekbench.results.analyze import analyze as run_analyses
@@ -94,7 +94,7 @@ def test_a_notebook_shows_verdicts_and_figures_without_scripts(scores: pd.DataFr
 
 
 def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:
-    style = re.search(r"<style>(.*)</style>", pb.ReportView(Report("a", "b"))._repr_html_(), flags=re.DOTALL)
+    style = re.search(r"<style>(.*)</style>", ReportView(Report("a", "b"))._repr_html_(), flags=re.DOTALL)
     assert style
     assert style[1].startswith("@scope (.peekbench-report) {")
     assert style[1].count("{") == style[1].count("}")
@@ -104,7 +104,7 @@ def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:
 
 def test_a_table_is_shown_with_its_units() -> None:
     table = pb.Table("Bias <b>", (pb.Column("task"), pb.Column("bias", "difference")), (("tickets", 0.0123),))
-    page = pb.ReportView(Report("a", "b", tables=(table,))).tables[0]._repr_html_()
+    page = ReportView(Report("a", "b", tables=(table,))).tables[0]._repr_html_()
     Elements(page)
     assert "+1.23" in page
     assert "<b>" not in page

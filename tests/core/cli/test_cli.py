@@ -17,11 +17,7 @@ import peekbench
 from peekbench import cli
 from peekbench.cli import app
 
-COMMANDS = [
-    "run", "plan", "validate", "describe", "prefetch", "lock", "analyze", "audit", "report", "compare", "leaderboard",
-    "backup", "check-store", "import",
-    "list", "show", "check", "schema", "watch",
-]  # fmt: skip
+COMMANDS = [name for group in app.GROUPS.values() for name in group]
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -85,9 +81,9 @@ def test_validate_checks_all_specs(spec: str) -> None:
 
 
 @pytest.mark.slow
-def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
+def test_validate_describes_texts_by_lengths_tokens_and_duplicates(spec: str) -> None:
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
-    printed = peek("describe", spec).stdout
+    printed = peek("validate", "--texts", spec).stdout
     for part in ("Text length in characters", "Text length in tokens", "no duplicates"):
         assert part in printed
     assert "toy.short" in printed
@@ -95,16 +91,16 @@ def test_describe_prints_lengths_tokens_and_duplicates(spec: str) -> None:
 
 
 @pytest.mark.slow
-def test_lock_and_prefetch_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_and_downloads_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
     assert "nothing to lock" in peek("lock", spec).stdout
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
     assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
-    lines = peek("prefetch", spec).stdout.splitlines()
-    assert lines == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
+    lines = peek("validate", "--download", spec).stdout.splitlines()
+    assert lines[:-1] == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
     assert Path("cache/toy-model").read_text() == "revision 7", "the locked version"
     Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
-    broken = peek("prefetch", "broken.yaml", status=2)
+    broken = peek("validate", "--download", "broken.yaml", status=2)
     assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
     assert "1 of 3 downloads failed: a" in broken.stderr
     Path("newest").write_text("8")
@@ -117,7 +113,7 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
     from hub_repositories import write_repository
 
     monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
-    before = peek("list", "tasks").stdout
+    before = peek("show", "tasks").stdout
     assert re.search(r"^  hf\.trec +6 +5,452  - +see its card$", before, re.MULTILINE)
     assert re.search(r"^  hf\.limit +2 +23,559  - +cc-by-sa-4\.0$", before, re.MULTILINE)
     assert re.search(r"^  files +texts and labels in a CSV", before, re.MULTILINE)
@@ -135,7 +131,7 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ):
         assert part in shown
     assert shown.count("] trec says") == 3
-    after = peek("list", "tasks").stdout
+    after = peek("show", "tasks").stdout
     assert re.search(r"^  hf\.trec +6 +40  \d+-\d+ +see its card$", after, re.MULTILINE)
 
 
@@ -230,8 +226,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
         (["check", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
-        (["list", "metods"], "cannot list 'metods'"),
-        (["schema", "-o", "/proc/x/y.json"], "cannot write /proc/x/y.json"),
+        (["show", "metods"], "cannot show 'metods'"),
     ],
 )
 def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: str, make_raw: Any) -> None:
@@ -298,19 +293,18 @@ def test_validate_prints_a_line_per_spec(spec: str, make_raw: Any) -> None:
 
 
 @pytest.mark.slow
-def test_list_show_schema_version() -> None:
-    listed = peek("list").stdout
+def test_show_and_version() -> None:
+    listed = peek("show").stdout
     assert all(name in listed for name in ("tasks:", "docstrings.numpy", "controls.leak", "permutation", "local"))
-    assert "peekbench-toy 1.0" in peek("list", "plugins").stdout
+    assert "peekbench-toy 1.0" in peek("show", "plugins").stdout
     assert "num_components: whole number (>= 1), default 10" in peek("show", "classic.lsa").stdout
-    peek("schema", "-o", "schema.json")
-    assert json.loads(Path("schema.json").read_text())["title"] == "peekbench spec"
+    assert json.loads(peek("show", "spec-schema").stdout)["title"] == "peekbench spec"
     assert peek("--version").stdout == "0.1.0\n"
-    assert peek("list", "-h").stdout == peek("list", "--help").stdout
+    assert peek("show", "-h").stdout == peek("show", "--help").stdout
 
 
 def test_closed_pipe_is_not_an_error(spec: str) -> None:
-    command = f"{sys.executable} -m peekbench list | head -n 1; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m peekbench show | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
 

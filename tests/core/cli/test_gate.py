@@ -14,7 +14,7 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.gate import Gate
+from peekbench.cli.reports import Gate
 from peekbench.errors import PeekbenchError
 
 ROOT = Path(__file__).parents[3]

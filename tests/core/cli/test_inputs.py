@@ -14,7 +14,6 @@ from peekbench.cli.inputs import find_analysis_spec, find_scores, find_spec, fin
 from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
-from peekbench.spec.lockfile import HEAD
 from peekbench.store.files import HEADER
 
 SPEC = "name: small\ntasks: [toy.words]\nmethods: [toy.vote]\ndesign: {}\n"
@@ -25,18 +24,14 @@ STORE = Path("runs/small.sqlite")
 def _files() -> None:
     for name, content in {
         "runs/small.sqlite": HEADER,
-        "runs/small.sqlite.lock": b"",
         "runs/notes.txt": b"",
         "small.yaml": SPEC.encode(),
-        "other.lock": HEAD.encode(),
         "new.yaml": SPEC.replace("small", "new").encode(),
         "analyses.yaml": b"name: a\nanalyses: [summary]\n",
         "other.yaml": b"color: red\n",
         "latin.yaml": b"name: caf\xe9\n",
         "scores.csv": b"task,base,extra,test\n",
         "picture.dat": b"\x89PNG\r\n",
-        "page.html": b"\n<!DOCTYPE html>",
-        "binary": b"\x00\x01",
         "reports/small/report.json": b'{"schema_version": 3, "headline": "", "name": "small"}',
         "tree/m50/n200/model/task/accuracies.csv": b"",
     }.items():
@@ -56,11 +51,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_store, "scores.csv", "scores.csv is a CSV file, not a run; `peekbench analyze scores.csv`"),
         (find_store, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
         (find_store, "other.yaml", "is YAML of another kind, without tasks and methods, not a run; give the name"),
-        (find_store, "picture.dat", "picture.dat is a PNG image, not a run"),
-        (find_store, "page.html", "is an HTML page"),
-        (find_store, "binary", "is a binary file"),
-        (find_store, "other.lock", "is a lock file, not a run; give the spec beside it, other.yaml"),
-        (find_store, "runs/small.sqlite.lock", "the lock of the store runs/small.sqlite"),
+        (find_store, "picture.dat", "picture.dat is a binary file, not a run"),
         (find_store, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
         (find_store, "reports/small", "is the folder of a report, not a run; `peekbench report small` writes"),
         (find_store, "reports/small/report.json", "the report of a run as JSON, not a run; `peekbench report small`"),
@@ -71,7 +62,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_store, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
         (find_store, "a\x00b", "no run of this name"),
         (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
-        (find_scores, "picture.dat", "is a PNG image, not scores; give a run, a CSV"),
+        (find_scores, "picture.dat", "is a binary file, not scores; give a run, a CSV"),
         (find_scores, "runs", "give one of its stores: small.sqlite"),
         (find_scores, "reports/small", "is the folder of a report, not scores; give the name of its run, small"),
         (find_scores, "reports/small/report.json", "as JSON, not scores; give the name of its run, small"),

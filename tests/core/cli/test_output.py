@@ -149,7 +149,7 @@ def test_a_closed_pipe_does_not_change_which_trials_fail(make_raw: Any) -> None:
 
 def test_protected_streams_accept_all_text() -> None:
     Path("script.py").write_text(
-        "import sys\nfrom peekbench.streams import protect_streams\nprotect_streams()\n"
+        "import sys\nfrom peekbench.standard_streams import protect_streams\nprotect_streams()\n"
         r"print('\ud800 \u2500', 'x' * 10**6, flush=True); print('\x1b', file=sys.stderr)"
     )
     for output in ("| true; exit ${PIPESTATUS[0]}", ">&-", "> /dev/full"):

@@ -1,4 +1,4 @@
-"""What commands print where: one screen, everything, JSON or errors only; several specs; completion."""
+"""What commands print where: one screen, everything, JSON or errors only; completion."""
 
 from __future__ import annotations
 
@@ -28,11 +28,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "report": {"formats": ["json"]},
     }
     (folder / "small.yaml").write_text(yaml.safe_dump(raw))
-    broken = {**raw, "name": "broken", "methods": ["toy.faulty"], "report": {"formats": []}}
-    (folder / "broken.yaml").write_text(yaml.safe_dump(broken))
     printing = {"use": "toy.faulty", "options": {"error": "none", "printed": 9}}
     (folder / "printing.yaml").write_text(yaml.safe_dump({**raw, "name": "printing", "methods": [printing]}))
-    (folder / "invalid.yaml").write_text("name: [")
     (folder / "runs").mkdir()
     run(load_spec(folder / "small.yaml"), store=folder / "runs" / "small.sqlite")
     return folder
@@ -101,27 +98,6 @@ def test_quiet_prints_errors_only() -> None:
     assert (failed.returncode, failed.stdout) == (2, "")
     assert "gone: no run of this name" in failed.stderr
     assert "--full and --json exclude each other" in run_command("report", "small", "--full", "--json").stderr
-
-
-@pytest.mark.slow
-def test_an_error_of_one_of_several_specs_does_not_stop_the_others() -> None:
-    done = run_command("run", "gone.yaml", "broken.yaml", "invalid.yaml", "small.yaml")
-    assert done.returncode == 2
-    lines = done.stdout.splitlines()[-5:]
-    assert lines[0] == "1 of 4 specs done"
-    assert lines[1].startswith("  error          gone.yaml: cannot read the spec gone.yaml")
-    assert lines[2].startswith("  failed trials  broken.yaml: 3 trials failed")
-    assert lines[3].startswith("  error          invalid.yaml: ")
-    assert lines[4].startswith("  done           small.yaml: 1 ")
-    assert lines[4].endswith("; reports/small/report.json")
-    for message in (
-        "peekbench: cannot read the spec gone.yaml",
-        "[4/4] small.yaml",
-        "To retry them: peekbench run brok",
-    ):
-        assert message in done.stderr
-    for option in (["--store", "x"], ["--json"]):
-        assert f"{option[0]} is for one spec" in run_command("run", "small.yaml", "small.yaml", *option).stderr
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from commands import run_command
 
 CODE = """
 from peekbench import Dataset, MethodEntry, hookimpl
+from peekbench.plugins import Preparation
 
 TEXTS = [f"text {row}" for row in range(60)]
 
@@ -32,7 +33,7 @@ def load_cwd(folder):
 
 @hookimpl
 def peekbench_methods():
-    return [MethodEntry(name="downloaded", method="json:loads", summary="", prefetch=prefetch)]
+    return [MethodEntry(name="downloaded", method="json:loads", summary="", preparation=Preparation(prefetch=prefetch))]
 
 def prefetch(*, options, folders):
     return look_up({})
@@ -56,7 +57,7 @@ def validate(task: str, method: str = "controls.null", command: str = "validate"
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["validate", "describe", "run"])
+@pytest.mark.parametrize("command", ["validate", "run"])
 def test_an_exception_is_one_line_with_its_place_and_remedy(command: str) -> None:
     printed = validate("own.py:load_broken", command=command)
     line = CODE.splitlines().index('    return columns["review"]') + 1
@@ -110,11 +111,13 @@ def test_empty_texts_are_a_warning() -> None:
 
 
 def test_a_missing_option_plugin_is_named_with_the_function() -> None:
-    assert "give --plugin own.py or write `use: own.py:load_blank`" in validate("own.load_blank")
+    assert "for the file own.py, write `use: own.py:load_blank`" in validate("own.load_blank")
 
 
 def test_methods_of_texts_are_refused_on_features() -> None:
     printed = validate("tabular.classification", "classic.lsa")
-    assert "method classic.lsa (classic.lsa) classifies texts, but the inputs of task own are features" in printed
+    assert "method classic.lsa (classic.lsa) supports classification, but task own is tabular_classification" in printed
     assert "own.yaml: OK" in validate("tabular.classification", "tabular.pca")
-    assert "classifies features, but the inputs of task own are texts" in validate("own.py:load_blank", "tabular.pca")
+    assert "supports regression and tabular_classification, but task own is classification" in validate(
+        "own.py:load_blank", "tabular.pca"
+    )

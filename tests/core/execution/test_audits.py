@@ -15,7 +15,7 @@ import peekbench
 from peekbench.cli.app import app
 from peekbench.errors import ContractError, SpecError
 from peekbench.execution.audits import audit, prepare
-from peekbench.execution.prefetch import prefetch
+from peekbench.execution.preparation import prefetch
 from peekbench.plugins import registry
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import AuditSpec, make_component
@@ -97,7 +97,7 @@ def test_the_command_prints_and_writes_a_report(make_raw: Callable[..., dict[str
 
 def test_the_command_line_lists_and_shows_audits() -> None:
     assert make_component(AuditSpec, "toy.sizes").entry.summary == "counts rows"
-    listed = CliRunner().invoke(app, ["list", "audits"]).stdout
+    listed = CliRunner().invoke(app, ["show", "audits"]).stdout
     assert "toy.sizes" in listed
     assert "toy.vote" not in listed
     assert "toy.sizes: audit" in CliRunner().invoke(app, ["show", "toy.sizes"]).stdout

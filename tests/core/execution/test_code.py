@@ -6,84 +6,44 @@ import hashlib
 import json
 import site
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import invalidate_caches
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
-from peekbench.errors import PluginError
-from peekbench.execution.code import code_hashes, describe_code_change
-from peekbench.execution.module_files import find_unit
+from peekbench.execution.code import PluginCode, code_hashes, describe_code_change
 from peekbench.plugins import registry
 
 METHOD = """
-import json, plug_helper, plug_package
+import json, peekbench_plug_helper, plug_unused
 from functools import partial
 from peekbench import MethodEntry, hookimpl
-from peekbench.plugins import Reference
+from peekbench.plugins import Preparation, Reference
 
 @hookimpl
 def peekbench_methods():
-    return [
-        MethodEntry(name="m", method="plug_reference:fit", pin=partial(Reference("plug_space.pins.pin:pin"), 1),
-                    packages=("plug_outside", "plug_open"), summary=""),
-        MethodEntry(name="lacking", method=print, packages=("plug_missing",), summary=""),
-    ]
+    pin = partial(Reference("plug_reference.pins:pin"), 1)
+    return [MethodEntry(name="m", method="plug_method.fit:fit", preparation=Preparation(pin=pin), summary="")]
 """
-LIBRARY = f"plug_package/inner/fast{EXTENSION_SUFFIXES[-1]}"
 OWN = {
-    "plug_method.py": METHOD,
-    "plug_helper.py": """
-def fit():
-    import plug_space
-    import no_such_module
-    from plug_space import foreign, no_such_name, shared
-""",
-    "plug_reference.py": "def load():\n    from importlib import import_module\n    import_module('plug_dynamic')",
-    "plug_dynamic.py": "from plug_space.pins import *",
-    "plug_package/__init__.py": "",
-    "plug_package/inner/deep.py": "from ...  import nothing  # beyond the top",
-    LIBRARY: "no Python",
-    "plug_space/shared.py": "from .beside import x",
-    "plug_space/beside.py": "wrong syntax,",
-    "plug_space/pins/__init__.py": "",
-    "plug_space/pins/pin.py": "",
+    "plug_method/__init__.py": METHOD,
+    "plug_method/fit.py": "wrong syntax,",
+    f"plug_method/inner/fast{EXTENSION_SUFFIXES[-1]}": "no Python",
+    "plug_method/inner/deep.py": "",
+    "plug_reference/pins.py": "def pin():\n    import no_such_module, peekbench_plug_deeper.inner",
+    "peekbench_plug_helper.py": "",
+    "peekbench_plug_deeper/inner.py": "from peekbench_plug_helper import x",
 }
-OUTSIDE = {"plug_outside/__init__.py": "import numpy", "plug_open/inner/__init__.py": "", "plug_open/a.py": ""}
 UNUSED = {
     "plug_unused.py": "",
-    "plug_space/unused.py": "",
     "tests/test_method.py": "",
-    "docs/conf.py": "",
-    "plug_package/data.json": "",
-    "plug_package/.#deep.py": "",
-    "plug_package/old-copy.py": "",
-    "plug_package/__pycache__/deep.cpython-311.pyc": "",
+    "plug_method/data.json": "",
+    "plug_method/.#deep.py": "",
+    "plug_method/old-copy.py": "",
+    "plug_method/__pycache__/deep.cpython-311.pyc": "",
 }
-# What setuptools writes, with fewer lines.
-FINDER = """
-import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
-MAPPING: dict[str, str] = {mapping}
-
-class Finder:
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name not in MAPPING:
-            return None
-        spec = PathFinder.find_spec(name, [str(Path(MAPPING[name]).parent)])
-        if spec.loader is None or not spec.has_location:
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [MAPPING[name], "placeholder"]
-        return spec
-
-sys.meta_path.insert(0, Finder)
-"""
 
 
 def write(path: Path, text: str) -> None:
@@ -91,79 +51,22 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-@dataclass
-class Layout:
-    """Where the files of a distribution are, and which files its installer records."""
-
-    folder: Path
-    helpers: Path
-    """Folder of `plug_helper.py`, which an editable installation can have elsewhere."""
-    recorded: list[str]
-
-    def path(self, name: str) -> Path:
-        return (self.helpers if name == "plug_helper.py" else self.folder) / name
-
-
-def place_regular(site_packages: Path, _: Path) -> Layout:
-    recorded = [*OWN, "plug_package/__pycache__/deep.cpython-311.pyc", "../../bin/plug"]
-    return Layout(site_packages, site_packages, recorded)
-
-
-def place_path_file(site_packages: Path, project: Path) -> Layout:
-    write(site_packages / "_plug.pth", f"# comment\nimport sys\n{project}\n{project / 'lib'}")
-    return Layout(project, project / "lib", ["_plug.pth"])
-
-
-def place_src_layout(site_packages: Path, project: Path) -> Layout:
-    return place_path_file(site_packages, project / "src")
-
-
-def place_finder(site_packages: Path, project: Path) -> Layout:
-    name = "__editable___plug_1_0_finder"
-    layout = Layout(project, project / "lib", ["_plug.pth", f"{name}.py"])
-    modules = sorted({file.split("/")[0] for file in OWN})
-    mapping = {module.removesuffix(".py"): str(layout.path(module).with_suffix("")) for module in modules}
-    write(site_packages / f"{name}.py", FINDER.replace("{mapping}", repr(mapping)))
-    write(site_packages / "_plug.pth", f"import {name}")
-    return layout
-
-
-def place_unlisted_site_packages(site_packages: Path, _: Path) -> Layout:
-    return Layout(site_packages, site_packages, [])
-
-
-def place_unlisted(_: Path, project: Path) -> Layout:
-    sys.path.append(str(project))
-    return Layout(project, project, [])
-
-
-@pytest.fixture(params=[place_regular, place_path_file, place_src_layout, place_finder, place_unlisted])
-def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layout]:
-    """A distribution that is installed in one of several ways, with other modules beside its own."""
+@pytest.fixture(params=["regular", "editable"])
+def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder with the files of a distribution that is installed in one of two ways."""
     modules = set(sys.modules)
-    for name in ("path", "meta_path"):
-        monkeypatch.setattr(sys, name, [*getattr(sys, name)])
+    monkeypatch.setattr(sys, "path", [*sys.path])
     site_packages = tmp_path / "site-packages"
-    monkeypatch.setattr(site, "getsitepackages", lambda: [str(site_packages)])
-    place: Callable[[Path, Path], Layout] = request.param
-    layout = place(site_packages, tmp_path / "project")
-    metadata = {
-        "METADATA": "Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n",
-        "entry_points.txt": "[peekbench]\nplug = plug_method\n",
-        **({"RECORD": "".join(f"{name},,\n" for name in layout.recorded)} if layout.recorded else {}),
-    }
-    files = {
-        **{layout.path(name): text for name, text in {**OWN, **UNUSED}.items()},
-        **{site_packages / name: text for name, text in {**OUTSIDE, "plug_space/foreign.py": ""}.items()},
-        **{site_packages / "plug-1.0.dist-info" / name: text for name, text in metadata.items()},
-    }
-    for path, text in files.items():
-        write(path, text)
-    layout.path("plug_package/inner/loop").symlink_to(layout.path("plug_package"), target_is_directory=True)
+    folder = site_packages if request.param == "regular" else tmp_path / "project" / "src"
+    for name, text in {**OWN, **UNUSED}.items():
+        write(folder / name, text)
+    write(site_packages / "plug-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
+    write(site_packages / "plug-1.0.dist-info/entry_points.txt", "[peekbench]\nplug = plug_method\n")
+    write(site_packages / "_plug.pth", f"{folder}\n")
     site.addsitedir(str(site_packages))
     invalidate_caches()
     registry.installed.cache_clear()
-    yield layout
+    yield folder
     for name in set(sys.modules) - modules:
         del sys.modules[name]
     monkeypatch.undo()
@@ -171,46 +74,37 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     registry.load_installed.cache_clear()
 
 
-def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Layout, tmp_path: Path) -> None:
+def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Path) -> None:
     code = code_hashes(["plug.m"])["plug"]
-    assert sorted(code["files"]) == sorted({**OWN, **OUTSIDE})
-    assert code["files"]["plug_helper.py"] == hashlib.sha256(OWN["plug_helper.py"].encode()).hexdigest()[:12]
+    assert sorted(code["files"]) == sorted(OWN)
+    assert code["files"]["plug_method/fit.py"] == hashlib.sha256(b"wrong syntax,").hexdigest()[:12]
     assert json.loads(json.dumps(code)) == code
-    assert "plug_helper" in sys.modules
     assert "plug_reference" not in sys.modules, "nothing is imported"
     for name in [*OWN, *UNUSED]:
-        path = installed.path(name)
+        path = installed / name
         path.write_text(path.read_text() + "# changed")
         change = describe_code_change(code, changed := code_hashes(["plug.m"])["plug"])
         assert change == ("" if name in UNUSED else f"{name} changed")
         code = changed
-    (tmp_path / "site-packages" / "plug_open" / "inner" / "new.py").write_text("")
-    installed.path("plug_package/inner/deep.py").unlink()
+    (installed / "plug_method/inner/new.py").write_text("")
+    (installed / "plug_method/inner/deep.py").unlink()
     change = describe_code_change(code, code_hashes(["plug.m"])["plug"])
-    assert change == "plug_open/inner/new.py added, plug_package/inner/deep.py removed"
+    assert change == "plug_method/inner/deep.py removed, plug_method/inner/new.py added"
 
 
-@pytest.mark.parametrize("installed", [place_unlisted_site_packages], indirect=True)
-@pytest.mark.usefixtures("installed")
-def test_modules_beside_an_unlisted_plugin_in_site_packages_may_belong_to_others() -> None:
-    named = {"plug_method.py", "plug_reference.py", *(name for name in OWN if name.startswith("plug_space/pins/"))}
-    assert code_hashes(["plug.m"])["plug"]["files"].keys() == {*named, *OUTSIDE}
-
-
-def test_code_of_a_plugin_in_an_archive_is_that_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ZipFile(tmp_path / "plugins.zip", "w") as archive:
-        archive.writestr("plug_in_archive/__init__.py", "")
-    monkeypatch.syspath_prepend(str(tmp_path / "plugins.zip"))
-    unit = find_unit("plug_in_archive")
-    assert unit is not None
-    assert dict(unit.files()) == {"plugins.zip": tmp_path / "plugins.zip"}
-
-
-@pytest.mark.parametrize("installed", [place_regular], indirect=True)
-@pytest.mark.usefixtures("installed")
-def test_declared_packages_must_be_installed() -> None:
-    with pytest.raises(PluginError, match="plug.lacking declares the package 'plug_missing', which is not installed"):
-        code_hashes(["plug.lacking"])
+def test_code_of_a_file_includes_the_modules_beside_it_that_it_imports(tmp_path: Path) -> None:
+    codes: list[PluginCode] = []
+    for folder in (tmp_path / "here", tmp_path / "there"):
+        write(folder / "mine.py", "import own_helper, json\ndef fit(train):\n    ...")
+        write(folder / "own_helper.py", "from own_package import part")
+        write(folder / "own_package/part.py", "")
+        write(folder / "unused.py", "")
+        use = f"{folder / 'mine.py'}:fit"
+        codes += code_hashes([use]).values()
+    assert codes[0] == codes[1], "stores from two copies of a project can be compared"
+    assert sorted(codes[0]["files"]) == ["mine.py", "own_helper.py", "own_package/part.py"]
+    write(tmp_path / "there/own_package/part.py", "changed = True")
+    assert describe_code_change(codes[1], *code_hashes([use]).values()) == "own_package/part.py changed"
 
 
 def test_code_of_a_first_party_plugin_includes_shared_libraries_but_not_the_core() -> None:

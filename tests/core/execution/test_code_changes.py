@@ -14,7 +14,7 @@ from commands import run_command
 
 from peekbench import load_results
 from peekbench.errors import StoreError
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
 from peekbench.records.looks import PlannedLook
 from peekbench.report import report_of_run
@@ -133,7 +133,7 @@ def test_report_separates_trials_by_version_of_the_code(make: MakeSpec, edit: Ca
 
 def test_a_run_that_is_resumed_with_other_versions_says_so(make: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
-    progress = NullProgress()
+    progress = Progress()
     monkeypatch.setattr(progress, "warn", warnings.append)
     run(make(), progress=progress)
     monkeypatch.setattr("platform.python_version", lambda: "3.11.0")

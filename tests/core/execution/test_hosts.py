@@ -22,7 +22,7 @@ from peekbench.execution.hosts import Expected, expect
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.work import SpecWork
-from peekbench.plugins import NODE_VARIABLE, Options, Work, registry
+from peekbench.plugins import NODE_VARIABLE, Options, Preparation, Work, registry
 from peekbench.plugins.entries import ExecutorEntry, MethodEntry
 from peekbench.plugins.work_protocols import Event
 from peekbench.records import Dataset, Resources, TrialResult, WorkItem
@@ -210,7 +210,9 @@ def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.Mon
     spec = make_spec(methods=[{"use": "toy.constant", "name": "c"}])
     item = next(items(spec))
     resources = needs and Resources(**needs)
-    replace_entry(monkeypatch, "toy.constant", MethodEntry, resources=lambda *, options: resources)
+    replace_entry(
+        monkeypatch, "toy.constant", MethodEntry, preparation=Preparation(resources=lambda *, options: resources)
+    )
     with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
         SpecWork(spec).needs(item)
 
@@ -218,7 +220,9 @@ def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.Mon
 def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec(methods=["toy.constant"])
     item = next(items(spec))
-    replace_entry(monkeypatch, "toy.constant", MethodEntry, resources=lambda *, options: options.missing)
+    replace_entry(
+        monkeypatch, "toy.constant", MethodEntry, preparation=Preparation(resources=lambda *, options: options.missing)
+    )
     with pytest.raises(
         PluginError, match=r"method toy\.constant: `resources`: AttributeError: .*missing.*check toy\.constant"
     ):

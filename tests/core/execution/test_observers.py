@@ -15,8 +15,7 @@ from commands import run_command
 import peekbench.errors
 from peekbench import Analysis, load_results
 from peekbench.execution import observers as module
-from peekbench.execution.observers import Observers
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Observers, Progress
 from peekbench.execution.runner import RunSummary
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.results.sequential import run
@@ -28,7 +27,7 @@ STORE = Path("small.sqlite")
 DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 1}  # four trials
 
 
-class Interrupting(NullProgress):
+class Interrupting(Progress):
     """Interrupts a run at its third trial."""
 
     num_trials = 0
@@ -40,7 +39,7 @@ class Interrupting(NullProgress):
             raise KeyboardInterrupt
 
 
-def observe(spec: ExperimentSpec, progress: NullProgress | None = None) -> tuple[RunSummary, list[str]]:
+def observe(spec: ExperimentSpec, progress: Progress | None = None) -> tuple[RunSummary, list[str]]:
     """Run a spec, and return the summary and the warnings."""
     warnings: list[str] = []
     with Observers(spec, STORE, warnings.append) as observers:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from peekbench.execution.provenance import describe_machine, describe_session
-from peekbench.execution.versions import package_versions, relevant_versions
+from peekbench.execution.provenance import (
+    describe_machine,
+    describe_session,
+    find_commit,
+    package_versions,
+    relevant_versions,
+)
 from peekbench.plugins import registry
 from peekbench.report.build.provenance_text import describe_provenance
 from peekbench.spec.experiment import ExperimentSpec
@@ -24,6 +30,19 @@ def test_a_session_describes_versions_and_machine(tmp_path: Path) -> None:
     assert session["machine"]["cores"] >= 1
     assert session["machine"]["memory"] > 2**28
     assert describe_machine()["processor"]
+
+
+def test_a_session_describes_the_commit_and_runs_nothing_that_the_repository_configures(tmp_path: Path) -> None:
+    assert find_commit(tmp_path) is None
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
+        subprocess.run([*command, *arguments], cwd=tmp_path, check=True)
+    with (tmp_path / ".git" / "config").open("a") as file:
+        file.write(f"[core]\nfsmonitor = touch {tmp_path}/ran\npager = touch {tmp_path}/ran\n")
+    commit = find_commit(tmp_path)
+    assert commit is not None
+    assert commit in {path.read_text().strip() for path in (tmp_path / ".git/refs/heads").iterdir()}
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from peekbench.execution.driver import FIRST_TRIALS, WorkQueue
 from peekbench.execution.runner import run
-from peekbench.execution.work_queue import FIRST_TRIALS, WorkQueue
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.looks import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem

@@ -14,7 +14,7 @@ from commands import run_command
 from scipy.stats import norm
 
 from peekbench import ExperimentSpec, PeekbenchError
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks
 from peekbench.records.looks import PlannedLook
@@ -93,7 +93,7 @@ def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: 
     assert run(spec).finished == 0
 
 
-class InterruptAfter(NullProgress):
+class InterruptAfter(Progress):
     def __init__(self, trials: int) -> None:
         self.left = trials
 
@@ -189,7 +189,7 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
 
-class AnalyzeOnce(NullProgress):
+class AnalyzeOnce(Progress):
     """Analyzes the results after the first trials of a run."""
 
     is_done = False

@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from peekbench.errors import SpecError
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
-from peekbench.spec.components import AnalysisSpec, MethodSpec, make_component
+from peekbench.spec.components import AnalysisSpec, MethodSpec, make_component, parse_options
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec, parse_spec
-from peekbench.spec.options import parse_options
 
 MINIMAL = """
 name: small

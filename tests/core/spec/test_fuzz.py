@@ -189,5 +189,5 @@ def test_long_lists_of_errors_are_shortened() -> None:
         make_spec({**VALID, "methods": [f"{'x' * 2000}{number}" for number in range(50)]}, folder=Path())
     lines = str(caught.value).split("\n")
     assert lines[1].startswith("  methods[0].use: ")
-    assert lines[-1] == "  and 40 more errors"
+    assert lines[-1] == "  and more errors"
     assert max(map(len, lines)) < 700

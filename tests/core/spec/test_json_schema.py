@@ -73,10 +73,14 @@ def test_invalid_specs_do_not_match(parts: dict[str, Any], make_raw: Any, valida
 
 @pytest.mark.slow
 def test_shipped_schema_is_current() -> None:
-    """To update it, run `peekbench schema -o specs/schema.json`."""
+    """To update it, run `peekbench show spec-schema > specs/schema.json`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     printed = subprocess.run(
-        [sys.executable, "-m", "peekbench", "schema"], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "peekbench", "show", "spec-schema"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert json.loads(printed) == json.loads((SPECS / "schema.json").read_text())
     assert printed == (SPECS / "schema.json").read_text()

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from peekbench import Options
 from peekbench.errors import SpecError
 from peekbench.spec.analysis_only import is_analysis_only
+from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.spec.plain import spec_from_plain, spec_to_plain
 
 SPECS = sorted((Path(__file__).parents[3] / "specs").rglob("*.yaml"))
 

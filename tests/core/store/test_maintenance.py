@@ -14,19 +14,19 @@ from typer.testing import CliRunner
 from peekbench.cli import run_command
 from peekbench.cli.app import app
 from peekbench.errors import StoreError
-from peekbench.execution.progress import NullProgress
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
-from peekbench.store.checksums import add_triggers
 from peekbench.store.maintenance import back_up, check_store
+from peekbench.store.schema import add_triggers
 from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 
 
-class _BackUp(NullProgress):
+class _BackUp(Progress):
     """Backs up a store after each trial."""
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_score_that_differs_from_its_predictions_is_found(make_spec: MakeSpec)
         connection.execute("UPDATE arms SET log_loss = NULL WHERE id = 3")
     problems = check_store(path).problems
     assert len(problems) == 2
-    assert re.search(r"arm extra of the trial task a, .* toy\.\w+.*: num_correct is \d+, but \d+ from its", problems[0])
+    assert re.search(r"arm extra of task a, .* toy\.\w+.*: num_correct is \d+, but \d+ from its", problems[0])
     assert "log_loss is None, but " in problems[1]
 
 
@@ -103,7 +103,7 @@ def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], mo
         connection.execute("UPDATE predictions SET numbers = x'00'")
     outcome = runner.invoke(app, ["check-store", "copy.sqlite"])
     assert outcome.exit_code == 2
-    assert "copy.sqlite: the checksum of arm base of the trial task a, num_train 12, num_test 30," in outcome.output
+    assert "copy.sqlite: the rows of the table arms are not those that were stored" in outcome.output
     assert len(outcome.output.splitlines()) <= 51
     assert "the store is damaged; restore a copy" in outcome.output.splitlines()[-1]
     Path("text").write_text("a text")

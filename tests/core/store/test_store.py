@@ -345,7 +345,7 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for access in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 11"):
+        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 12"):
             access()
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.execution.code import DIGITS, describe_code_change
-from peekbench.execution.code_changes import CodeVersion
-from peekbench.execution.versions import describe_version_changes
+from peekbench.execution.code import DIGITS, CodeVersion, describe_code_change
+from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
 from peekbench.records.analysis import Cell, Column, Table
 from peekbench.results.paired_effects import paired_scores
@@ -26,7 +25,7 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
     Parameters
     ----------
     versions
-        Versions of the code by plugin, as `peekbench.execution.code_changes.find_versions` returns them.
+        Versions of the code by plugin, as `peekbench.execution.code.find_versions` returns them.
     """
     for plugin, of_plugin in versions.items():
         if len(of_plugin) > 1:

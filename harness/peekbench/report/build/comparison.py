@@ -21,7 +21,7 @@ from peekbench.spec.compatibility import differences
 if TYPE_CHECKING:
     import pandas as pd
 
-SESSION_KEYS = ("peekbench", "python", "packages", "git", "machine", "methods", "code")
+SESSION_KEYS = ("peekbench", "python", "packages", "commit", "machine", "methods", "code")
 
 
 def report_of_comparison(

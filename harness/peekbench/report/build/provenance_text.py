@@ -56,7 +56,7 @@ def describe_provenance(
         "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
-        "commit": _commit_in_words(last["git"]),
+        "commit": last["commit"] or "unknown",
         "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
         f"{machine['system']}",
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
@@ -72,15 +72,6 @@ def describe_provenance(
     if differing:
         lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
     return lines
-
-
-def _commit_in_words(git: Mapping[str, Any] | None) -> str:
-    if git is None:
-        return "not in git"
-    if git["commit"] is None:
-        return "unknown"
-    changes = {True: " with uncommitted changes", False: "", None: ", possibly with uncommitted changes"}
-    return f"{git['commit']}{changes[git['dirty']]}"
 
 
 def session_command(session: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
 from peekbench.errors import PluginError, SpecError
-from peekbench.execution.code_changes import find_versions
+from peekbench.execution.code import find_versions
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize

@@ -21,7 +21,7 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
-from peekbench.plugins.report_formats import find_format, list_files, write_format
+from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import OWN_FORMATS
 from peekbench.report.document import Report
 from peekbench.report.render.cards import render_cards

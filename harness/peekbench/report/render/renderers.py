@@ -9,7 +9,7 @@ from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
-from peekbench.plugins.roles import find_default
+from peekbench.plugins.registry import find_default
 from peekbench.records.figures import Figure, Forest
 from peekbench.report.document import Report
 

@@ -1,0 +1,137 @@
+"""What methods download or build before a run, for all their options."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peekbench.errors import DataError, SpecError, StoreError
+from peekbench.execution.observers import Progress
+from peekbench.execution.pilot import run_pilot
+from peekbench.execution.preparation import changed_files, check_files, prefetch, prefetch_method, prepare
+from peekbench.execution.runner import run
+from peekbench.spec.experiment import ExperimentSpec
+
+MakeSpec = Callable[..., ExperimentSpec]
+CALLS = Path("cache/toy-calls")
+
+
+@pytest.fixture
+def make_short(make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeSpec:
+    """Return a function that makes a spec of tasks whose method reads the file `weights`, or another for some tasks."""
+    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+    for name in ("weights", "other"):
+        Path(name).write_text(name)
+
+    def make(tasks: str, **by_task: dict[str, Any]) -> ExperimentSpec:
+        method = {"use": "toy.short", "by_task": by_task}
+        return make_spec(tasks=[{"use": "toy.words", "name": name} for name in tasks], methods=[method])
+
+    return make
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
+    spec = make_short("abcd", b={"weights": "other"}, c={"fit": 3}, d={"fit": 3})
+    facts = {"toy model": 0, "sha256": {"weights": sha("weights"), "b: weights": sha("other")}}
+    assert prefetch_method(spec, spec.methods[0]) == facts
+    assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
+    assert prepare(spec, Progress()) == {"toy.short": facts}
+    only = make_short("b", b={"weights": "other"})
+    assert prefetch_method(only, only.methods[0])["sha256"] == {"weights": sha("other")}, "the only options in use"
+
+
+def test_models_are_checked_without_a_download(make_spec: MakeSpec, tmp_path: Path) -> None:
+    (tmp_path / "causal").mkdir()
+    (tmp_path / "causal" / "config.json").write_text('{"architectures": ["GPT2LMHeadModel"]}')
+
+    uses: list[tuple[str, dict[str, Any]]] = [
+        ("finetune.tapt", {"model": "builtin:minilm"}),
+        ("finetune.tapt", {"model": "gpt2"}),
+        ("finetune.pattern_exploiting", {"model": "./causal"}),
+        ("embedding.linear", {"model": "builtin:nosuch"}),
+        ("prompting.zero_shot", {"model": "builtin:bert-nano"}),
+        ("prompting.zero_shot", {"model": "./causal"}),
+        ("transductive.centroids", {"encoder": {"model": "./gone"}}),
+    ]
+    methods = [{"name": f"m{index}", "use": use, "options": options} for index, (use, options) in enumerate(uses)]
+    audit = {"use": "prompting.min_k", "options": {"model": "builtin:gpt2-nano", "reference": "builtin:bert-nano"}}
+    with pytest.raises(SpecError) as caught:
+        check_files(make_spec(methods=methods, audits=[audit]))
+    expected = (
+        "method m0: model builtin:minilm: .*no language-model head.*; choose builtin:minilm-mlm",
+        "method m2: model ./causal: .*masked",
+        "method m3: model builtin:nosuch: no such built-in model; choose one of builtin:bert-nano",
+        "method m4: model builtin:bert-nano: .*causal",
+        "method m6: model ./gone: there is no folder",
+        "audit prompting.min_k: model builtin:bert-nano: .*causal",
+    )
+    for line, pattern in zip(str(caught.value).splitlines(), expected, strict=True):
+        assert re.match(pattern, line)
+    assert not any(tmp_path.rglob("*.safetensors")), "nothing is built"
+
+
+def test_an_error_names_method_and_task(make_short: MakeSpec) -> None:
+    spec = make_short("ab", b={"weights": "gone"})
+    with pytest.raises(DataError, match=r"method toy\.short, task b: there is no file gone"):
+        run(spec)
+    steps = prefetch(spec)
+    lines = [next(steps) for _ in range(6)]
+    assert lines[-1].strip() == "method toy.short, task b: there is no file gone"
+    with pytest.raises(DataError, match="1 of 3 downloads failed: toy.short"):
+        next(steps)
+
+
+def test_the_pilot_prefetches_before_its_first_trial(make_short: MakeSpec) -> None:
+    with pytest.raises(DataError, match="task b"):
+        run_pilot(make_short("ab", b={"weights": "gone"}))
+    assert list(run_pilot(make_short("ab", b={"fit": 1})).seconds) == [("toy.short", 12, 30)]
+    assert CALLS.read_text().splitlines() == ["weights 0", "gone 0", "weights 0", "weights 1"]
+
+
+def test_a_run_is_not_continued_with_other_files(make_short: MakeSpec, make_spec: MakeSpec) -> None:
+    spec = make_short("a")
+    assert run(spec).finished == 3
+    Path("weights").write_text("changed")
+    assert run(spec).finished == 0, "nothing to compute"
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 4}
+    tasks = [{"use": "toy.words", "name": "a"}]
+    for parts in ({"methods": ["toy.short"], "design": design}, {"methods": ["toy.short", "toy.vote"]}):
+        with pytest.raises(StoreError, match=r"small\.sqlite: files of .*\n.*short: weights: SHA-256.*\nRestore"):
+            run(make_spec(tasks=tasks, **parts))
+    Path("weights").write_text("weights")
+    assert run(make_spec(tasks=tasks, methods=["toy.short"], design=design)).finished == 1
+
+
+def test_files_of_new_tasks_are_no_changes(make_short: MakeSpec) -> None:
+    assert run(make_short("ab", b={"weights": "other"})).finished == 6
+    grown = make_short("abc", b={"weights": "other"}, c={"weights": "third"})
+    Path("third").write_text("third")
+    Path("other").write_text("changed")
+    with pytest.raises(StoreError, match="short: b: weights: SHA-256"):
+        run(grown)
+    Path("other").write_text("other")
+    assert run(grown).finished == 3, "the files of a new task are new"
+    again = make_short("abcd", b={"weights": "other"}, c={"weights": "third"})
+    Path("third").write_text("changed")
+    with pytest.raises(StoreError, match="short: c: weights: SHA-256"):
+        run(again)
+    Path("third").write_text("third")
+    assert run(again).finished == 3
+
+
+def test_files_of_several_sessions_are_all_compared() -> None:
+    first, second, third = ({"m": {"sha256": files}} for files in ({"w": "1"}, {"w": "1", "b: w": "2"}, {"w": "3"}))
+    assert changed_files([first, second], second) == []
+    assert len(changed_files([first], second)) == 1
+    assert changed_files([first], second, new_tasks=["b"]) == []
+    assert len(changed_files([third, first], first)) == len(changed_files([second], first)) == 1
+    assert changed_files([first], {}) == changed_files([{"m": {}}], first) == []
