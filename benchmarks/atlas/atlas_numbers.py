@@ -19,6 +19,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from peekbench import Verdict, load_results, load_spec
+from peekbench.records import TrialEvidence
 from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import analyze, planned_trials
 from peekbench.spec.experiment import canonical
@@ -373,7 +374,7 @@ def judge_configurations(results: pd.DataFrame) -> Sequence[tuple[Configuration,
 
 
 def _effect(verdict: Verdict) -> Effect:
-    numbers = (verdict.estimate, verdict.low, verdict.high)
-    mean, low, high = (None if number is None else round(number, DIGITS) for number in numbers)
-    assert mean is not None
-    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=verdict.other_tasks)
+    low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
+    assert isinstance(verdict.evidence, TrialEvidence)
+    mean, other_tasks = round(verdict.estimate.mean, DIGITS), verdict.evidence.other_tasks
+    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=other_tasks)

@@ -19,8 +19,9 @@ from peekbench.formatting import pluralize
 from peekbench.records.table_options import TableOptions
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Analysis, Verdict
-    from peekbench.report import Report
+    from peekbench.records import Report
+    from peekbench.records.analysis import Analysis
+    from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
@@ -103,7 +104,7 @@ class Gate:
         >>> Gate.parse("biased, no-signal")
         Gate(names=('biased', 'no signal'))
         """
-        from peekbench.records.analysis import Decision  # noqa: PLC0415 - for a fast --help
+        from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
 
         if text is None:
             return None
@@ -127,12 +128,12 @@ class Gate:
         A method is judged by its leading verdict, as in the report: that of the first analysis. A report without a
         verdict that could have one of the decisions is an error.
         """
-        from peekbench.report.render.verdict_texts import (  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.words import (  # noqa: PLC0415 - for a fast --help
             lead_verdicts,
             split_verdicts,
         )
 
-        biases = [verdict for verdict in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
+        biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
         if not methods and self.names != (FAILED_CONTROLS,):
             raise PeekbenchError(

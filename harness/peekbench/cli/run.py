@@ -33,7 +33,7 @@ from peekbench.formatting import pluralize
 if TYPE_CHECKING:
     from peekbench.execution.observers import Observers
     from peekbench.execution.runner import RunSummary
-    from peekbench.report import Report
+    from peekbench.records import Report
     from peekbench.spec.experiment import ExperimentSpec
 
 

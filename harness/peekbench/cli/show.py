@@ -52,7 +52,7 @@ def show(
 
 def _schema(name: str) -> dict[str, Any]:
     if name == "report-schema":
-        from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
 
         return report_schema()
     from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help

@@ -17,7 +17,8 @@ from peekbench.errors import PeekbenchError, PluginError
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import check_entries, find_misreading
-from peekbench.report import Report, write_report
+from peekbench.records import Report
+from peekbench.report import write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.sequential import run
 from peekbench.testing import check_entry, sample_report

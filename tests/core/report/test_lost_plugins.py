@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
 from peekbench.plugins import registry
-from peekbench.report import report_of_run
+from peekbench.report import report_of_run, state
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.results.sequential import run
@@ -93,7 +93,7 @@ def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plu
     assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]
     assert content["command"] == f"peekbench report {store} --analysis permutation"
     (expected,) = analyze(store, ["permutation"])
-    assert [verdict["sentence"] for verdict in content["verdicts"]] == [each.sentence for each in expected.verdicts]
+    assert [verdict["sentence"] for verdict in content["verdicts"]] == [state(each) for each in expected.verdicts]
 
 
 def test_components_of_a_store_cannot_be_called(make_raw: Callable[..., dict[str, Any]]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench.records.analysis import ControlOutcome, Decision, Verdict
 from peekbench.records.choices import FamilyChoice
+from peekbench.records.verdicts import ControlOutcome, Decision, Verdict
 
 if TYPE_CHECKING:
     from peekbench.results.paired_effects import Configuration
@@ -91,12 +91,13 @@ def control_outcome(verdict: Verdict) -> ControlOutcome:
 
     Examples
     --------
-    >>> control_outcome(Verdict("null", "bias", "inconclusive", "", low=-0.01, high=0.02, control="negative"))
+    >>> from peekbench import Estimate, Verdict
+    >>> control_outcome(Verdict("null", "bias", "inconclusive", Estimate(0.0, -0.01, 0.02), control="negative"))
     'passed'
     """
-    low, high = verdict.low, verdict.high
-    if low is None or high is None:
-        return "passed" if verdict.control == "negative" and verdict.estimate == 0 else "undecided"
+    low, high = verdict.estimate.low, verdict.estimate.high
+    if not verdict.estimate.has_interval:
+        return "passed" if verdict.control == "negative" and verdict.estimate.mean == 0 else "undecided"
     if verdict.control == "negative":
         return "passed" if low <= 0 <= high else "failed"
     if low > 0:
