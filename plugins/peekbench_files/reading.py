@@ -42,8 +42,7 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
             raise DataError(f"{path} is an empty file; write the rows into it, or give another path")
         if file_format == "parquet":
             read_rows = Reference("peekbench_files.parquet:read_rows")  # pyarrow is optional
-
-            return read_rows(path, columns, options.max_gigabytes)
+            return list(read_rows(path, columns, options.max_gigabytes))
         rows = _read_json_lines(path, columns, options) if file_format == "jsonl" else _read_csv(path, columns, options)
         return list(rows)
     except UnicodeError as error:

@@ -19,6 +19,8 @@ import pytest
 
 from peekbench.api import measuring
 
+pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
+
 NAMESPACES = ("peekbench", "peekbench.api", "peekbench.cache", "peekbench.data", "peekbench.errors",
               "peekbench.figures", "peekbench.formatting", "peekbench.plugins", "peekbench.records", "peekbench.report",
               "peekbench.results", "peekbench.results.logs", "peekbench.testing")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import needs_hf  # noqa: F401
 import pytest
 from hostile_hub import BEHAVIORS, PLANTED, HostileHub, attack, planted_files
 from loopback_hub import LoopbackHub

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import needs_bayes  # noqa: F401
 import numpy as np
 import pandas as pd
 import pytest

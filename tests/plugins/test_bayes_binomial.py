@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import needs_bayes  # noqa: F401
 import numpy as np
 import pandas as pd
 import pytest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.errors import DataError
+from peekbench.errors import DataError, PluginError
 from peekbench.execution.work import SpecWork
 from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
@@ -21,7 +22,18 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
 from peekbench.testing import check_entry, make_case
 
-METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
+HAS_GENSIM = importlib.util.find_spec("gensim") is not None
+needs_gensim = pytest.mark.skipif(not HAS_GENSIM, reason="the extra 'word2vec' is not installed")
+WORD2VEC = pytest.param("classic.word2vec", marks=needs_gensim)
+METHODS = ["classic.lsa", "classic.self_training", WORD2VEC]
+
+
+@pytest.mark.skipif(HAS_GENSIM, reason="gensim is installed")
+def test_a_missing_library_is_an_error_that_names_its_extra(tmp_path: Path) -> None:
+    spec = make_component(MethodSpec, "classic.word2vec")
+    case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
+    with pytest.raises(PluginError, match=r"install gensim with `pip install 'peekbench\[word2vec\]'`"):
+        case.predict(None)
 
 
 @pytest.mark.slow
@@ -57,8 +69,13 @@ def test_texts_without_words_are_an_error(use: str, tmp_path: Path) -> None:
     [
         ("classic.lsa", "一二三四五六七八九十一二三四五六七", "only one word of two or more letters or digits"),
         ("classic.lsa", "word", "only one word of two or more letters or digits"),
-        ("classic.word2vec", "一二三四五六七八九十一二三四五六七", "no word of two to fifteen letters"),
-        ("classic.word2vec", "12 345", "no word of two to fifteen letters"),
+        pytest.param(
+            "classic.word2vec",
+            "一二三四五六七八九十一二三四五六七",
+            "no word of two to fifteen letters",
+            marks=needs_gensim,
+        ),
+        pytest.param("classic.word2vec", "12 345", "no word of two to fifteen letters", marks=needs_gensim),
     ],
 )
 def test_error_describes_the_words_of_each_method(use: str, text: str, message: str, tmp_path: Path) -> None:
@@ -78,7 +95,14 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
     assert wordless.predict(case.unlabeled) == pytest.approx(1 / 3, abs=1e-6)
 
 
-@pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("classic.lsa", [4, 0]),
+        ("classic.self_training", [4, 0]),
+        pytest.param("classic.word2vec", [3, 0], marks=needs_gensim),
+    ],
+)
 def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[int], tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
     assert spec.entry.preparation.count_tokens is not None
@@ -116,6 +140,7 @@ def test_very_low_temperature_gives_hard_labels(tmp_path: Path) -> None:
     case.predict(case.unlabeled)
 
 
+@needs_gensim
 def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "classic.word2vec")
     case = make_case("classic.word2vec", spec.entry, spec.options, tmp_path)
@@ -126,13 +151,14 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
 
 @pytest.mark.slow
 def test_probabilities_do_not_depend_on_the_hash_seed() -> None:
+    uses = ["classic.lsa", "classic.self_training", *(["classic.word2vec"] if HAS_GENSIM else [])]
     code = f"""
 import json, tempfile, pathlib
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import make_case
 probabilities = {{}}
 with tempfile.TemporaryDirectory() as folder:
-    for use in {METHODS!r}:
+    for use in {uses!r}:
         spec = make_component(MethodSpec, use)
         case = make_case(use, spec.entry, spec.options, pathlib.Path(folder))
         probabilities[use] = case.predict(case.unlabeled).tolist()

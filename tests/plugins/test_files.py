@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs_hf  # noqa: F401
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

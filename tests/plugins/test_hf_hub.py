@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs_hf  # noqa: F401
 import pytest
 from hub_repositories import CONVERSION, LAYOUTS, ROWS, sentence, write_file, write_repository
 from loopback_hub import LoopbackHub

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import needs_hf  # noqa: F401
 import pytest
 from loopback_hub import LoopbackHub
 

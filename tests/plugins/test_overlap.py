@@ -9,6 +9,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
+import needs_hf  # noqa: F401
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

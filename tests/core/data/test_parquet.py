@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import needs_hf  # noqa: F401
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -108,6 +108,7 @@ def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]
 
 
 def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate) -> None:
+    pytest.importorskip("arviz_stats")
     table = simulate(0.02, tasks=2, subsamples=8).astype({"num_test": "Int64"})
     other = table.copy()
     other.loc[other["task"] == "task1", ["num_test", "num_correct"]] *= 2

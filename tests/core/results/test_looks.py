@@ -227,6 +227,7 @@ def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> N
 
 
 def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable[..., Any]) -> None:
+    pytest.importorskip("arviz_stats")
     results = simulate(0.01, tasks=3, subsamples=8)
     looks = Looks(True, earlier={("method", 0, 0): (12,)})
     analyses = analyze(results, ["summary", "bayes.hierarchical"], looks=looks)

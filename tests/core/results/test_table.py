@@ -108,6 +108,7 @@ def test_counts_that_contradict_the_scores_are_refused(score: str, correct: int,
 
 
 def test_files_may_have_one_row_for_each_arm_in_any_format(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     frame = pd.DataFrame(
         {
             "task": "a", "method": "m", "model": "bert", "num_train": 50, "num_test": 200, "subsample": [3, 3, 7, 7],
@@ -212,6 +213,7 @@ def test_cells_of_other_types_are_refused(columns: dict[str, Any], message: str)
 
 
 def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     scores = {"task": ["a", "a"], "method": ["m1", "m2"], "extra": [0.5, 0.55], "test": [0.55, 0.5]}
     plain = tidy(pd.DataFrame(scores), "here")
     indexed = pd.DataFrame(scores).set_index("method")
@@ -221,6 +223,7 @@ def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
 
 
 def test_unnamed_columns_that_number_the_rows_or_are_empty_are_not_used(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\na,0.1,0.3\n"))
     text = ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n"
     pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
@@ -241,6 +244,7 @@ def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
 
 
 def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
     monkeypatch.setattr("peekbench.results.read.MAX_ROWS", 2)
     path = write(tmp_path, WIDE)
     pd.read_csv(path).to_parquet(tmp_path / "a.parquet")
@@ -260,6 +264,7 @@ def test_other_paths_are_refused(name: str, message: str, tmp_path: Path) -> Non
 
 
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(ResultsError, match="cannot be read"):
         load_results(tmp_path / "a.parquet")
