@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from peekbench.records import FloatArray, IntArray
-from peekbench_stats.degrees_of_freedom import welch_satterthwaite
+from peekbench_stats.t_tests import welch_satterthwaite
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ import pytest
 import torch
 from small_models import save_model
 
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.scoring.continuations import check_tree_support, score_continuations, score_separately
-from peekbench_lm.scoring.trees import ContinuationTree
+from peekbench_lm.continuations import ContinuationTree, check_tree_support, score_continuations, score_separately
+from peekbench_lm.language_model import LanguageModel
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -96,7 +95,7 @@ def test_running_out_of_memory_does_not_decide_tree_support(tmp_path: Path, monk
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr("peekbench_lm.scoring.continuations._score_trees", run_out_of_memory)
+        patch.setattr("peekbench_lm.continuations._score_trees", run_out_of_memory)
         with pytest.raises(torch.OutOfMemoryError):
             check_tree_support(model)
     assert model.supports_trees is None

@@ -17,9 +17,9 @@ from small_models import load_without_quantization, save_encoder, save_model
 from peekbench import Predictor
 from peekbench.records import FloatArray
 from peekbench_finetune import classification
-from peekbench_lm.models import language_model
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.scoring.token_scores import score_tokens
+from peekbench_lm import language_model
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_tokens
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and none is simulated")
 torch.set_num_threads(1)  # more threads slow down models of this size

@@ -20,11 +20,10 @@ from small_models import SENTENCES
 from peekbench import Folders
 from peekbench.errors import DataError
 from peekbench_encoders import embeddings
-from peekbench_encoders.embeddings import Embedder, order_for_process
-from peekbench_encoders.folder import check_modules
+from peekbench_encoders.embeddings import Embedder, VectorFile, hash_texts, order_for_process
 from peekbench_encoders.options import Encoder
-from peekbench_encoders.vectors import VectorFile, hash_texts
-from peekbench_lm.sources.model_files import find_model
+from peekbench_encoders.provision import check_modules
+from peekbench_lm.model_files import find_model
 
 
 def test_an_embedding_depends_on_its_text_only(make_embedder: Callable[..., Embedder], encoder: Path) -> None:

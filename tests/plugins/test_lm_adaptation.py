@@ -16,25 +16,17 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from peekbench import DataError, Folders, PeekbenchError
-from peekbench_lm import installed
-from peekbench_lm.models import language_model
-from peekbench_lm.models.adapters import ADAPTER_MARK, add_adapters
-from peekbench_lm.models.head_loss import summed_loss
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.quantized import compute_in_autocast_precision
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing import attention
-from peekbench_lm.packing.checkpointing import set_checkpointing
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Step, count_shared
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training import completions
-from peekbench_lm.training.completions import Completion, make_batch, train_completions
-from peekbench_lm.training.loop import _backward
-from peekbench_lm.training.rounded_weights import RoundedWeights
-from peekbench_lm.types import WeightMode
+from peekbench_lm import attention, completions, language_model, provision
+from peekbench_lm.completions import Completion, make_batch, train_completions
+from peekbench_lm.fit import acquire
+from peekbench_lm.forward_context import forward_context, set_checkpointing
+from peekbench_lm.language_model import ADAPTER_MARK, LanguageModel, add_adapters, summed_loss
+from peekbench_lm.layout import Step, count_shared
+from peekbench_lm.loading import compute_in_autocast_precision
+from peekbench_lm.model_files import find_model
+from peekbench_lm.options import Recipe, WeightMode
+from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import backward
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -76,9 +68,7 @@ def gradients(model: LanguageModel, rows: list[Completion], limit: int | None = 
     model.micro_batch.limit = limit
     model.network.train()
     weights = [weight for weight in model.network.parameters() if weight.requires_grad]
-    rounded = RoundedWeights(model, [model.network])
-    loss = _backward(model, make_batch(model, rows), 7, weights, rounded)
-    rounded.collect_gradients()
+    loss = backward(model, make_batch(model, rows), 7, model.network.zero_grad)
     return [loss, *(weight.grad.clone() for weight in weights if weight.grad is not None)]
 
 
@@ -211,7 +201,6 @@ def test_frozen_weights_are_in_memory_once(weight_mode: WeightMode, folder: Path
     first = acquire(model_folder, CPU, weight_mode)
     second = acquire(model_folder, CPU, weight_mode)
     assert first.model is not second.model
-    assert not first.model._loaded.copies
     first_pointers, second_pointers = (
         {weight.data_ptr() for weight in lease.model.network.parameters()} for lease in (first, second)
     )
@@ -308,7 +297,7 @@ def test_quantizing_a_network_without_linear_layers_is_an_error() -> None:
 def test_missing_bitsandbytes_is_an_error_that_names_the_extra(
     weight_mode: WeightMode, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installed, "find_spec", lambda name: None)
+    monkeypatch.setattr(provision, "find_spec", lambda name: None)
     with pytest.raises(PeekbenchError, match=r"need bitsandbytes: `pip install 'peekbench\[qlora\]'`"):
         train(load(folder, weight_mode), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
 

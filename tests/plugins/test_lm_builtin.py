@@ -20,16 +20,16 @@ from transformers import AutoModel
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench_docstrings.recipes import RECIPES
 from peekbench_finetune.options import Tapt
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode, load_tokenizer
+from peekbench_lm import builtin_models, corpus, minilm, nano
+from peekbench_lm.builtin_models import build_model
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.minilm import train_minilm_mlm, unigram_log_probabilities
+from peekbench_lm.model_files import describe_model, find_model
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.options import Kind
+from peekbench_lm.pretraining import mean_loss
 from peekbench_lm.provision import prefetch
-from peekbench_lm.sources import builtin, corpus, minilm, minilm_mlm, nano
-from peekbench_lm.sources.builtin import build_model
-from peekbench_lm.sources.minilm_mlm import train_minilm_mlm, unigram_log_probabilities
-from peekbench_lm.sources.model_files import describe_model, find_model
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
-from peekbench_lm.training.pretraining import mean_loss
-from peekbench_lm.types import Kind
+from peekbench_lm.tokenizer import encode, load_tokenizer
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -114,19 +114,16 @@ def test_the_corpus_is_prose_of_packages_that_no_task_uses(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_headless_encoder_becomes_a_language_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_headless_encoder_becomes_a_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_model("bert", tmp_path / "whole")
     AutoModel.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
     load_tokenizer(tmp_path / "whole").save_pretrained(tmp_path / "encoder")
     monkeypatch.setattr(corpus, "load_paragraphs", lambda: list(SENTENCES[::2]))
     for name, value in {"NUM_HELD_OUT": 28, "NUM_FOR_HEAD": 40, "THREADS": 1}.items():
-        monkeypatch.setattr(minilm_mlm, name, value)
-    monkeypatch.setattr(minilm_mlm, "RECIPE", replace(minilm_mlm.RECIPE, epochs=4, batch_size=8, learning_rate=5e-3))
+        monkeypatch.setattr(minilm, name, value)
+    monkeypatch.setattr(minilm, "RECIPE", replace(minilm.RECIPE, epochs=4, batch_size=8, learning_rate=5e-3))
     (tmp_path / "model").mkdir()
     description = train_minilm_mlm("minilm-mlm", tmp_path / "model", tmp_path / "encoder")
-    assert "training builtin:minilm-mlm: 54 of 54 steps" in capsys.readouterr().err
     assert (description["paragraphs"], description["epochs"]) == (100, 4)
     model = LanguageModel(tmp_path / "model", CPU)
     texts = encode(model.tokenizer, list(SENTENCES[::2]), 64)
@@ -150,15 +147,15 @@ def test_a_model_is_made_from_the_folder_of_its_source_and_completely_or_not_at_
         return {}
 
     monkeypatch.setattr(minilm, "unpack_minilm", make)
-    monkeypatch.setattr(minilm_mlm, "train_minilm_mlm", make)
+    monkeypatch.setattr(minilm, "train_minilm_mlm", make)
     failures: list[BaseException] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         build_model("minilm", folders.cache)
     assert [path.suffix for path in (folders.cache / "models").iterdir()] == [".lock"]
     first = build_model("minilm-mlm", folders.cache)
     assert (first / "config.json").read_text() == "minilmminilm-mlm"
-    changed = replace(builtin.BUILTIN_MODELS["minilm"], recipe=("corpus.py",))
-    monkeypatch.setitem(builtin.BUILTIN_MODELS, "minilm", changed)
+    changed = replace(builtin_models.BUILTIN_MODELS["minilm"], recipe=("corpus.py",))
+    monkeypatch.setitem(builtin_models.BUILTIN_MODELS, "minilm", changed)
     assert build_model("minilm-mlm", folders.cache) != first, "another source gives another model"
 
 

@@ -15,13 +15,12 @@ from small_models import PACKED, SENTENCES, max_difference, save_model, some_tex
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from peekbench import DataError
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import GROUP_COST, Step, group_lengths
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
-from peekbench_lm.training.pretraining import pretrain
-from peekbench_lm.types import Kind
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import GROUP_COST, Step, group_lengths
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.options import Kind, Recipe
+from peekbench_lm.pretraining import pretrain
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size

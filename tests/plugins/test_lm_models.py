@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,18 +14,16 @@ import torch
 from loopback_hub import LoopbackHub
 from safetensors.torch import load_file, save_file
 from small_models import max_difference, some_texts, weights
-from torch import nn
 
 from peekbench import DataError, Folders
 from peekbench.errors import SpecError
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.models.activations import TANH_APPROXIMATIONS, fuse_activations
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.model_files import describe_model, find_model, pin_model
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokenizer import encode
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -40,24 +36,6 @@ def folders(tmp_path: Path) -> Folders:
 
 
 # Models in memory
-
-
-@pytest.mark.parametrize("activation", TANH_APPROXIMATIONS)
-def test_fused_activations_have_the_values_and_the_gradient_of_the_original(activation: type[nn.Module]) -> None:
-    layers = nn.Sequential(nn.Sequential(activation()))
-    fused = copy.deepcopy(layers)
-    fuse_activations(fused)
-    assert any(isinstance(layer, nn.GELU) for layer in fused.modules())
-    inputs = [torch.linspace(-8, 8, 1001, requires_grad=True) for _ in range(2)]
-    outputs = [module(values) for module, values in zip((layers, fused), inputs, strict=True)]
-    assert (outputs[0] - outputs[1]).abs().max() < 2e-6
-    gradients = [torch.autograd.grad(output.sum(), values)[0] for output, values in zip(outputs, inputs, strict=True)]
-    assert (gradients[0] - gradients[1]).abs().max() < 2e-6
-
-
-def test_activations_of_a_loaded_model_are_fused(model: LanguageModel) -> None:
-    assert not any(isinstance(layer, TANH_APPROXIMATIONS) for layer in model.network.modules())
-    assert any(isinstance(layer, nn.GELU) for layer in model.network.modules()) == (model.kind == "causal")
 
 
 def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: Folders) -> None:
@@ -77,29 +55,6 @@ def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: 
     assert again.model is first
     assert first.micro_batch.limit is None
     assert max_difference(weights(first), fresh) == 0
-
-
-def test_weights_are_restored_from_unchanged_files(folder: Path, tmp_path: Path) -> None:
-    copied = shutil.copytree(folder, tmp_path / "model")
-    file = copied / "model.safetensors"
-    stored = load_file(file)
-    shorter = {name.removeprefix("bert.").removeprefix("transformer."): each for name, each in stored.items()}
-    name = max(shorter, key=lambda each: shorter[each].numel())
-    shorter[name] = shorter[name].bfloat16()  # cannot be read into the memory of an fp32 weight
-    save_file(shorter, file, {"format": "pt"})
-    model = LanguageModel(copied, CPU)
-    fresh = weights(model)
-    assert len(model._loaded.copies) == 1
-    for weight in model.network.parameters():
-        weight.data.zero_()
-    model.restore()
-    assert all(torch.equal(weight, fresh[name]) for name, weight in weights(model).items())
-    save_file({name: each + 1 for name, each in shorter.items()}, file, {"format": "pt"})
-    os.utime(file, (0, 0))
-    with pytest.raises(
-        DataError, match=r"model\.safetensors: the weights of the model changed during the run; restore"
-    ):
-        model.restore()
 
 
 def test_only_adapters_are_trained_and_restore_removes_them(folder: Path) -> None:
@@ -201,7 +156,7 @@ import json, sys
 from pathlib import Path
 from peekbench import Folders, PeekbenchError
 from peekbench.cache import cache_folder
-from peekbench_lm.sources.model_files import describe_model, pin_model
+from peekbench_lm.model_files import describe_model, pin_model
 folders = Folders(Path.cwd(), cache_folder())
 try:
     answer = {**describe_model(*json.loads(sys.argv[1]), folders), **pin_model(*json.loads(sys.argv[1]), folders)}

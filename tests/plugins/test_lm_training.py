@@ -15,20 +15,16 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from peekbench import PeekbenchError
+from peekbench_lm import language_model
 from peekbench_lm.devices import is_out_of_memory
-from peekbench_lm.models import head_loss
-from peekbench_lm.models.head_loss import summed_loss
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import ROWS_MULTIPLE, Step
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
-from peekbench_lm.training import optimizers, rounded_weights
-from peekbench_lm.training.loop import Batch, Epochs, train
-from peekbench_lm.training.optimizers import ChunkedAdamW, LibraryOptimizer, make_optimizer
-from peekbench_lm.training.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
-from peekbench_lm.training.rounded_weights import RoundedWeights
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel, summed_loss
+from peekbench_lm.layout import Step
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
+from peekbench_lm.seeds import seed_for
+from peekbench_lm.training_loop import Batch, Epochs, train
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -48,7 +44,7 @@ def test_a_step_equals_that_of_transformers(folder: Path) -> None:
     result = pretrain(model, texts, recipe, 0.5, seed=5)
     actual = weights(model)
     plain = type(model.network).from_pretrained(model.folder)
-    generator = np.random.default_rng(derive_seed(5, "epoch", 0))
+    generator = np.random.default_rng(seed_for(5, "epoch", 0))
     order = generator.permutation(len(texts))
     width = max(map(len, texts))
     ids, targets = np.zeros((8, width), dtype=np.int64), np.full((8, width), NO_TARGET)
@@ -72,8 +68,7 @@ def test_a_step_equals_that_of_transformers(folder: Path) -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head_loss, "CELLS_PER_CHUNK", 64 * 300)  # three chunks
-    monkeypatch.setattr(head_loss, "WORDS_PER_CHUNK", 128)  # three chunks of words
+    monkeypatch.setattr(language_model, "ROWS_PER_CHUNK", 64)  # three chunks
     torch.manual_seed(3)
     head, hidden, targets = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), torch.randint(300, (150,))
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
@@ -137,55 +132,6 @@ def test_pretraining_skips_texts_without_targets(model: LanguageModel) -> None:
     result = pretrain(model, [[7]] * 3, Recipe(1, 2, 1e-3, "linear", 0.0, 1.0), 1e-9, seed=0)
     assert result.losses == [0.0]
     assert all(torch.isfinite(weight).all() for weight in weights(model).values())
-
-
-def test_chunked_adamw_equals_the_optimizer_of_torch(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizers, "CHUNK_SIZE", 50)
-    torch.manual_seed(3)
-    actual = [nn.Parameter(torch.randn(shape)) for shape in ((17, 12), (12,), (3, 5))]
-    actual[0].data = actual[0].data.T.contiguous().T  # in another order in memory
-    expected = [nn.Parameter(weight.detach().clone(memory_format=torch.contiguous_format)) for weight in actual]
-    recipe = Recipe(1, 1, 1e-2, "linear", 0.1, 0.5)
-    chunked = make_optimizer(actual, recipe, RoundedWeights(model, []))
-    assert isinstance(chunked, ChunkedAdamW)
-    plain = LibraryOptimizer(expected, recipe)
-    for size in (10.0, 0.01, 1.0):  # the norm of the second gradients is below the limit
-        for weight, other in zip(actual[:2], expected[:2], strict=True):  # the third weight has no gradient
-            weight.grad = size * torch.randn(weight.shape)
-            other.grad = weight.grad.clone()
-        for optimizer in (chunked, plain):
-            optimizer.step(1e-2 * size)
-    for weight, other in zip(actual, expected, strict=True):
-        torch.testing.assert_close(weight, other, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("limit", [None, 3])
-def test_training_with_rounded_copies_equals_that_with_autocast(
-    limit: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = LanguageModel(folder, CPU)
-    trained = []
-    for products in (rounded_weights.PRODUCTS, ()):
-        monkeypatch.setattr(rounded_weights, "PRODUCTS", products)
-        model.restore()
-        model.precision = "bf16"
-        model.micro_batch.limit = limit
-        pretrain(model, some_texts(model, 8), RECIPE, 0.5, seed=5)
-        assert all(weight.dtype == torch.float32 for weight in model.network.parameters())
-        trained.append(weights(model))
-    assert max_difference(*trained) == 0
-    assert max_difference(trained[0], weights(LanguageModel(folder, CPU))) > 1e-3
-
-
-def test_all_products_of_a_step_have_a_multiple_of_rows(model: LanguageModel) -> None:
-    shapes = []
-    (part,) = Step(some_texts(model, 5)).parts(9, CPU)
-    layer = next(layer for layer in model.body.modules() if type(layer) in rounded_weights.PRODUCTS)
-    hook = layer.register_forward_hook(lambda *tensors: shapes.append(tensors[2].shape[1]))
-    with hook, torch.no_grad(), forward_context(part, 0, "fp32"):
-        assert len(model.hidden(part)) == len(part.ids)
-    assert shapes == [len(part.ids) + part.num_fillers]
-    assert shapes[0] % ROWS_MULTIPLE == 0
 
 
 def test_learning_rate_warms_up_and_decays() -> None:

@@ -22,11 +22,10 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
 from peekbench.testing import check_method, make_case
 from peekbench.testing.case import Case
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_prompting.examples import ExamplePrompts, choose_examples
+from peekbench_lm.language_model import LanguageModel
+from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.options import FewShot, ZeroShot
-from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.scoring import CONTENT_FREE
+from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
 
 ROOT = Path(__file__).parents[2]
 torch.set_num_threads(1)  # small models are slower with more threads

@@ -31,7 +31,7 @@ from peekbench.spec.lockfile import make_lock, pinned_options
 from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.options import Encoder
-from peekbench_lm.sources import model_files
+from peekbench_lm import model_files
 from peekbench_transductive.features import fit_features
 
 METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")

@@ -8,7 +8,7 @@ from scipy.stats import norm, t
 
 from peekbench.results.interim import MIN_SUBSAMPLES
 from peekbench_stats import confidence_sequence_level, group_sequential_levels
-from peekbench_stats.alpha_spending import MIN_LEVEL
+from peekbench_stats.looks import MIN_LEVEL
 
 
 @pytest.mark.parametrize(
