@@ -275,7 +275,7 @@ def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
     else:
         sizes = [block.num_tokens for block in part.blocks]
     # One split, because the gradient of each slice would be as large as the whole tensor.
-    split = torch.split(packed, sizes, dim=1)
+    split = list(torch.split(packed, sizes, dim=1))
     if not part.step.num_shared:
         split = [
             _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]
