@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[-1], os.environ.get("PYTHON
 from equal_stores import read
 from ray_nodes import RayNodes
 
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
+from peekbench.plugins import Outcome
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 
 SECONDS = 0.0065  # for which a fit sleeps; a trial has three fits, and takes about 20 ms
@@ -162,17 +164,14 @@ def check_driver(folder: Path, arguments: argparse.Namespace) -> bool:
     return is_equal and is_minimal and not any(map(psutil.pid_exists, left))
 
 
-class Watch:
-    """Progress that notes when the first and the last trial ended."""
+class Watch(Progress):
+    """Notes when each trial ended."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def advance(self, outcome: object) -> None:
+    def advance(self, outcome: Outcome) -> None:
         self.times.append(time.perf_counter())
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
 
 
 def time_trials(spec: ExperimentSpec, store: Path, num_skipped: int) -> tuple[float, int]:
@@ -211,6 +210,7 @@ def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
 MEASURE = """
 import pickle, sys
 from peekbench.execution.hosts import expect
+from peekbench.execution.observers import Progress
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
 from peekbench import load_spec
@@ -218,12 +218,10 @@ from peekbench.results.sequential import run
 import psutil
 spec = load_spec(sys.argv[1])
 peak = 0
-class Watch:
+class Watch(Progress):
     def advance(self, outcome):
         global peak
         peak = max(peak, psutil.Process().memory_info().rss)
-    def __getattr__(self, name):
-        return lambda *_: None
 run(spec, store=sys.argv[2], progress=Watch())
 print(len(pickle.dumps(SpecWork(spec, expect(spec, describe_tasks(spec), {})))), peak)
 """

@@ -1,18 +1,15 @@
-"""Formats numbers, counts and foreign text for readers, and protects the standard streams that they are written to."""
+"""Formats numbers, counts and foreign text for readers."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
 import re
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from peekbench.records.units import Unit
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Cell, Decision
+    from peekbench.records.analysis import Cell
 
 UNKNOWN = "-"
 
@@ -213,86 +210,10 @@ def spread_unit(is_accuracy: bool) -> Unit:
     return "spread" if is_accuracy else "number"
 
 
-class ScoreWords:
-    """Formats scores for sentences: accuracies in percentage points, other scores unchanged.
-
-    Parameters
-    ----------
-    is_accuracy
-        Whether the scores are accuracies.
-    noun
-        Name of scores that are not accuracies, such as 'the log-likelihood'.
-
-    Examples
-    --------
-    >>> words = ScoreWords(is_accuracy=True)
-    >>> f"The bias in {words.noun} is {words.format_signed(0.0123)}{words.unit}, below {words.size(0.02)}."
-    'The bias in accuracy is +1.23 points, below 2.00 points.'
-    """
-
-    def __init__(self, is_accuracy: bool, noun: str = "the score") -> None:
-        self.is_accuracy = is_accuracy
-        self.noun, self.unit = ("accuracy", " points") if is_accuracy else (noun, "")
-
-    def format_signed(self, value: float) -> str:
-        """Return a difference of scores with its sign, without its unit."""
-        return format_signed(value, "difference" if self.is_accuracy else "number")
-
-    def size(self, value: float) -> str:
-        """Return the size of a difference with its unit."""
-        return f"{value * 100:.2f} points" if self.is_accuracy else f"{value:.4f}"
-
-    def state_bias(
-        self, decision: Decision, mean: float, limits: tuple[float, float], *, interval: str, region: str, scope: str
-    ) -> str:
-        """Return a clause that states a verdict on a bias, with its interval.
-
-        Parameters
-        ----------
-        decision
-            The decision of the verdict.
-        mean, limits
-            Estimate of the bias and its interval, in units of the score.
-        interval
-            Name of the interval: '95% interval'.
-        region
-            Half-width of the region of practical equivalence as text.
-        scope
-            What the estimate is about, such as 'on this task'.
-        """
-        low, high = limits
-        bias = f"{self.format_signed(mean)}{self.unit}"
-        interval = f"({interval} {self.format_signed(low)} to {self.format_signed(high)})"
-        if decision == "equivalent":
-            nonzero = ", although the bias is not zero" if low > 0 or high < 0 else ""
-            return (
-                f"seeing the test texts changed {self.noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
-            )
-        if decision == "inconclusive":
-            return (
-                f"a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
-                f"{region}"
-            )
-        verb = "raised" if decision == "biased up" else "lowered"
-        return f"seeing the test texts {verb} {self.noun} by {self.size(abs(mean))} {scope} {interval}"
-
-
-def state_no_effect(num_trials: int) -> str:
-    """Return a sentence for a bias that is exactly zero in every trial.
-
-    Parameters
-    ----------
-    num_trials
-        Number of trials.
-
-    Examples
-    --------
-    >>> state_no_effect(1)
-    'seeing the test texts had no effect: the bias is exactly 0 in the one trial.'
-    """
-    where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
-    return f"seeing the test texts had no effect: the bias is exactly 0 in {where}."
-
+UNKNOWN_LOOKS = (
+    "The looks at a table of scores are unknown: its verdicts hold for a number of subsamples that was fixed before "
+    "any result was seen."
+)
 
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 """Distances between the round numbers on an axis, in ascending order."""
@@ -315,59 +236,3 @@ def tick_decimals(step: float) -> int:
     (1, 2, 0)
     """
     return max(0, -math.floor(math.log10(step) + 1e-9))
-
-
-class ProtectedStream(io.TextIOWrapper):
-    """A standard stream that discards all further output after it could not be written.
-
-    If its reader closed the pipe, the work still goes on, and all files are written.
-    """
-
-    problem: OSError | None = None
-    """The first error."""
-    is_plain = False
-    """Whether to escape control characters here, because no command prints styles to this stream."""
-
-    def write(self, text: str, /) -> int:
-        """Write text; characters that the encoding lacks become question marks or escapes."""
-        try:
-            super().write(visible(text) if self.is_plain else text)
-        except OSError as error:
-            self._discard(error)
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what is buffered."""
-        try:
-            super().flush()
-        except OSError as error:
-            self._discard(error)
-
-    def _discard(self, error: OSError) -> None:
-        self.problem = self.problem or error
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self.fileno())
-        os.close(null)
-
-
-def protect_streams() -> None:
-    """Replace the standard streams by streams that never raise errors, and open those that are closed.
-
-    If a standard stream was closed, the next file to be opened would take its number, and text meant for the terminal
-    would go into that file.
-    """
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is `descriptor`
-    sys.stdout = _protect(sys.stdout, 1, "replace")
-    sys.stderr = _protect(sys.stderr, 2, "backslashreplace")
-    sys.stderr.is_plain = True
-
-
-def _protect(stream: Any, descriptor: int, errors: str) -> ProtectedStream:
-    buffer = os.fdopen(descriptor, "wb", closefd=False)
-    if stream is None:  # it was closed when Python started
-        return ProtectedStream(buffer, encoding="utf-8", errors=errors)
-    return ProtectedStream(buffer, encoding=stream.encoding, errors=errors, line_buffering=stream.line_buffering)

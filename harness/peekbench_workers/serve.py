@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from peekbench.formatting import protect_streams
 from peekbench.plugins import Outcome, Work
 from peekbench.records import WorkItem
+from peekbench.standard_streams import protect_streams
 from peekbench_workers.current_trial import CurrentTrial
 from peekbench_workers.errors import make_portable
 

@@ -81,8 +81,8 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
 @pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
 def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[int], tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
-    assert spec.entry.count_tokens is not None
-    counted = spec.entry.count_tokens(
+    assert spec.entry.preparation.count_tokens is not None
+    counted = spec.entry.preparation.count_tokens(
         ["It has 12 words.", "a b"], options=spec.options, folders=Folders(tmp_path, tmp_path)
     )
     assert (list(counted.counts), counted.limit) == (expected, None)

@@ -86,8 +86,8 @@ def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) 
     for verdict in (verdict for verdict in report.verdicts if verdict.analysis == "summary"):
         bias = biases[verdict.method.partition(" ")[0]]  # the label also has the model
         shown = [float(bias[name]) if bias[name] else None for name in ("estimate", "low", "high", "level")]
-        assert shown == [verdict.estimate, verdict.low, verdict.high, 0.9]
-        assert (verdict.low is None) == (verdict.decision == "inert")
+        assert shown == [verdict.estimate.mean, *verdict.estimate.limits, 0.9]
+        assert verdict.estimate.has_interval == (verdict.decision != "inert")
         assert bias["decision"] == verdict.decision
     results = pd.read_csv(exported / "csv/scores.csv")
     means = results.groupby(["method", "task", "arm"])["score"].mean().to_dict()

@@ -141,7 +141,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
-    """Arms are swapped at random within trials and biases planted 300 times. See benchmarks/statistics/power.py."""
+    """Arms are swapped at random within trials and biases planted, 300 times."""
     results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
     predicted = table_rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")

@@ -22,11 +22,10 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
 from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_prompting.examples import ExamplePrompts, choose_examples
+from peekbench_lm.language_model import LanguageModel
+from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.options import FewShot, ZeroShot
-from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.scoring import CONTENT_FREE
+from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
 
 ROOT = Path(__file__).parents[2]
 torch.set_num_threads(1)  # small models are slower with more threads
@@ -261,8 +260,8 @@ def test_masked_language_models_are_refused(tmp_path: Path) -> None:
 
 def test_token_counts_use_texts_cut_as_in_prompts(gpt2: Path, tmp_path: Path) -> None:
     case = make_method_case("prompting.zero_shot", gpt2, tmp_path)
-    assert case.entry.count_tokens is not None
-    tokens = case.entry.count_tokens(["z" * 3000, "a"], options=case.options, folders=case.folders)
+    assert case.entry.preparation.count_tokens is not None
+    tokens = case.entry.preparation.count_tokens(["z" * 3000, "a"], options=case.options, folders=case.folders)
     assert list(tokens.counts) == [1000, 1]
     assert tokens.limit is None
 

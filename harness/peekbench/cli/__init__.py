@@ -21,7 +21,7 @@ from pathlib import Path
 
 from peekbench.cli import analyze, app, check, cluster, new, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
-from peekbench.formatting import protect_streams
+from peekbench.standard_streams import protect_streams
 
 __all__ = [
     "analyze", "app", "check", "cluster", "main", "new", "plan", "run", "run_command", "show", "store",

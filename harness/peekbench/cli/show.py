@@ -9,7 +9,6 @@ import typer
 
 from peekbench.cli.app import app
 from peekbench.cli.output import echo
-from peekbench.cli.plugin_option import PluginOption
 
 
 @app.command()
@@ -27,7 +26,6 @@ def show(
         Optional[str],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Show what the installed plugins offer, or one entry with its options; for a task also texts and a prompt.
 
@@ -35,7 +33,7 @@ def show(
     """
     from peekbench.cli.catalog import HEADINGS, describe, list_lines  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.entry_names import split_name  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import split_name  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import is_known  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
@@ -54,7 +52,7 @@ def show(
 
 def _schema(name: str) -> dict[str, Any]:
     if name == "report-schema":
-        from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
 
         return report_schema()
     from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help

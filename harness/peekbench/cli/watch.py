@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peekbench.cli.app import RunArgument, app, run_path
-from peekbench.cli.output import echo, make_console
+from peekbench.cli.output import make_console
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_SHARE = 0.02
 """Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
+SECONDS = 5.0  # between two views
 POLL_SECONDS = 1.0  # between two looks at the lock of the store, which tells that the run has ended
 MAX_ERROR = 300  # characters of the first failure
 MAX_MACHINES = 6
@@ -28,8 +29,7 @@ BAR_WIDTH = 40
 @app.command()
 def watch(
     run: RunArgument,
-    once: Annotated[bool, typer.Option("--once", help="Print one view and end.")] = False,
-    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds between two views.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one view and end, as without a terminal.")] = False,
 ) -> None:
     """Watch a run that is going on: progress, pace, failures, and estimates that are valid at every look.
 
@@ -37,13 +37,12 @@ def watch(
 
     Example: peekbench watch quickstart
     """
-    path, console = run_path(run), make_console()
-    if once:
-        _print_view(_View(path), console)
-    elif console.is_terminal:
-        _watch_terminal(_View(path), console, seconds)
+    view, console = _View(run_path(run)), make_console()
+    view.update()
+    if once or not console.is_terminal:
+        _render(view, console)
     else:
-        _watch_lines(_View(path), console, seconds)
+        _watch(view, console)
 
 
 class _View:
@@ -78,12 +77,7 @@ class _View:
             time.sleep(min(left, POLL_SECONDS))
 
 
-def _print_view(view: _View, console: Console) -> None:
-    view.update()
-    _render(view, console)
-
-
-def _watch_terminal(view: _View, console: Console, seconds: float) -> None:
+def _watch(view: _View, console: Console) -> None:
     from rich.live import Live  # noqa: PLC0415 - for a fast --help
     from rich.text import Text  # noqa: PLC0415 - for a fast --help
 
@@ -92,32 +86,18 @@ def _watch_terminal(view: _View, console: Console, seconds: float) -> None:
             _render(view, console)
         return Text.from_ansi(captured.get().rstrip("\n"))
 
-    view.update()
     with Live(draw(), console=console, auto_refresh=False) as live:
         while view.state.is_running:
-            view.wait(seconds)
+            view.wait(SECONDS)
             view.update()
             live.update(draw(), refresh=True)
-
-
-def _watch_lines(view: _View, console: Console, seconds: float) -> None:
-    """Print a line whenever trials are done, and the view at the end."""
-    view.update()
-    last = ""
-    while view.state.is_running:
-        if (line := f"{view.state.name}: {_describe_progress(view.state)}") != last:
-            echo(line)
-            last = line
-        view.wait(seconds)
-        view.update()
-    _render(view, console)
 
 
 def _render(view: _View, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415 - for a fast --help
 
     from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.render.screen_verdicts import render_verdicts  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.render.screen import render_verdicts  # noqa: PLC0415 - for a fast --help
 
     state, estimates = view.state, view.estimates
     status = f"running for {duration(state.seconds)}" if state.is_running else "not running"

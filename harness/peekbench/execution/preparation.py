@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError
-from peekbench.execution.observers import Progress
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
@@ -20,7 +19,9 @@ from peekbench.spec.compatibility import differences
 from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import FileState
-from peekbench.store.writer import Store
+
+if TYPE_CHECKING:
+    from peekbench.execution.observers import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class StoredRun:
         path
             Store of the run, which need not exist.
         """
+        from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+
         try:
             with Store.open(path) as store:
                 return cls(

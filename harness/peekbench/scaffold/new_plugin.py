@@ -21,7 +21,7 @@ from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.api_version import API_VERSION
-from peekbench.plugins.entry_names import join_name
+from peekbench.plugins.local_code import join_name
 from peekbench.plugins.validation import ENTRY_NAME
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_serializer,
     model_validator,
 )
 from pydantic_core import PydanticSerializationError
@@ -29,13 +31,14 @@ from peekbench.plugins.entries import (
     ExecutorEntry,
     MethodEntry,
     ObserverEntry,
+    RendererEntry,
 )
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import PluginKind, kind_of
-from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, names_code, split_code
-from peekbench.plugins.named_code import write_out
+from peekbench.plugins.hookspecs import PluginKind, kind_of
+from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
+from peekbench.records.report import DEFAULT_FORMATS
 from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
@@ -321,6 +324,43 @@ class ObserverSpec(Component):
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
+def _check_format(use: str, info: ValidationInfo) -> str:
+    if info.context != STORED:
+        try:
+            check_format(use)
+        except PluginError as error:
+            raise ValueError(str(error)) from error
+    return use
+
+
+class ReportSpec(SpecModel):
+    """Files of a report."""
+
+    formats: tuple[Annotated[str, AfterValidator(_check_format)], ...] = DEFAULT_FORMATS
+    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
+    figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
+    allow_incomplete: bool = False
+    """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
+    renderer: str = ""
+    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
+
+    @field_validator("renderer")
+    @classmethod
+    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
+        if renderer and info.context != STORED:
+            try:
+                registry.find(renderer, RendererEntry)
+            except PluginError as error:
+                raise ValueError(str(error)) from error
+        return renderer
+
+    @model_serializer(mode="wrap")
+    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
+        """Keep the stored form of specs that name no renderer."""
+        dumped: dict[str, Any] = serialize(self)
+        return {key: value for key, value in dumped.items() if key != "renderer" or value}
+
+
 COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
 """Keys of a spec whose values are components or lists of components."""
 
@@ -350,7 +390,6 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
     """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`."""
-    use = write_out(use)
     bind([use], Path.cwd())
     try:
         return model.model_validate({"use": use, "options": options})

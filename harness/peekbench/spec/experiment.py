@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
@@ -23,15 +21,11 @@ from pydantic_core import PydanticCustomError
 from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, RendererEntry, TaskGroupEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.kinds import kind_of
-from peekbench.plugins.local_code import bind, is_code
-from peekbench.plugins.named_code import write_out_all
+from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
+from peekbench.plugins.hookspecs import kind_of
+from peekbench.plugins.local_code import bind, is_code, split_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.report_formats import check_format
 from peekbench.records.data import Folders, SourceRef
-from peekbench.records.report import DEFAULT_FORMATS
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
 from peekbench.spec.components import (
     COMPONENTS,
@@ -41,6 +35,7 @@ from peekbench.spec.components import (
     MethodSpec,
     ObserverSpec,
     PinnableSpec,
+    ReportSpec,
     TaskSpec,
     find_uses,
     make_component,
@@ -49,43 +44,6 @@ from peekbench.spec.design import STORED, Design, FrozenDict, Name, SpecModel
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_yaml
-
-
-def _check_format(use: str, info: ValidationInfo) -> str:
-    if info.context != STORED:
-        try:
-            check_format(use)
-        except PluginError as error:
-            raise ValueError(str(error)) from error
-    return use
-
-
-class ReportSpec(SpecModel):
-    """Files of a report."""
-
-    formats: tuple[Annotated[str, AfterValidator(_check_format)], ...] = DEFAULT_FORMATS
-    """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
-    figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
-    allow_incomplete: bool = False
-    """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
-    renderer: str = ""
-    """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
-
-    @field_validator("renderer")
-    @classmethod
-    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
-        if renderer and info.context != STORED:
-            try:
-                registry.find(renderer, RendererEntry)
-            except PluginError as error:
-                raise ValueError(str(error)) from error
-        return renderer
-
-    @model_serializer(mode="wrap")
-    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
-        """Keep the stored form of specs that name no renderer."""
-        dumped: dict[str, Any] = serialize(self)
-        return {key: value for key, value in dumped.items() if key != "renderer" or value}
 
 
 def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
@@ -451,7 +409,6 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
     if not stored:
         bind(find_uses(raw), folder)
     try:

@@ -38,8 +38,7 @@ from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.local_code import find_pickled_files, is_code, load_module
+from peekbench.plugins.local_code import find_pickled_files, is_code, load_module, split_name
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early

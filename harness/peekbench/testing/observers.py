@@ -14,10 +14,11 @@ from typing import Any
 from peekbench.errors import ContractError
 from peekbench.execution.observers import EVENTS, make_observer
 from peekbench.plugins.local_code import with_full_path
-from peekbench.records.analysis import Analysis, Column, Table, Verdict
+from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.records.data import Folders
 from peekbench.records.events import ArmScores, RunFinished, RunStarted, TrialFinished
 from peekbench.records.trials import Draw, Trial
+from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.spec.components import ObserverSpec, make_component
 from peekbench.testing.fresh_process import check_light_import
 from peekbench.testing.runner import Checks, call_with_seed
@@ -112,8 +113,8 @@ def _analysis() -> Analysis:
     rows = (("lsa", 50, 0.01, -0.002, 0.022, None), (METHODS[1], 50, nan, None, None, True))
     columns = tuple(Column(name, "difference" if name.startswith("bias") else "text") for name in names)
     verdicts = (
-        Verdict("lsa", "bias", "inconclusive", "lsa: +1.00 points.", 0.01, -0.002, 0.022, 0.95, 0.01),
-        Verdict(METHODS[1], "bias", "passed", "No bias.", control="negative"),
+        Verdict("lsa", "bias", "inconclusive", Estimate(0.01, -0.002, 0.022), region=0.01),
+        Verdict(METHODS[1], "bias", "passed", control="negative"),
     )
     return Analysis("summary", (Table("Mean bias", columns, rows),), verdicts=verdicts, warnings=("Few trials.",))
 

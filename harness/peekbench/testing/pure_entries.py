@@ -20,7 +20,7 @@ from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecEr
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.report_formats import find_format, list_files, write_format
+from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset, Folders, SourceRef
 from peekbench.records.report import Report

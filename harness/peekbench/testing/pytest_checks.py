@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS
-from peekbench.plugins.local_code import is_code
-from peekbench.plugins.named_code import write_out
+from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.local_code import is_code, join_name, split_name
 from peekbench.records.data import Dataset, SourceRef
 from peekbench.testing.executors import EXECUTOR_CHECKS, executor_to_check
 from peekbench.testing.methods import METHOD_CHECKS, method_to_check
@@ -151,7 +149,6 @@ def check_entry(use: str, options: Mapping[str, Any] | None = None, *, data: Dat
     >>> all(outcome.passed for outcome in outcomes)
     True
     """
-    use = write_out(use)
     outcomes = (iterate_checks(kind, use, options or {}, data) for kind in find_kinds(use))
     return [outcome for of_kind in outcomes for outcome in of_kind]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records.analysis import Column, Table
 from peekbench.records.data import Dataset
 from peekbench.records.estimates import Quantity, ScoreEstimate
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.predictions import Answers
 from peekbench.records.report import MethodFacts, Report, RunContent
 from peekbench.records.trials import Draw, Trial, TrialFailure
+from peekbench.records.verdicts import Estimate, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,7 +249,7 @@ def sample_report() -> Report:
     return Report(
         "sample",
         "1 method on 2 tasks",
-        verdicts=(Verdict(METHOD, "bias", "equivalent", f"{METHOD}: the bias is negligible.", 0.001, -0.002, 0.004),),
+        verdicts=(Verdict(METHOD, "bias", "equivalent", Estimate(0.001, -0.002, 0.004)),),
         warnings=("2 trials are missing.",),
         figures=(Forest("Bias", ((METHOD, (Interval("news", 0.001, -0.002, 0.004),)),)),),
         tables=(Table("Bias by task", columns, (("news", 0.001, 6), (METHOD, None, 0)), note="100% & more."),),
@@ -267,7 +268,9 @@ def _read_sample_run() -> RunContent:
     results = sample_results(2, num_tasks=1).query("method == 'first'").assign(method=METHOD, task="news")
     values: dict[Quantity, float] = {"extra": 0.7, "bias": 0.001, "boost": 0.05}
     estimates = [
-        ScoreEstimate(method=METHOD, task=task, quantity=quantity, metric="accuracy", estimate=value, num_trials=2)
+        ScoreEstimate(
+            method=METHOD, task=task, quantity=quantity, metric="accuracy", estimate=Estimate(value), num_trials=2
+        )
         for quantity, value in values.items()
         for task in ("", "news")
     ]

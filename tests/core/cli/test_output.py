@@ -20,7 +20,7 @@ import peekbench.cli
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import shorten, visible
 from peekbench.progress.console import PrintableConsole
-from peekbench.report import Report
+from peekbench.records import Report
 from peekbench.report.render.files import check_same_report, write_report
 
 REPORTS = ["text", "markdown", "json"]
@@ -149,7 +149,7 @@ def test_a_closed_pipe_does_not_change_which_trials_fail(make_raw: Any) -> None:
 
 def test_protected_streams_accept_all_text() -> None:
     Path("script.py").write_text(
-        "import sys\nfrom peekbench.formatting import protect_streams\nprotect_streams()\n"
+        "import sys\nfrom peekbench.standard_streams import protect_streams\nprotect_streams()\n"
         r"print('\ud800 \u2500', 'x' * 10**6, flush=True); print('\x1b', file=sys.stderr)"
     )
     for output in ("| true; exit ${PIPESTATUS[0]}", ">&-", "> /dev/full"):

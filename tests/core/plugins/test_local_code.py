@@ -17,9 +17,8 @@ from peekbench.cli.app import app
 from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
 from peekbench.plugins import local_code
-from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import load_module
+from peekbench.plugins.local_code import load_module, split_name
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.testing.fresh_process import call
 from peekbench.testing.pytest_checks import find_kinds

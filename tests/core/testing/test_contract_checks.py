@@ -22,7 +22,7 @@ from peekbench import Dataset, Inputs, MethodEntry, Options, PeekbenchError, Pre
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, DataError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.collecting import Plugin
+from peekbench.plugins.validation import Plugin
 from peekbench.testing import METHOD_CHECKS, check_entry, check_module_light, make_case, sample_numbers, sample_texts
 from peekbench.testing.fresh_process import describe_changes, take_state, view_cache
 from peekbench.testing.runner import Watch, run_checks, watching
